@@ -1,0 +1,42 @@
+# The front door: each target does its own set-up. CMake does the work (CMakePresets.json).
+PREFIX ?= /usr/local
+FUZZ_SECONDS ?= 600
+.PHONY: help build demo test install bench fuzz format clean setup
+
+help: ## this list
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-9s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+setup:
+	@scripts/setup.sh build
+
+build/build.ninja: | setup
+	@cmake --preset release --log-level=WARNING >/dev/null
+
+build: setup build/build.ninja ## the program build/firm, libfirm.so, libfirm.a and the example
+	@cmake --build --preset release --target firm firm_shared firm_archive control_loop
+
+demo: setup build/build.ninja ## the shipped model plans to a goal image; prints the page to open
+	@cmake --build --preset release --target firm
+	@build/firm demo tworoom
+
+test: ## all tests, again with sanitizers; ends with the sum (under ten minutes on two cores)
+	@scripts/setup.sh test
+	@scripts/test.sh
+
+install: build ## header, libraries, pkg-config file and program into PREFIX (/usr/local)
+	@cmake --install build --prefix "$(abspath $(PREFIX))"
+
+bench: setup build/build.ninja ## speed of planner, training, simulator and renderer
+	@cmake --build --preset release --target firm
+	@for part in plan train env render; do build/firm bench $$part tworoom || exit $$?; done
+
+fuzz: ## fuzzes the file parsers with clang, FUZZ_SECONDS (600) shared among them
+	@scripts/setup.sh fuzz
+	@scripts/fuzz.sh $(FUZZ_SECONDS)
+
+format: ## clang-format over our sources
+	@scripts/setup.sh format
+	@find include src tests examples fuzz bench -name '*.[ch]' -print0 | xargs -0 clang-format -i
+
+clean: ## removes what make built
+	rm -rf build build-debug build-asan build-tsan build-fuzz

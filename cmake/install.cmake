@@ -1,0 +1,54 @@
+# What a user of the library meets: the installed files, the example, and the tests of both.
+include(GNUInstallDirs)
+
+# libfirm.a for others: all objects joined into one, internal names made local, so that an internal
+# function called like one of the user's own cannot clash. (firm_static, which the program and the
+# tests link, keeps them visible.)
+find_program(FIRM_OBJCOPY NAMES ${CMAKE_OBJCOPY} objcopy REQUIRED)
+set(FIRM_ARCHIVE ${CMAKE_BINARY_DIR}/archive/libfirm.a)
+add_custom_command(
+  OUTPUT ${FIRM_ARCHIVE}
+  COMMAND ${CMAKE_COMMAND} -E make_directory ${CMAKE_BINARY_DIR}/archive
+  COMMAND ${CMAKE_LINKER} -r -o archive/firm.o ${FIRM_OBJECTS}
+  COMMAND ${FIRM_OBJCOPY} --localize-hidden --strip-debug archive/firm.o
+  COMMAND ${CMAKE_COMMAND} -E rm -f ${FIRM_ARCHIVE}
+  COMMAND ${CMAKE_AR} rcs ${FIRM_ARCHIVE} archive/firm.o
+  DEPENDS ${FIRM_OBJECTS}
+  WORKING_DIRECTORY ${CMAKE_BINARY_DIR}
+  COMMAND_EXPAND_LISTS VERBATIM)
+add_custom_target(firm_archive ALL DEPENDS ${FIRM_ARCHIVE})
+
+# pkg-config: paths relative to the file itself, so that an installed tree can be moved
+file(RELATIVE_PATH FIRM_PC_UP /${CMAKE_INSTALL_LIBDIR}/pkgconfig /)
+string(REGEX REPLACE "/$" "" FIRM_PC_UP ${FIRM_PC_UP})
+string(JOIN " " FIRM_PC_PRIVATE ${DEPS_LDFLAGS} -pthread -lm)
+configure_file(${CMAKE_SOURCE_DIR}/cmake/firm.pc.in ${CMAKE_BINARY_DIR}/firm.pc @ONLY)
+
+install(FILES ${CMAKE_SOURCE_DIR}/include/firm.h DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
+install(FILES ${CMAKE_BINARY_DIR}/firm.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
+install(FILES ${FIRM_ARCHIVE} DESTINATION ${CMAKE_INSTALL_LIBDIR})
+install(TARGETS firm_shared LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
+if(TARGET firm)
+  install(TARGETS firm RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
+endif()
+
+# the example sees nothing but the public header and the shared library
+add_executable(control_loop ${CMAKE_SOURCE_DIR}/examples/control_loop.c)
+target_include_directories(control_loop PRIVATE ${CMAKE_SOURCE_DIR}/include)
+target_link_libraries(control_loop PRIVATE firm_shared m)
+
+# a compiler that builds for users knows nothing of our sanitizers
+if(FIRM_TESTS AND NOT FIRM_SANITIZE)
+  set(here ${CMAKE_SOURCE_DIR}/tests/install)
+  set(header ${CMAKE_SOURCE_DIR}/include/firm.h)
+  add_test(NAME install.header_c COMMAND ${here}/header_test.sh ${header} c ${PROJECT_VERSION})
+  add_test(NAME install.header_cpp COMMAND ${here}/header_test.sh ${header} c++ ${PROJECT_VERSION})
+  add_test(NAME install.symbols
+    COMMAND ${here}/symbols_test.sh ${header} $<TARGET_FILE:firm_shared> ${FIRM_ARCHIVE})
+  add_test(NAME install.package
+    COMMAND ${here}/install_test.sh ${CMAKE_COMMAND} ${CMAKE_BINARY_DIR} ${CMAKE_SOURCE_DIR})
+  add_test(NAME install.example
+    COMMAND ${here}/example_test.sh $<TARGET_FILE:control_loop> ${CMAKE_SOURCE_DIR}/models/tworoom.safetensors)
+  set_tests_properties(install.header_c install.header_cpp install.symbols install.package install.example
+    PROPERTIES LABELS install SKIP_RETURN_CODE 77 TIMEOUT 120)
+endif()

@@ -1,0 +1,63 @@
+#!/usr/bin/env bash
+# test.sh - the whole ladder behind `make test`: the suite in the release build, the same under the
+# address and undefined-behaviour sanitizers, and the thread pool under the thread sanitizer.
+#
+#     scripts/test.sh [release] [asan] [tsan]        default: all three
+#
+# Every step runs even if an earlier one failed; the last line adds them up, and the exit status is
+# the verdict. Full output of each step: <build folder>/Testing/Temporary/LastTest.log
+set -uo pipefail
+cd "$(dirname "$0")/.."
+
+steps=("$@")
+[ ${#steps[@]} -gt 0 ] || steps=(release asan tsan)
+passed=0 failed=0 skipped=0 broken=0
+# an allocation that must fail in a test returns NULL under the sanitizers too
+export ASAN_OPTIONS=${ASAN_OPTIONS:-allocator_may_return_null=1}
+export UBSAN_OPTIONS=${UBSAN_OPTIONS:-print_stacktrace=1}
+export TSAN_OPTIONS=${TSAN_OPTIONS:-halt_on_error=1}
+
+folder_of() { [ "$1" = release ] && echo build || echo "build-$1"; }
+
+build() {
+    cmake --preset "$1" --log-level=WARNING >/dev/null && cmake --build --preset "$1" -- --quiet
+}
+
+# Adds up a ctest log. One runner reports many tests ("N passed, N failed, N skipped"); any other
+# program counts as one; one that died after reporting no failure is a failure of its own.
+count() {
+    awk '
+        /^[0-9]+\/[0-9]+ Testing: / { summary = 0; f = 0 }
+        /^[0-9]+ passed, [0-9]+ failed, [0-9]+ skipped$/ { summary = 1; passed += $1; f = $3; failed += f; skipped += $5 }
+        /^Test Passed\.$/ { if (!summary) passed++ }
+        /^Test Failed\.$/ { if (!summary || f == 0) failed++ }
+        /^Test Skipped\.$/ { if (!summary) skipped++ }
+        END { print passed + 0, failed + 0, skipped + 0 }' "$1"
+}
+
+started=$SECONDS
+for step in "${steps[@]}"; do
+    folder=$(folder_of "$step")
+    begin=$SECONDS
+    echo "== $step: building in $folder"
+    if ! build "$step"; then
+        echo "== $step: the build failed"
+        broken=$((broken + 1))
+        continue
+    fi
+    echo "== $step: built in $((SECONDS - begin)) s, testing"
+    begin=$SECONDS
+    ctest --preset "$step"
+    verdict=$?
+    read -r p f s < <(count "$folder/Testing/Temporary/LastTest.log")
+    # a verdict that the log does not explain (a test not found, a time-out) still counts
+    [ "$verdict" -eq 0 ] || [ "$f" -gt 0 ] || f=1
+    echo "== $step: $p passed, $f failed, $s skipped in $((SECONDS - begin)) s"
+    passed=$((passed + p)) failed=$((failed + f)) skipped=$((skipped + s))
+done
+
+echo
+[ "$broken" -eq 0 ] || echo "builds that failed: $broken"
+echo "took $((SECONDS - started)) s; $skipped skipped"
+echo "$passed passed, $((failed + broken)) failed"
+[ $((failed + broken)) -eq 0 ] && [ "$passed" -gt 0 ]

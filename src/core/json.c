@@ -1,0 +1,91 @@
+// json.c - reading and writing JSON files with cJSON: results of commands, run records, report
+// input. A damaged file gets a sentence with file and line; a written file is complete or absent.
+#include "core/json.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/file.h"
+#include "core/mem.h"
+
+firm_status json_read_file(const char* path, cJSON** out, firm_error* err) {
+    char* text;
+    size_t n;
+    *out = NULL;
+    TRY(file_read_all(path, &text, &n, err));
+    const char* end = text;
+    // a NUL in the middle would end the parse early and hide what follows
+    const char* nul = memchr(text, 0, n);
+    cJSON* value = nul ? NULL : cJSON_ParseWithLengthOpts(text, n + 1, &end, 1);
+    if (nul) end = nul;
+    firm_status status = FIRM_OK;
+    if (!value) {
+        int line = 1;
+        for (const char* c = text; c < end; c++) line += *c == '\n';
+        if (n == 0)
+            status = FAIL(err, FIRM_E_FORMAT, "%s is empty; a JSON file was expected", path);
+        else
+            status =
+                FAIL(err, FIRM_E_FORMAT,
+                     "%s:%d: this is not JSON (stopped at byte %zu of %zu); make the file again",
+                     path, line, (size_t)(end - text), n);
+    }
+    mem_free(text);
+    *out = value;
+    return status;
+}
+
+static firm_status print_text(const cJSON* value, char** text, firm_error* err) {
+    *text = cJSON_Print(value);
+    return *text ? FIRM_OK : FAIL(err, FIRM_E_MEMORY, "no memory to print JSON");
+}
+
+firm_status json_write_file(const char* path, const cJSON* value, firm_error* err) {
+    char* text;
+    file_writer w;
+    TRY(print_text(value, &text, err));
+    firm_status status = file_open_write(&w, path, err);
+    if (status == FIRM_OK) status = file_put(&w, text, strlen(text), err);
+    if (status == FIRM_OK) status = file_put(&w, "\n", 1, err);
+    if (status == FIRM_OK) status = file_commit(&w, err);
+    cJSON_free(text);
+    return status;
+}
+
+firm_status json_print(const cJSON* value, firm_error* err) {
+    char* text;
+    TRY(print_text(value, &text, err));
+    errno = 0;
+    int bad = fputs(text, stdout) < 0 || fputc('\n', stdout) == EOF || fflush(stdout) != 0;
+    int code = errno;
+    cJSON_free(text);
+    if (bad) return FAIL(err, FIRM_E_IO, "cannot write to standard output: %s", strerror(code));
+    return FIRM_OK;
+}
+
+cJSON* json_number(double value, int digits) {
+    if (!isfinite(value)) return cJSON_CreateNull();
+    CHECK(digits >= 1 && digits <= 15, "json_number: %d digits, 1 to 15 are possible", digits);
+    // cJSON prints the shortest of 15 or 17 digits that reads back, so a rounded value stays short
+    char text[40];
+    snprintf(text, sizeof text, "%.*g", digits, value);
+    double rounded = strtod(text, NULL);
+    return cJSON_CreateNumber(rounded == 0 ? 0.0 : isfinite(rounded) ? rounded : value);
+}
+
+cJSON* json_add_number(cJSON* object, const char* key, double value, int digits) {
+    cJSON* item = json_number(value, digits);
+    if (item && !cJSON_AddItemToObject(object, key, item)) {
+        cJSON_Delete(item);
+        return NULL;
+    }
+    return item;
+}
+
+double json_get(const cJSON* object, const char* key, double otherwise) {
+    const cJSON* item = cJSON_GetObjectItemCaseSensitive(object, key);
+    return cJSON_IsNumber(item) ? item->valuedouble : otherwise;
+}

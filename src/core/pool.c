@@ -1,0 +1,149 @@
+// pool.c - fork-join over a shared counter: workers sleep on a condition between calls, after a short
+// spin, so that the planner's many small forks stay cheap and an idle pool costs nothing.
+#define _GNU_SOURCE
+#include "core/pool.h"
+
+#include <pthread.h>
+#include <sched.h>
+#include <stdatomic.h>
+
+#include "core/mem.h"
+
+enum { SPINS = 2000, MAX_THREADS = 256 };
+
+struct pool {
+    int threads;           // workers plus the caller
+    pthread_t* worker;     // (threads - 1)
+    pthread_mutex_t lock;
+    pthread_cond_t wake, done;
+    atomic_uint epoch;     // counts calls of pool_for; workers wait for it to move
+    atomic_int next;       // next unclaimed item
+    atomic_int busy;       // workers that have not finished this epoch
+    int items, stop;
+    pool_fn fn;
+    void* arg;
+};
+
+typedef struct worker_start {
+    pool* p;
+    int index;
+} worker_start;
+
+// tells the core that this is a spin loop
+static inline void relax(void) {
+#if defined(__x86_64__) || defined(__i386__)
+    __builtin_ia32_pause();
+#elif defined(__aarch64__)
+    __asm__ volatile("yield");
+#endif
+}
+
+int pool_cores(void) {
+    cpu_set_t set;
+    if (sched_getaffinity(0, sizeof set, &set) != 0) return 1;
+    int n = CPU_COUNT(&set);
+    return n < 1 ? 1 : n > MAX_THREADS ? MAX_THREADS : n;
+}
+
+int pool_threads(const pool* p) { return p ? p->threads : 1; }
+
+static void work(pool* p, int index) {
+    for (;;) {
+        int item = atomic_fetch_add_explicit(&p->next, 1, memory_order_relaxed);
+        if (item >= p->items) return;
+        p->fn(p->arg, item, index);
+    }
+}
+
+static void* worker_main(void* arg) {
+    worker_start start = *(worker_start*)arg;
+    mem_free(arg);
+    pool* p = start.p;
+    unsigned seen = 0;
+    for (;;) {
+        for (int i = 0; i < SPINS && atomic_load_explicit(&p->epoch, memory_order_acquire) == seen; i++)
+            relax();
+        pthread_mutex_lock(&p->lock);
+        while (atomic_load(&p->epoch) == seen) pthread_cond_wait(&p->wake, &p->lock);
+        seen = atomic_load(&p->epoch);
+        int stop = p->stop;
+        pthread_mutex_unlock(&p->lock);
+        if (stop) return NULL;
+        work(p, start.index);
+        if (atomic_fetch_sub_explicit(&p->busy, 1, memory_order_acq_rel) == 1) {
+            pthread_mutex_lock(&p->lock);
+            pthread_cond_signal(&p->done);
+            pthread_mutex_unlock(&p->lock);
+        }
+    }
+}
+
+firm_status pool_create(int threads, pool** out, firm_error* err) {
+    *out = NULL;
+    if (threads < 0 || threads > MAX_THREADS)
+        return FAIL(err, FIRM_E_USAGE, "%d threads asked for; give 1 to %d, or 0 for all cores", threads,
+                    MAX_THREADS);
+    pool* p = mem_calloc(1, sizeof *p);
+    if (!p) return FAIL(err, FIRM_E_MEMORY, "no memory for a thread pool");
+    int wanted = threads ? threads : pool_cores();
+    p->threads = 1;
+    pthread_mutex_init(&p->lock, NULL);
+    pthread_cond_init(&p->wake, NULL);
+    pthread_cond_init(&p->done, NULL);
+    p->worker = mem_calloc((size_t)wanted, sizeof *p->worker);
+    if (!p->worker) {
+        pool_free(p);
+        return FAIL(err, FIRM_E_MEMORY, "no memory for a thread pool");
+    }
+    for (int i = 1; i < wanted; i++) {
+        worker_start* start = mem_alloc(sizeof *start);
+        if (start) *start = (worker_start){p, i};
+        if (!start || pthread_create(&p->worker[i - 1], NULL, worker_main, start) != 0) {
+            mem_free(start);
+            pool_free(p);
+            return FAIL(err, FIRM_E_MEMORY, "cannot start thread %d of %d; try a smaller --threads", i, wanted);
+        }
+        p->threads++;
+    }
+    *out = p;
+    return FIRM_OK;
+}
+
+void pool_for(pool* p, int items, pool_fn fn, void* arg) {
+    if (!p || p->threads == 1 || items <= 1) {
+        for (int i = 0; i < items; i++) fn(arg, i, 0);
+        return;
+    }
+    pthread_mutex_lock(&p->lock);
+    p->fn = fn;
+    p->arg = arg;
+    p->items = items;
+    atomic_store(&p->next, 0);
+    atomic_store(&p->busy, p->threads - 1);
+    atomic_fetch_add_explicit(&p->epoch, 1, memory_order_release);
+    pthread_cond_broadcast(&p->wake);
+    pthread_mutex_unlock(&p->lock);
+
+    work(p, 0);
+
+    for (int i = 0; i < SPINS && atomic_load_explicit(&p->busy, memory_order_acquire) > 0; i++)
+        relax();
+    pthread_mutex_lock(&p->lock);
+    while (atomic_load(&p->busy) > 0) pthread_cond_wait(&p->done, &p->lock);
+    pthread_mutex_unlock(&p->lock);
+}
+
+void pool_free(pool* p) {
+    if (!p) return;
+    pthread_mutex_lock(&p->lock);
+    p->stop = 1;
+    atomic_fetch_add(&p->epoch, 1);
+    pthread_cond_broadcast(&p->wake);
+    pthread_mutex_unlock(&p->lock);
+    for (int i = 0; i < p->threads - 1; i++) pthread_join(p->worker[i], NULL);
+    pthread_cond_destroy(&p->wake);
+    pthread_cond_destroy(&p->done);
+    pthread_mutex_destroy(&p->lock);
+    mem_free(p->worker);
+    mem_free(p);
+}

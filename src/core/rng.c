@@ -1,0 +1,104 @@
+// rng.c - Philox 4x32-10 (Salmon et al., "Parallel random numbers: as easy as 1, 2, 3", 2011).
+#include "core/rng.h"
+
+#include <math.h>
+
+#include "core/status.h"
+
+void rng_block(uint64_t seed, uint64_t stream, uint64_t index, uint32_t out[4]) {
+    uint32_t k0 = (uint32_t)seed, k1 = (uint32_t)(seed >> 32);
+    uint32_t c0 = (uint32_t)index, c1 = (uint32_t)(index >> 32);
+    uint32_t c2 = (uint32_t)stream, c3 = (uint32_t)(stream >> 32);
+    for (int round = 0; round < 10; round++) {
+        uint64_t p0 = 0xD2511F53ull * c0;
+        uint64_t p1 = 0xCD9E8D57ull * c2;
+        uint32_t n0 = (uint32_t)(p1 >> 32) ^ c1 ^ k0;
+        uint32_t n2 = (uint32_t)(p0 >> 32) ^ c3 ^ k1;
+        c1 = (uint32_t)p1;
+        c3 = (uint32_t)p0;
+        c0 = n0;
+        c2 = n2;
+        k0 += 0x9E3779B9u;
+        k1 += 0xBB67AE85u;
+    }
+    out[0] = c0;
+    out[1] = c1;
+    out[2] = c2;
+    out[3] = c3;
+}
+
+// 23 bits and a half fill a float's 24-bit mantissa exactly; one bit more would round up to 1
+float rng_unit(uint32_t word) { return ((float)(word >> 9) + 0.5f) * (1.0f / 8388608.0f); }
+
+void rng_normal4(const uint32_t words[4], float out[4]) {
+    for (int i = 0; i < 4; i += 2) {
+        float radius = sqrtf(-2.0f * logf(rng_unit(words[i])));
+        float angle = 6.283185307f * rng_unit(words[i + 1]);
+        out[i] = radius * cosf(angle);
+        out[i + 1] = radius * sinf(angle);
+    }
+}
+
+void rng_fill_normal(uint64_t seed, uint64_t stream, uint64_t first, float* out, int64_t n) {
+    for (int64_t i = 0; i < n; i += 4) {
+        uint32_t words[4];
+        float four[4];
+        rng_block(seed, stream, (first + (uint64_t)i) / 4, words);
+        rng_normal4(words, four);
+        for (int64_t j = 0; j < 4 && i + j < n; j++) out[i + j] = four[j];
+    }
+}
+
+rng rng_start(uint64_t seed, uint64_t stream) {
+    return (rng){.seed = seed, .stream = stream};
+}
+
+uint32_t rng_u32(rng* r) {
+    if (r->left == 0) {
+        rng_block(r->seed, r->stream, r->index++, r->word);
+        r->left = 4;
+    }
+    return r->word[4 - r->left--];
+}
+
+uint32_t rng_below(rng* r, uint32_t n) {
+    CHECK(n > 0, "rng_below(0): there is no number below 0");
+    // reject the top partial range so that every value is equally likely
+    uint32_t limit = UINT32_MAX - UINT32_MAX % n;
+    uint32_t x;
+    do x = rng_u32(r);
+    while (x >= limit);
+    return x % n;
+}
+
+double rng_uniform(rng* r, double lo, double hi) {
+    uint64_t high = rng_u32(r) >> 5, low = rng_u32(r) >> 6;  // 27 + 26 bits
+    return lo + (hi - lo) * ((double)((high << 26) | low) / 9007199254740992.0);
+}
+
+float rng_gauss(rng* r) {
+    if (r->has_spare) {
+        r->has_spare = 0;
+        return r->spare;
+    }
+    float u = rng_unit(rng_u32(r)), v = rng_unit(rng_u32(r));
+    float radius = sqrtf(-2.0f * logf(u)), angle = 6.283185307f * v;
+    r->spare = radius * sinf(angle);
+    r->has_spare = 1;
+    return radius * cosf(angle);
+}
+
+void rng_shuffle(rng* r, int* items, int n) {
+    for (int i = n - 1; i > 0; i--) {
+        int j = (int)rng_below(r, (uint32_t)i + 1);
+        int keep = items[i];
+        items[i] = items[j];
+        items[j] = keep;
+    }
+}
+
+uint64_t rng_hash_text(const char* text) {
+    uint64_t h = 0xcbf29ce484222325ull;
+    for (; *text; text++) h = (h ^ (unsigned char)*text) * 0x100000001b3ull;
+    return h;
+}

@@ -1,0 +1,96 @@
+// audit.c - the reset-replay audit: does restoring a recorded state and replaying the recorded
+// actions lead where the recording went? Compared in tolerance units after 5, 10, 15, 20 and 25
+// controls; the paper's gate asks P95 <= 0.25 at every horizon and a maximum <= 1.
+#include <math.h>
+#include <stdlib.h>
+
+#include "core/mem.h"
+#include "data/anchors.h"
+
+enum { HORIZONS = 5, CONTROLS_PER_MACRO = BRANCH_CONTROLS / HORIZONS };
+
+typedef struct replay {
+    const episodes* e;
+    const int64_t* row;
+    env** envs;
+    double* error;  // (HORIZONS, anchors)
+    int anchors;
+} replay;
+
+static void replay_anchor(void* arg, int item, int worker) {
+    replay* r = arg;
+    const env_spec* spec = r->e->spec;
+    env* world = r->envs[worker];
+    const int64_t row = r->row[item];
+    spec->state_set(world, r->e->state + row * spec->state_dim);
+    for (int i = 1; i <= BRANCH_CONTROLS; i++) {
+        spec->step(world, r->e->action + (row + i - 1) * spec->action_dim);
+        if (i % CONTROLS_PER_MACRO) continue;
+        double state[ENV_MAX_STATE];
+        float c[FIRM_MAX_CONFIG], recorded[FIRM_MAX_CONFIG];
+        spec->state_get(world, state);
+        spec->config(state, c);
+        spec->config(r->e->state + (row + i) * spec->state_dim, recorded);
+        double error = world->fault == FIRM_OK ? env_tolerance_units(spec, c, recorded) : INFINITY;
+        r->error[(i / CONTROLS_PER_MACRO - 1) * r->anchors + item] = error;
+    }
+}
+
+static int ascending(const void* a, const void* b) {
+    double x = *(const double*)a, y = *(const double*)b;
+    return (x > y) - (x < y);
+}
+
+// linear interpolation between order statistics, as NumPy's default
+static double percentile(const double* sorted, int n, double share) {
+    double at = share * (n - 1);
+    int low = (int)at;
+    if (low >= n - 1) return sorted[n - 1];
+    double part = at - low;
+    return part > 0.0 ? sorted[low] + part * (sorted[low + 1] - sorted[low]) : sorted[low];
+}
+
+static void summarise(double* error, int anchors, audit_result* out) {
+    out->pass = 1;
+    for (int h = 0; h < HORIZONS; h++) {
+        double* here = error + (size_t)h * (size_t)anchors;
+        qsort(here, (size_t)anchors, sizeof *here, ascending);
+        out->p95[h] = percentile(here, anchors, 0.95);
+        if (here[anchors - 1] > out->max) out->max = here[anchors - 1];
+        if (!(out->p95[h] <= 0.25)) out->pass = 0;
+        if (h == HORIZONS - 1) {
+            for (int i = 0; i < anchors; i++) out->h5_mean += here[i] / anchors;
+            out->h5_p95 = out->p95[h];
+        }
+    }
+    if (!(out->max <= 1.0)) out->pass = 0;
+}
+
+firm_status branches_audit(const episodes* e, int anchors, uint64_t seed, pool* p,
+                           audit_result* out, firm_error* err) {
+    const env_interventions* paper = &e->spec->interventions;
+    *out = (audit_result){.paper_mean = paper->paper_mean,
+                          .paper_p95 = paper->paper_p95,
+                          .paper_max = paper->paper_max,
+                          .paper_anchors = paper->paper_anchors};
+    data_split split;
+    TRY(data_split_make(e, seed, &split, err));
+    int64_t* rows = NULL;
+    firm_status status = anchors_draw(e, &split, seed, &anchors, &rows, err);
+    data_split_free(&split);
+    TRY(status);
+
+    replay r = {.e = e, .row = rows, .anchors = anchors};
+    r.error = mem_calloc((size_t)anchors, HORIZONS * sizeof *r.error);
+    status = r.error ? env_create_many(e->spec, pool_threads(p), &r.envs, err)
+                     : FAIL(err, FIRM_E_MEMORY, "no memory for %d anchors", anchors);
+    if (status == FIRM_OK) {
+        pool_for(p, anchors, replay_anchor, &r);
+        out->anchors = anchors;
+        summarise(r.error, anchors, out);
+    }
+    env_free_many(r.envs, pool_threads(p));
+    mem_free(r.error);
+    mem_free(rows);
+    return status;
+}

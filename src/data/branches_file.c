@@ -1,0 +1,215 @@
+// branches_file.c - interventions as an HDF5 file: anchors (row, episode, step), branches (actions,
+// all 26 states), and for other readers the configurations and chi after controls 5 .. 25. The hash
+// of the episodes file they were made from is kept, so that the two cannot be mixed up.
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "core/mem.h"
+#include "data/branches.h"
+#include "data/hdf5.h"
+
+enum { STATES = BRANCH_CONTROLS + 1, MACROS = 5, CONTROLS_PER_MACRO = BRANCH_CONTROLS / MACROS };
+
+static uint64_t branches_hash(const branches* b) {
+    size_t items = (size_t)b->anchors * (size_t)b->per_anchor;
+    uint64_t h = hdf5_hash(HDF5_HASH_START, b->row, sizeof *b->row * (size_t)b->anchors);
+    h = hdf5_hash(h, b->state, items * STATES * sizeof *b->state * (size_t)b->spec->state_dim);
+    return hdf5_hash(h, b->action,
+                     items * BRANCH_CONTROLS * sizeof *b->action * (size_t)b->spec->action_dim);
+}
+
+// ---- writing ------------------------------------------------------------------------------------
+
+// configurations and chi after each macro action, (anchors, per_anchor, 5, config_dim | chi_dim)
+static void fill_targets(const branches* b, float* c, float* chi) {
+    const env_spec* spec = b->spec;
+    const int dim = spec->state_dim;
+    for (int item = 0; item < b->anchors * b->per_anchor; item++)
+        for (int k = 1; k <= MACROS; k++) {
+            const double* now = b->state + ((int64_t)item * STATES + k * CONTROLS_PER_MACRO) * dim;
+            const int64_t at = (int64_t)item * MACROS + k - 1;
+            spec->config(now, c + at * spec->config_dim);
+            spec->chi(now, now - dim, now - CONTROLS_PER_MACRO * dim, chi + at * spec->chi_dim);
+        }
+}
+
+static firm_status write_attributes(hdf5_writer* w, const branches* b, firm_error* err) {
+    char text[64];
+    TRY(hdf5_put_text(w, "task", b->spec->name, err));
+    TRY(hdf5_put_text(w, "kind", "interventions", err));
+    snprintf(text, sizeof text, "%d.%d.%d", FIRM_VERSION / 10000, FIRM_VERSION / 100 % 100,
+             FIRM_VERSION % 100);
+    TRY(hdf5_put_text(w, "version", text, err));
+    TRY(hdf5_put_u64(w, "seed", b->seed, err));
+    snprintf(
+        text, sizeof text, "%s%s", b->spec->interventions.replay ? "replay + " : "",
+        b->spec->interventions.proposal == ENV_PROPOSAL_UNIFORM ? "uniform" : "clipped gaussian");
+    TRY(hdf5_put_text(w, "policy", text, err));
+    TRY(hdf5_put_text(w, "physics", b->spec->physics, err));
+    TRY(hdf5_put_text(w, "renderer", b->spec->renderer, err));
+    TRY(hdf5_put_u64(w, "data_hash", b->data_hash, err));
+    return hdf5_put_u64(w, "checksum", branches_hash(b), err);
+}
+
+firm_status branches_write(const branches* b, const char* path, firm_error* err) {
+    const env_spec* spec = b->spec;
+    const hsize_t a = (hsize_t)b->anchors, k = (hsize_t)b->per_anchor;
+    const size_t items = (size_t)b->anchors * (size_t)b->per_anchor;
+    float* c = mem_calloc(items, MACROS * sizeof *c * (size_t)spec->config_dim);
+    float* chi = mem_calloc(items, MACROS * sizeof *chi * (size_t)spec->chi_dim);
+    hdf5_writer w;
+    firm_status status =
+        c && chi ? FIRM_OK : FAIL(err, FIRM_E_MEMORY, "no memory to write %s", path);
+    if (status == FIRM_OK) status = hdf5_create(&w, path, err);
+    if (status == FIRM_OK) {
+        fill_targets(b, c, chi);
+        const struct {
+            const char* name;
+            hid_t file_type, memory_type;
+            int rank;
+            hsize_t dims[4];
+            const void* data;
+        } column[] = {
+            {"anchor_row", H5T_STD_I64LE, H5T_NATIVE_INT64, 1, {a}, b->row},
+            {"state",
+             H5T_IEEE_F64LE,
+             H5T_NATIVE_DOUBLE,
+             4,
+             {a, k, STATES, (hsize_t)spec->state_dim},
+             b->state},
+            {"action",
+             H5T_IEEE_F32LE,
+             H5T_NATIVE_FLOAT,
+             4,
+             {a, k, BRANCH_CONTROLS, (hsize_t)spec->action_dim},
+             b->action},
+            {"config",
+             H5T_IEEE_F32LE,
+             H5T_NATIVE_FLOAT,
+             4,
+             {a, k, MACROS, (hsize_t)spec->config_dim},
+             c},
+            {"chi",
+             H5T_IEEE_F32LE,
+             H5T_NATIVE_FLOAT,
+             4,
+             {a, k, MACROS, (hsize_t)spec->chi_dim},
+             chi},
+        };
+        status = write_attributes(&w, b, err);
+        for (size_t i = 0; i < sizeof column / sizeof column[0] && status == FIRM_OK; i++)
+            status = hdf5_put(&w, column[i].name, column[i].file_type, column[i].memory_type,
+                              column[i].rank, column[i].dims, column[i].data, err);
+        if (status == FIRM_OK)
+            status = hdf5_commit(&w, err);
+        else
+            hdf5_abandon(&w);
+    }
+    mem_free(c);
+    mem_free(chi);
+    return status;
+}
+
+// ---- reading ------------------------------------------------------------------------------------
+
+static firm_status check_source(hid_t file, const char* path, const episodes* e, firm_error* err) {
+    char kind[32], task[32];
+    if (!hdf5_get_text(file, "kind", kind, sizeof kind) || strcmp(kind, "interventions") != 0)
+        return FAIL(err, FIRM_E_FORMAT,
+                    "%s does not hold interventions; give a file made by `firm intervene`", path);
+    if (!hdf5_get_text(file, "task", task, sizeof task) || strcmp(task, e->spec->name) != 0)
+        return FAIL(err, FIRM_E_TASK,
+                    "%s holds interventions of '%s', not of '%s'; run `firm intervene %s`", path,
+                    task, e->spec->name, e->spec->name);
+    uint64_t hash = 0;
+    if (!hdf5_get_u64(file, "data_hash", &hash) || hash != e->hash)
+        return FAIL(
+            err, FIRM_E_VALUE,
+            "%s was made from other episodes than the data set given; run `firm intervene` on this "
+            "data set",
+            path);
+    return FIRM_OK;
+}
+
+static firm_status check_shapes(hid_t file, const char* path, const env_spec* spec, branches* b,
+                                firm_error* err) {
+    int rank, rank2, rank3;
+    hsize_t rows[HDF5_MAX_RANK], state[HDF5_MAX_RANK], action[HDF5_MAX_RANK];
+    TRY(hdf5_shape(file, path, "anchor_row", &rank, rows, err));
+    TRY(hdf5_shape(file, path, "state", &rank2, state, err));
+    TRY(hdf5_shape(file, path, "action", &rank3, action, err));
+    int fit = rank == 1 && rank2 == 4 && rank3 == 4 && rows[0] >= 1 && rows[0] <= 1000000 &&
+              state[0] == rows[0] && action[0] == rows[0] && state[1] >= 1 && state[1] <= 65536 &&
+              state[1] == action[1] && state[2] == STATES && action[2] == BRANCH_CONTROLS &&
+              state[3] == (hsize_t)spec->state_dim && action[3] == (hsize_t)spec->action_dim &&
+              rows[0] * state[1] <= INT32_MAX;
+    if (!fit)
+        return FAIL(err, FIRM_E_FORMAT,
+                    "the columns of %s do not fit each other; run `firm intervene` again", path);
+    b->anchors = (int)rows[0];
+    b->per_anchor = (int)state[1];
+    return FIRM_OK;
+}
+
+static firm_status fill(hid_t file, const char* path, const episodes* e, branches* b,
+                        firm_error* err) {
+    const env_spec* spec = e->spec;
+    TRY(check_shapes(file, path, spec, b, err));
+    const size_t items = (size_t)b->anchors * (size_t)b->per_anchor;
+    b->row = mem_calloc((size_t)b->anchors, sizeof *b->row);
+    b->state = mem_calloc(items, STATES * sizeof *b->state * (size_t)spec->state_dim);
+    b->action = mem_calloc(items, BRANCH_CONTROLS * sizeof *b->action * (size_t)spec->action_dim);
+    if (!b->row || !b->state || !b->action)
+        return FAIL(err, FIRM_E_MEMORY, "no memory to read %s", path);
+    TRY(hdf5_get(file, path, "anchor_row", H5T_NATIVE_INT64, b->row, err));
+    TRY(hdf5_get(file, path, "state", H5T_NATIVE_DOUBLE, b->state, err));
+    TRY(hdf5_get(file, path, "action", H5T_NATIVE_FLOAT, b->action, err));
+
+    uint64_t checksum = 0;
+    if (!hdf5_get_u64(file, "checksum", &checksum) || checksum != branches_hash(b))
+        return FAIL(
+            err, FIRM_E_FORMAT,
+            "%s does not match its checksum: it was changed or damaged; run `firm intervene` again",
+            path);
+    for (int i = 0; i < b->anchors; i++)
+        if (b->row[i] < 0 || b->row[i] >= e->rows)
+            return FAIL(err, FIRM_E_VALUE,
+                        "anchor %d of %s is row %" PRId64 " of %" PRId64
+                        "; run `firm intervene` again",
+                        i, path, b->row[i], e->rows);
+    for (size_t i = 0; i < items * STATES * (size_t)spec->state_dim; i++)
+        if (!isfinite(b->state[i]))
+            return FAIL(err, FIRM_E_VALUE,
+                        "a state in %s is not finite; run `firm intervene` again", path);
+    for (size_t i = 0; i < items * BRANCH_CONTROLS * (size_t)spec->action_dim; i++)
+        if (!isfinite(b->action[i]))
+            return FAIL(err, FIRM_E_VALUE,
+                        "an action in %s is not finite; run `firm intervene` again", path);
+    return FIRM_OK;
+}
+
+firm_status branches_read(const char* path, const episodes* e, branches** out, firm_error* err) {
+    *out = NULL;
+    hid_t file;
+    TRY(hdf5_open(path, &file, err));
+    firm_status status = check_source(file, path, e, err);
+    branches* b = NULL;
+    if (status == FIRM_OK) {
+        b = mem_calloc(1, sizeof *b);
+        status = b ? FIRM_OK : FAIL(err, FIRM_E_MEMORY, "no memory to read %s", path);
+    }
+    if (status == FIRM_OK) {
+        *b = (branches){.spec = e->spec, .data_hash = e->hash};
+        hdf5_get_u64(file, "seed", &b->seed);
+        status = fill(file, path, e, b, err);
+    }
+    H5Fclose(file);
+    if (status != FIRM_OK) {
+        branches_free(b);
+        return status;
+    }
+    *out = b;
+    return FIRM_OK;
+}

@@ -1,0 +1,82 @@
+// episodes.c - what can be asked of recorded trajectories once they are in memory.
+// Filled by collect.c or episodes_read.c, written by episodes_write.c.
+#include "data/episodes.h"
+
+#include "core/mem.h"
+#include "data/episodes_internal.h"
+#include "data/hdf5.h"
+
+firm_status episodes_alloc(const env_spec* spec, int count, int64_t rows, episodes** out,
+                           firm_error* err) {
+    episodes* e = mem_calloc(1, sizeof *e);
+    *out = e;
+    if (e) {
+        *e = (episodes){.spec = spec,
+                        .count = count,
+                        .rows = rows,
+                        .hdf5 = -1,
+                        .pixels = -1,
+                        .seed = UINT64_MAX};
+        e->offset = mem_calloc((size_t)count, sizeof *e->offset);
+        e->length = mem_calloc((size_t)count, sizeof *e->length);
+        e->state = mem_calloc((size_t)rows, sizeof *e->state * (size_t)spec->state_dim);
+        e->action = mem_calloc((size_t)rows, sizeof *e->action * (size_t)spec->action_dim);
+    }
+    if (!e || !e->offset || !e->length || !e->state || !e->action) {
+        episodes_free(e);
+        *out = NULL;
+        return FAIL(err, FIRM_E_MEMORY,
+                    "no memory for %d episodes of %s (%lld rows); ask for fewer", count, spec->name,
+                    (long long)rows);
+    }
+    return FIRM_OK;
+}
+
+void episodes_free(episodes* e) {
+    if (!e) return;
+    if (e->pixels >= 0) H5Dclose((hid_t)e->pixels);
+    if (e->hdf5 >= 0) H5Fclose((hid_t)e->hdf5);
+    mem_free(e->offset);
+    mem_free(e->length);
+    mem_free(e->state);
+    mem_free(e->action);
+    mem_free(e->extra);
+    mem_free(e->ended);
+    mem_free(e);
+}
+
+int episodes_of_row(const episodes* e, int64_t row) {
+    int low = 0, high = e->count - 1;
+    while (low < high) {
+        int middle = low + (high - low + 1) / 2;
+        if (e->offset[middle] <= row)
+            low = middle;
+        else
+            high = middle - 1;
+    }
+    return low;
+}
+
+double episodes_solved_at(const episodes* e, int offset) {
+    const int dim = e->spec->state_dim;
+    int64_t pairs = 0, solved = 0;
+    for (int i = 0; i < e->count; i++)
+        for (int t = 0; t + offset < e->length[i]; t++) {
+            const double* from = e->state + (e->offset[i] + t) * dim;
+            solved += e->spec->success(from, from + (int64_t)offset * dim) != 0;
+            pairs++;
+        }
+    return pairs ? 100.0 * (double)solved / (double)pairs : 0.0;
+}
+
+uint64_t episodes_hash(const episodes* e) {
+    const size_t state = sizeof *e->state * (size_t)e->spec->state_dim;
+    const size_t action = sizeof *e->action * (size_t)e->spec->action_dim;
+    uint64_t hash = hdf5_hash(HDF5_HASH_START, e->length, sizeof *e->length * (size_t)e->count);
+    hash = hdf5_hash(hash, e->state, state * (size_t)e->rows);
+    // an episode's last action is NaN, of which there are many kinds: it says nothing
+    for (int i = 0; i < e->count; i++)
+        hash = hdf5_hash(hash, e->action + e->offset[i] * e->spec->action_dim,
+                         action * (size_t)(e->length[i] - 1));
+    return hash;
+}

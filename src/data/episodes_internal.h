@@ -1,0 +1,12 @@
+// episodes_internal.h - shared by the files that make episodes: collect.c, episodes_read.c.
+#ifndef DATA_EPISODES_INTERNAL_H
+#define DATA_EPISODES_INTERNAL_H
+
+#include "data/episodes.h"
+
+// Zeroed memory for `count` episodes and `rows` rows; no extra columns, no file, seed unknown.
+firm_status episodes_alloc(const env_spec* spec, int count, int64_t rows, episodes** out,
+                           firm_error* err);
+uint64_t episodes_hash(const episodes* e);
+
+#endif

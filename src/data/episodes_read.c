@@ -1,0 +1,230 @@
+// episodes_read.c - reads a data set written here or by the public tools, and checks it before
+// anything else sees it: the task, the columns' widths and lengths, that every number is finite
+// where it must be, and the checksum where there is one. Each refusal is one sentence that names
+// the file and the cure.
+#include <limits.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "core/mem.h"
+#include "data/episodes_internal.h"
+#include "data/hdf5.h"
+
+typedef struct source {
+    hid_t file;
+    const char* path;
+    const env_spec* spec;
+    const char* state_column;  // the name found
+} source;
+
+static int width_of(void* user, const char* column) {
+    return hdf5_width(((source*)user)->file, column);
+}
+
+// ---- is it this task's? -------------------------------------------------------------------------
+
+static firm_status check_task(source* s, firm_error* err) {
+    char kind[32], task[32], columns[192];
+    hdf5_list(s->file, columns, sizeof columns);
+    if (hdf5_get_text(s->file, "kind", kind, sizeof kind) && strcmp(kind, "episodes") != 0)
+        return FAIL(err, FIRM_E_FORMAT,
+                    "%s holds %s, not episodes; give a file made by `firm collect`", s->path, kind);
+    const char* found =
+        hdf5_get_text(s->file, "task", task, sizeof task) ? task : env_guess_task(width_of, s);
+    if (!found)
+        return FAIL(
+            err, FIRM_E_FORMAT,
+            "%s is not a data set of any known task: it has columns %s; give one made by `firm "
+            "collect %s`",
+            s->path, columns[0] ? columns : "(none)", s->spec->name);
+    if (strcmp(found, s->spec->name) != 0)
+        return FAIL(
+            err, FIRM_E_TASK,
+            "%s looks like a data set of '%s', not of '%s': it has columns %s; name the task it "
+            "was made for",
+            s->path, found, s->spec->name, columns);
+
+    s->state_column = hdf5_width(s->file, s->spec->state_column) ? s->spec->state_column : NULL;
+    for (int i = 0; i < 3 && !s->state_column && s->spec->state_also[i]; i++)
+        if (hdf5_width(s->file, s->spec->state_also[i])) s->state_column = s->spec->state_also[i];
+    if (!s->state_column)
+        return FAIL(err, FIRM_E_FORMAT, "%s has no column '%s'; it has %s; collect it again",
+                    s->path, s->spec->state_column, columns);
+    return FIRM_OK;
+}
+
+static firm_status check_shape(const source* s, const char* name, int width, int64_t rows,
+                               firm_error* err) {
+    int rank;
+    hsize_t dims[HDF5_MAX_RANK];
+    TRY(hdf5_shape(s->file, s->path, name, &rank, dims, err));
+    if (dims[0] != (hsize_t)rows)
+        return FAIL(err, FIRM_E_FORMAT,
+                    "column '%s' of %s has %llu rows but the episodes add up to %lld; the file is "
+                    "incomplete: collect it again",
+                    name, s->path, (unsigned long long)dims[0], (long long)rows);
+    if (hdf5_width(s->file, name) != width)
+        return FAIL(
+            err, FIRM_E_TASK,
+            "column '%s' of %s has %d numbers per row where %s has %d; name the task it was made "
+            "for",
+            name, s->path, hdf5_width(s->file, name), s->spec->name, width);
+    return FIRM_OK;
+}
+
+// ---- episodes -----------------------------------------------------------------------------------
+
+static firm_status check_lengths(const source* s, const episodes* e, firm_error* err) {
+    int64_t next = 0;
+    for (int i = 0; i < e->count; i++) {
+        if (e->length[i] < 1 || e->offset[i] != next)
+            return FAIL(
+                err, FIRM_E_FORMAT,
+                "episode %d of %s has %d rows from row %lld on, expected from row %lld; ep_len and "
+                "ep_offset do not fit: collect it again",
+                i, s->path, e->length[i], (long long)e->offset[i], (long long)next);
+        next += e->length[i];
+    }
+    if (next != e->rows)
+        return FAIL(
+            err, FIRM_E_FORMAT,
+            "the episodes of %s add up to %lld rows, its columns have %lld; collect it again",
+            s->path, (long long)next, (long long)e->rows);
+    return FIRM_OK;
+}
+
+// the per-row episode numbers, where the file has them, must say the same as ep_len
+static firm_status check_index(const source* s, const episodes* e, firm_error* err) {
+    const char* names[] = {"ep_idx", "episode_idx"};
+    for (int k = 0; k < 2; k++) {
+        if (!hdf5_width(s->file, names[k])) continue;
+        TRY(check_shape(s, names[k], 1, e->rows, err));
+        int32_t* index = mem_calloc((size_t)e->rows, sizeof *index);
+        if (!index) return FAIL(err, FIRM_E_MEMORY, "no memory to read %s", s->path);
+        firm_status status = hdf5_get(s->file, s->path, names[k], H5T_NATIVE_INT32, index, err);
+        for (int i = 0; i < e->count && status == FIRM_OK; i++)
+            if (index[e->offset[i]] != i || index[e->offset[i] + e->length[i] - 1] != i)
+                status = FAIL(err, FIRM_E_FORMAT,
+                              "'%s' of %s does not fit ep_len at episode %d; collect it again",
+                              names[k], s->path, i);
+        mem_free(index);
+        TRY(status);
+    }
+    return FIRM_OK;
+}
+
+static firm_status check_numbers(const source* s, const episodes* e, firm_error* err) {
+    const int state = s->spec->state_dim, action = s->spec->action_dim;
+    for (int i = 0; i < e->count; i++)
+        for (int t = 0; t < e->length[i]; t++) {
+            const int64_t row = e->offset[i] + t;
+            for (int k = 0; k < state; k++)
+                if (!isfinite(e->state[row * state + k]))
+                    return FAIL(err, FIRM_E_VALUE,
+                                "'%s' of %s is not finite in episode %d, row %d; collect it again",
+                                s->state_column, s->path, i, t);
+            for (int k = 0; k < action && t < e->length[i] - 1; k++)
+                if (!isfinite(e->action[row * action + k]))
+                    return FAIL(
+                        err, FIRM_E_VALUE,
+                        "'action' of %s is not finite in episode %d, row %d; only an episode's "
+                        "last row may be so: collect it again",
+                        s->path, i, t);
+        }
+    return FIRM_OK;
+}
+
+static firm_status open_pixels(const source* s, episodes* e, firm_error* err) {
+    if (!hdf5_width(s->file, "pixels")) return FIRM_OK;
+    int rank;
+    hsize_t dims[HDF5_MAX_RANK];
+    TRY(hdf5_shape(s->file, s->path, "pixels", &rank, dims, err));
+    if (rank != 4 || dims[0] != (hsize_t)e->rows || dims[1] != ENV_IMAGE || dims[2] != ENV_IMAGE ||
+        dims[3] != 3)
+        return FAIL(
+            err, FIRM_E_FORMAT,
+            "'pixels' of %s does not have %lld frames of %d x %d x 3; collect it again without "
+            "--pixels",
+            s->path, (long long)e->rows, ENV_IMAGE, ENV_IMAGE);
+    // room for a few chunks of the public files (100 frames, 15 MB), so that neighbours come cheap
+    hid_t access = H5Pcreate(H5P_DATASET_ACCESS);
+    hid_t pixels = -1;
+    if (access >= 0 && H5Pset_chunk_cache(access, 521, 64u << 20, 1.0) >= 0)
+        pixels = H5Dopen2(s->file, "pixels", access);
+    if (access >= 0) H5Pclose(access);
+    if (pixels < 0)
+        return FAIL(err, FIRM_E_FORMAT, "cannot open 'pixels' of %s; the file is damaged", s->path);
+    hid_t type = H5Dget_type(pixels);
+    int bytes = type >= 0 && H5Tget_class(type) == H5T_INTEGER && H5Tget_size(type) == 1;
+    if (type >= 0) H5Tclose(type);
+    if (!bytes) {
+        H5Dclose(pixels);
+        return FAIL(err, FIRM_E_FORMAT, "'pixels' of %s does not hold bytes; collect it again",
+                    s->path);
+    }
+    e->pixels = pixels;
+    e->hdf5 = s->file;
+    return FIRM_OK;
+}
+
+static firm_status fill(const source* s, episodes* e, firm_error* err) {
+    TRY(hdf5_get(s->file, s->path, "ep_len", H5T_NATIVE_INT32, e->length, err));
+    TRY(hdf5_get(s->file, s->path, "ep_offset", H5T_NATIVE_INT64, e->offset, err));
+    TRY(check_lengths(s, e, err));
+    TRY(check_index(s, e, err));
+    TRY(hdf5_get(s->file, s->path, s->state_column, H5T_NATIVE_DOUBLE, e->state, err));
+    TRY(hdf5_get(s->file, s->path, "action", H5T_NATIVE_FLOAT, e->action, err));
+    TRY(check_numbers(s, e, err));
+    hdf5_get_u64(s->file, "seed", &e->seed);
+    e->hash = episodes_hash(e);
+    uint64_t checksum;
+    if (hdf5_get_u64(s->file, "checksum", &checksum) && checksum != e->hash)
+        return FAIL(
+            err, FIRM_E_FORMAT,
+            "%s does not match its checksum: states or actions were changed or damaged; copy or "
+            "collect it again",
+            s->path);
+    return open_pixels(s, e, err);
+}
+
+static firm_status read_open(source* s, episodes** out, firm_error* err) {
+    TRY(check_task(s, err));
+    int rank;
+    hsize_t dims[HDF5_MAX_RANK], more[HDF5_MAX_RANK];
+    TRY(hdf5_shape(s->file, s->path, s->state_column, &rank, dims, err));
+    const hsize_t rows = dims[0];
+    TRY(hdf5_shape(s->file, s->path, "ep_len", &rank, dims, err));
+    TRY(hdf5_shape(s->file, s->path, "ep_offset", &rank, more, err));
+    if (rows < 1 || rows > INT_MAX || dims[0] < 1 || dims[0] != more[0] || dims[0] > rows ||
+        hdf5_width(s->file, "ep_len") != 1 || hdf5_width(s->file, "ep_offset") != 1)
+        return FAIL(
+            err, FIRM_E_FORMAT,
+            "%s has %llu rows in %llu episodes with %llu offsets, which cannot be; collect it "
+            "again",
+            s->path, (unsigned long long)rows, (unsigned long long)dims[0],
+            (unsigned long long)more[0]);
+    TRY(check_shape(s, s->state_column, s->spec->state_dim, (int64_t)rows, err));
+    TRY(check_shape(s, "action", s->spec->action_dim, (int64_t)rows, err));
+
+    episodes* e;
+    TRY(episodes_alloc(s->spec, (int)dims[0], (int64_t)rows, &e, err));
+    firm_status status = fill(s, e, err);
+    if (status != FIRM_OK) {
+        e->hdf5 = -1;  // the caller closes the file
+        episodes_free(e);
+        return status;
+    }
+    *out = e;
+    return FIRM_OK;
+}
+
+firm_status episodes_read(const char* path, const env_spec* spec, episodes** out, firm_error* err) {
+    *out = NULL;
+    source s = {.path = path, .spec = spec};
+    TRY(hdf5_open(path, &s.file, err));
+    firm_status status = read_open(&s, out, err);
+    // a file with pixels stays open with the episodes; any other is done with
+    if (status != FIRM_OK || (*out)->hdf5 < 0) H5Fclose(s.file);
+    return status;
+}

@@ -1,0 +1,118 @@
+// frames.c - frames on demand. A row's frame comes from the file's pixels column or is rendered
+// from the recorded state; a direct-mapped cache of fixed size keeps the latest ones. Used by
+// training and eval.
+#include "data/frames.h"
+
+#include <pthread.h>
+#include <string.h>
+
+#include "core/mem.h"
+#include "data/hdf5.h"
+
+enum { STRIPES = 64 };  // locks; slot i belongs to lock i % STRIPES
+
+struct frames {
+    const episodes* e;
+    int workers;
+    env** worker_env;  // (workers) each thread's renderer
+    int64_t slots;     // 0: no cache
+    int64_t* tag;      // (slots) row held, -1: none
+    uint8_t* frame;    // (slots, 224, 224, 3)
+    pthread_mutex_t lock[STRIPES];
+    pthread_mutex_t file_lock;  // HDF5 reads one at a time
+};
+
+firm_status frames_open(const episodes* e, int workers, size_t cache_bytes, frames** out,
+                        firm_error* err) {
+    *out = NULL;
+    if (workers < 1)
+        return FAIL(err, FIRM_E_USAGE, "%d frame workers asked for; give at least 1", workers);
+    frames* f = mem_calloc(1, sizeof *f);
+    if (!f) return FAIL(err, FIRM_E_MEMORY, "no memory for a frame cache");
+    f->e = e;
+    f->workers = workers;
+    for (int i = 0; i < STRIPES; i++) pthread_mutex_init(&f->lock[i], NULL);
+    pthread_mutex_init(&f->file_lock, NULL);
+
+    // no more slots than rows, and tags are part of the budget
+    f->slots = (int64_t)(cache_bytes / (ENV_FRAME_BYTES + sizeof *f->tag));
+    if (f->slots > e->rows) f->slots = e->rows;
+    firm_status status = env_create_many(e->spec, workers, &f->worker_env, err);
+    if (f->slots) {
+        f->tag = mem_alloc((size_t)f->slots * sizeof *f->tag);
+        f->frame = mem_alloc((size_t)f->slots * ENV_FRAME_BYTES);
+    }
+    if (status == FIRM_OK && f->slots && (!f->tag || !f->frame))
+        status =
+            FAIL(err, FIRM_E_MEMORY, "no memory for a frame cache of %zu MB; ask for a smaller one",
+                 cache_bytes >> 20);
+    for (int64_t i = 0; i < f->slots && status == FIRM_OK; i++) f->tag[i] = -1;
+
+    // a missing decompression filter shows here, where there is a place for the sentence
+    if (status == FIRM_OK && e->pixels >= 0) {
+        uint8_t* first = mem_alloc(ENV_FRAME_BYTES);
+        if (!first)
+            status = FAIL(err, FIRM_E_MEMORY, "no memory for a frame");
+        else if (hdf5_get_row((hid_t)e->pixels, 0, first))
+            status = FAIL(
+                err, FIRM_E_UNAVAILABLE,
+                "cannot read the data set's 'pixels'; install hdf5-filter-plugin-blosc-serial, or "
+                "the file is damaged");
+        mem_free(first);
+    }
+    if (status != FIRM_OK) {
+        frames_free(f);
+        return status;
+    }
+    *out = f;
+    return FIRM_OK;
+}
+
+firm_status frames_render(frames* f, int worker, const double* state, uint8_t* rgb) {
+    CHECK(worker >= 0 && worker < f->workers, "frame worker %d of %d", worker, f->workers);
+    env* world = f->worker_env[worker];
+    world->spec->state_set(world, state);
+    if (world->fault != FIRM_OK) return world->fault;
+    world->spec->render(world, rgb);
+    return FIRM_OK;
+}
+
+static firm_status produce(frames* f, int worker, int64_t row, uint8_t* rgb) {
+    if (f->e->pixels < 0)
+        return frames_render(f, worker, f->e->state + row * f->e->spec->state_dim, rgb);
+    pthread_mutex_lock(&f->file_lock);
+    int failed = hdf5_get_row((hid_t)f->e->pixels, row, rgb);
+    pthread_mutex_unlock(&f->file_lock);
+    return failed ? FIRM_E_IO : FIRM_OK;
+}
+
+firm_status frames_get(frames* f, int worker, int64_t row, uint8_t* rgb) {
+    if (row < 0 || row >= f->e->rows) return FIRM_E_USAGE;
+    if (f->slots == 0) return produce(f, worker, row, rgb);
+
+    const int64_t slot = row % f->slots;
+    uint8_t* kept = f->frame + slot * ENV_FRAME_BYTES;
+    pthread_mutex_t* lock = &f->lock[slot % STRIPES];
+    pthread_mutex_lock(lock);
+    int hit = f->tag[slot] == row;
+    if (hit) memcpy(rgb, kept, ENV_FRAME_BYTES);
+    pthread_mutex_unlock(lock);
+    if (hit) return FIRM_OK;
+
+    TRY(produce(f, worker, row, rgb));
+    pthread_mutex_lock(lock);
+    memcpy(kept, rgb, ENV_FRAME_BYTES);
+    f->tag[slot] = row;
+    pthread_mutex_unlock(lock);
+    return FIRM_OK;
+}
+
+void frames_free(frames* f) {
+    if (!f) return;
+    env_free_many(f->worker_env, f->workers);
+    mem_free(f->tag);
+    mem_free(f->frame);
+    for (int i = 0; i < STRIPES; i++) pthread_mutex_destroy(&f->lock[i]);
+    pthread_mutex_destroy(&f->file_lock);
+    mem_free(f);
+}

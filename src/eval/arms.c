@@ -1,0 +1,326 @@
+// arms.c - the arms and the loop that runs a trial with one of them: act, step, look, until the task's
+// success test holds or the budget is spent.
+#include "eval/arms.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "core/clock.h"
+#include "core/mem.h"
+#include "model/model.h"
+#include "plan/cem.h"
+#include "plan/controller.h"
+
+const char eval_arm_names[] = "firm, oracle-config, oracle-dynamics, random";
+
+// What a trial starts from, all of it recorded.
+typedef struct arm_start {
+    const uint8_t* frame[FIRM_HISTORY];         // oldest first
+    const float* action[FIRM_HISTORY - 1];      // between them
+    const uint8_t* goal_frame;
+    uint64_t seed;
+    int trial;
+} arm_start;
+
+typedef struct arm_ops {
+    const char* name;
+    int needs_model, sees;  // sees: wants the frames
+    firm_status (*open)(eval_arm* arm, firm_error* err);
+    firm_status (*begin)(eval_arm* arm, const arm_start* start);
+    firm_status (*act)(eval_arm* arm, int64_t deadline_ns, firm_step* step);
+    firm_status (*look)(eval_arm* arm, const uint8_t* rgb, const float* action);  // after a control
+} arm_ops;
+
+struct eval_arm {
+    const arm_ops* ops;
+    eval_setup setup;
+    env* world;
+    uint8_t* picture;  // (FIRM_HISTORY + 1, 224, 224, 3): history or, in [0], the latest; then the goal
+    double state[FIRM_HISTORY][ENV_MAX_STATE];  // the last three, latest last
+    double goal[ENV_MAX_STATE];
+    float goal_config[FIRM_MAX_CONFIG];
+
+    firm_controller* controller;  // firm, oracle-config
+
+    pool* threads;  // oracle-dynamics
+    plan_oracle* oracle;
+    plan_solver* solver;
+    plan_result plan;
+    float* raw;  // (longest horizon * controls, action_dim) the plan in hand
+    int at, until;  // next control of it, and where the next solve is due
+
+    rng noise;  // random
+};
+
+static const double* state_now(const eval_arm* arm) { return arm->state[FIRM_HISTORY - 1]; }
+
+// ---- firm, oracle-config ------------------------------------------------------------------------
+
+static firm_status firm_open(eval_arm* arm, firm_error* err) {
+    firm_controller_params p = firm_controller_params_default();
+    p.mode = arm->setup.options.mode;
+    p.seed = arm->setup.seed;
+    p.threads = arm->setup.threads;
+    p.fan = arm->setup.fan;
+    return controller_create_with(arm->setup.model, &p, &arm->setup.options, &arm->controller, err);
+}
+
+static firm_status firm_begin(eval_arm* arm, const arm_start* start) {
+    firm_controller_reset(arm->controller, start->seed);
+    for (int i = 0; i < FIRM_HISTORY; i++)
+        TRY(firm_controller_push(arm->controller, start->frame[i], i ? start->action[i - 1] : NULL));
+    return firm_controller_goal(arm->controller, start->goal_frame);
+}
+
+static firm_status firm_act(eval_arm* arm, int64_t deadline_ns, firm_step* step) {
+    return firm_controller_act(arm->controller, deadline_ns, step);
+}
+
+static firm_status firm_look(eval_arm* arm, const uint8_t* rgb, const float* action) {
+    return firm_controller_push(arm->controller, rgb, action);
+}
+
+static firm_status truth_act(eval_arm* arm, int64_t deadline_ns, firm_step* step) {
+    const env_spec* spec = arm->setup.spec;
+    float history[FIRM_HISTORY * FIRM_MAX_CONFIG];
+    for (int i = 0; i < FIRM_HISTORY; i++) spec->config(arm->state[i], history + i * spec->config_dim);
+    controller_set_truth(arm->controller, history, arm->goal_config);
+    return firm_controller_act(arm->controller, deadline_ns, step);
+}
+
+// ---- oracle-dynamics ----------------------------------------------------------------------------
+
+static firm_status oracle_open(eval_arm* arm, firm_error* err) {
+    const eval_setup* s = &arm->setup;
+    TRY(pool_create(s->threads, &arm->threads, err));
+    TRY(plan_oracle_create(s->spec, &s->actions, pool_threads(arm->threads), &arm->oracle, err));
+    plan_setup setup = {.spec = s->spec,
+                        .options = s->options,
+                        .actions = s->actions,
+                        .model = plan_oracle_model(arm->oracle),
+                        .threads = arm->threads,
+                        .seed = s->seed,
+                        .fan = s->fan};
+    TRY(plan_solver_create(&setup, &arm->solver, err));
+    int longest = s->options.horizon_max > s->options.horizon ? s->options.horizon_max : s->options.horizon;
+    arm->raw = mem_calloc((size_t)(longest * s->actions.controls * s->actions.dim), sizeof *arm->raw);
+    return arm->raw ? FIRM_OK : FAIL(err, FIRM_E_MEMORY, "no memory for the oracle's plan");
+}
+
+static firm_status oracle_begin(eval_arm* arm, const arm_start* start) {
+    plan_solver_reset(arm->solver, start->seed);
+    arm->at = arm->until = 0;
+    return FIRM_OK;
+}
+
+static firm_status oracle_act(eval_arm* arm, int64_t deadline_ns, firm_step* step) {
+    const eval_setup* s = &arm->setup;
+    const env_spec* spec = s->spec;
+    plan_result* r = &arm->plan;
+    float c[FIRM_MAX_CONFIG];
+    *step = (firm_step){0};
+    spec->config(state_now(arm), c);
+    if (arm->at == arm->until) {
+        if (arm->until) plan_solver_advance(arm->solver, arm->until / s->actions.controls);
+        plan_oracle_start(arm->oracle, state_now(arm));
+        plan_solver_solve(arm->solver, c, arm->goal_config, deadline_ns, r);
+        plan_actions_raw(&s->actions, r->plan, r->horizon * s->actions.controls, arm->raw);
+        arm->at = 0;
+        arm->until = (s->options.replan < r->horizon ? s->options.replan : r->horizon) * s->actions.controls;
+        step->solved = 1;
+        step->late = r->late;
+        step->nonfinite = r->nonfinite;
+        step->solve_ms = r->ms;
+    }
+    memcpy(step->action, arm->raw + arm->at++ * s->actions.dim, (size_t)s->actions.dim * sizeof(float));
+    step->iterations = r->iterations;
+    step->cost = r->cost;
+    step->arrival = r->arrival;
+    step->horizon = r->horizon;
+    step->fan = r->fan;
+    step->plan = arm->raw;
+    step->path = r->path;
+    step->fan_path = r->fan_path;
+    step->goal_config = arm->goal_config;
+    spec->measure(c, arm->goal_config, step->distance_now);
+    spec->measure(r->path + r->arrival * spec->config_dim, arm->goal_config, step->distance_planned);
+    return FIRM_OK;
+}
+
+// ---- random -------------------------------------------------------------------------------------
+
+static firm_status random_open(eval_arm* arm, firm_error* err) {
+    (void)arm, (void)err;
+    return FIRM_OK;
+}
+
+static firm_status random_begin(eval_arm* arm, const arm_start* start) {
+    arm->noise = rng_start(arm->setup.seed, RNG_STREAM(RNG_ARM, start->trial));
+    return FIRM_OK;
+}
+
+static firm_status random_act(eval_arm* arm, int64_t deadline_ns, firm_step* step) {
+    (void)deadline_ns;
+    const env_spec* spec = arm->setup.spec;
+    *step = (firm_step){0};
+    for (int i = 0; i < spec->action_dim; i++)
+        step->action[i] = (float)rng_uniform(&arm->noise, spec->action_low, spec->action_high);
+    return FIRM_OK;
+}
+
+// ---- an arm's life ------------------------------------------------------------------------------
+
+static const arm_ops arms[] = {
+    {"firm", 1, 1, firm_open, firm_begin, firm_act, firm_look},
+    {"oracle-config", 1, 1, firm_open, firm_begin, truth_act, firm_look},
+    {"oracle-dynamics", 0, 0, oracle_open, oracle_begin, oracle_act, NULL},
+    {"random", 0, 0, random_open, random_begin, random_act, NULL},
+};
+
+firm_status eval_arm_create(const char* name, const eval_setup* setup, eval_arm** out, firm_error* err) {
+    *out = NULL;
+    const arm_ops* ops = NULL;
+    for (size_t i = 0; i < sizeof arms / sizeof *arms; i++)
+        if (strcmp(arms[i].name, name) == 0) ops = &arms[i];
+    if (!ops) return FAIL(err, FIRM_E_USAGE, "there is no arm '%s'; the arms are %s", name, eval_arm_names);
+    if (ops->needs_model && !setup->model)
+        return FAIL(err, FIRM_E_USAGE, "the arm '%s' needs a model; give one with --model", name);
+    eval_arm* arm = mem_calloc(1, sizeof *arm);
+    if (!arm) return FAIL(err, FIRM_E_MEMORY, "no memory for the arm '%s'", name);
+    arm->ops = ops;
+    arm->setup = *setup;
+    arm->picture = mem_alloc((size_t)(FIRM_HISTORY + 1) * ENV_FRAME_BYTES);
+    firm_status status = arm->picture ? env_create(setup->spec, &arm->world, err)
+                                      : FAIL(err, FIRM_E_MEMORY, "no memory for pictures");
+    if (status == FIRM_OK) status = ops->open(arm, err);
+    if (status != FIRM_OK) {
+        eval_arm_free(arm);
+        return status;
+    }
+    *out = arm;
+    return FIRM_OK;
+}
+
+void eval_arm_free(eval_arm* arm) {
+    if (!arm) return;
+    firm_controller_free(arm->controller);
+    plan_solver_free(arm->solver);
+    plan_oracle_free(arm->oracle);
+    pool_free(arm->threads);
+    env_free(arm->world);
+    mem_free(arm->raw);
+    mem_free(arm->picture);
+    mem_free(arm);
+}
+
+const char* eval_arm_name(const eval_arm* arm) { return arm->ops->name; }
+
+// ---- a trial ------------------------------------------------------------------------------------
+
+static uint64_t trial_seed(uint64_t seed, int trial) {
+    uint32_t word[4];
+    rng_block(seed, RNG_STREAM(RNG_ARM, trial), UINT64_MAX, word);
+    return (uint64_t)word[0] << 32 | word[1];
+}
+
+static firm_status read_start(eval_arm* arm, const eval_trials* trials, frames* pictures, int number,
+                              arm_start* start, firm_error* err) {
+    const env_spec* spec = arm->setup.spec;
+    const eval_trial* t = &trials->trial[number];
+    *start = (arm_start){.seed = trial_seed(arm->setup.seed, number), .trial = number};
+    for (int i = 0; i <= FIRM_HISTORY; i++) {
+        int64_t row = i < FIRM_HISTORY ? t->start - FIRM_HISTORY + 1 + i : t->goal;
+        uint8_t* rgb = arm->picture + (size_t)i * ENV_FRAME_BYTES;
+        firm_status status = frames_get(pictures, 0, row, rgb);
+        if (status != FIRM_OK)
+            return FAIL(err, status, "the frame of row %lld cannot be read or drawn: %s", (long long)row,
+                        firm_status_str(status));
+        const double* state = trials->data->state + row * spec->state_dim;
+        memcpy(i < FIRM_HISTORY ? arm->state[i] : arm->goal, state, sizeof(double) * (size_t)spec->state_dim);
+        if (i < FIRM_HISTORY) start->frame[i] = rgb;
+        else start->goal_frame = rgb;
+        if (i < FIRM_HISTORY - 1) start->action[i] = trials->data->action + row * spec->action_dim;
+    }
+    spec->config(arm->goal, arm->goal_config);
+    spec->state_set(arm->world, state_now(arm));
+    return arm->world->fault == FIRM_OK
+               ? FIRM_OK
+               : FAIL(err, FIRM_E_VALUE, "the recorded state of row %lld cannot be restored", (long long)t->start);
+}
+
+static firm_status step_world(eval_arm* arm, const float* action, firm_error* err) {
+    const env_spec* spec = arm->setup.spec;
+    spec->step(arm->world, action);
+    if (arm->world->fault != FIRM_OK)
+        return FAIL(err, arm->world->fault, "the %s simulation failed under arm '%s': %s", spec->name,
+                    arm->ops->name, firm_status_str(arm->world->fault));
+    memmove(arm->state[0], arm->state[1], sizeof arm->state[0] * (FIRM_HISTORY - 1));
+    spec->state_get(arm->world, arm->state[FIRM_HISTORY - 1]);
+    return FIRM_OK;
+}
+
+static float units_now(const eval_arm* arm) {
+    float c[FIRM_MAX_CONFIG];
+    arm->setup.spec->config(state_now(arm), c);
+    return env_tolerance_units(arm->setup.spec, c, arm->goal_config);
+}
+
+// Calls of the arm are timed; the simulator and its pictures are not the planner's.
+#define TIMED(call)                                                                                   \
+    do {                                                                                              \
+        int64_t begun_ = clock_ns();                                                                  \
+        firm_status timed_ = (call);                                                                  \
+        out->seconds += (double)(clock_ns() - begun_) * 1e-9;                                         \
+        if (timed_ != FIRM_OK)                                                                        \
+            return FAIL(err, timed_, "arm '%s' failed in trial %d: %s", arm->ops->name, number,       \
+                        firm_status_str(timed_));                                                     \
+    } while (0)
+
+static firm_status run(eval_arm* arm, const eval_trials* trials, frames* pictures, int number,
+                       eval_outcome* out, eval_times* times, eval_trace* trace, firm_error* err) {
+    const env_spec* spec = arm->setup.spec;
+    const eval_trial* t = &trials->trial[number];
+    arm_start start;
+    TRY(read_start(arm, trials, pictures, number, &start, err));
+    if (trace) {
+        const char* mode = arm->setup.options.mode == FIRM_MODE_REACH ? "reach" : "contract";
+        TRY(eval_trace_begin(trace, spec, mode, arm->ops->name, t->start, arm->goal, start.goal_frame, err));
+    }
+    *out = (eval_outcome){.hash = t->hash, .solved_at_start = spec->success(state_now(arm), arm->goal),
+                          .closest = INFINITY};
+    TIMED(arm->ops->begin(arm, &start));
+
+    uint8_t* rgb = arm->picture + (FIRM_HISTORY - 1) * ENV_FRAME_BYTES;  // holds the start frame
+    for (int budget = 2 * trials->offset; out->steps < budget && !out->success;) {
+        firm_step step;
+        double ms = arm->setup.deadline_ms;
+        TIMED(arm->ops->act(arm, ms > 0 ? clock_ns() + (int64_t)(ms * 1e6) : 0, &step));
+        out->solves += step.solved;
+        out->late += step.solved && step.late;
+        out->nonfinite += step.solved ? step.nonfinite : 0;
+        if (step.solved && times) TRY(eval_times_add(times, step.solve_ms, err));
+        if (trace) TRY(eval_trace_frame(trace, out->steps, state_now(arm), rgb, &step, err));
+        // the step's pointers end here
+        TRY(step_world(arm, step.action, err));
+        out->steps++;
+        out->success = spec->success(state_now(arm), arm->goal);
+        float units = units_now(arm);
+        if (units < out->closest) out->closest = units;
+        if (arm->ops->sees || trace) spec->render(arm->world, rgb);
+        if (arm->ops->look && !out->success) TIMED(arm->ops->look(arm, rgb, step.action));
+    }
+    if (trace) {
+        TRY(eval_trace_frame(trace, out->steps, state_now(arm), rgb, NULL, err));
+        TRY(eval_trace_end(trace, out->success, err));
+    }
+    return FIRM_OK;
+}
+
+firm_status eval_arm_run(eval_arm* arm, const eval_trials* trials, frames* pictures, int trial,
+                         eval_outcome* out, eval_times* times, eval_trace* trace, firm_error* err) {
+    if (trial < 0 || trial >= trials->count)
+        return FAIL(err, FIRM_E_USAGE, "trial %d of %d does not exist", trial, trials->count);
+    *out = (eval_outcome){0};
+    if (trace) *trace = (eval_trace){0};
+    return run(arm, trials, pictures, trial, out, times, trace, err);
+}

@@ -1,0 +1,302 @@
+// eval.c - runs all arms over the same trials and turns the outcomes into rates with intervals.
+#include "eval/eval.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "core/log.h"
+#include "core/mem.h"
+#include "eval/paired.h"
+#include "model/model.h"
+
+enum { MAX_ARMS = 8, ARM_NAME = 32, FAN = 24 };
+
+typedef struct arm_result {
+    char name[ARM_NAME];
+    eval_outcome* outcome;  // (trials)
+    int8_t* success;        // (trials)
+    uint64_t* hash;         // (trials)
+    eval_times times;
+} arm_result;
+
+typedef struct evaluation {
+    const eval_params* p;
+    pool* threads;
+    episodes* fresh;
+    const episodes* data;
+    data_split split;
+    eval_trials* trials;
+    frames* pictures;
+    eval_setup setup;
+    arm_result arm[MAX_ARMS];
+    int arms;
+} evaluation;
+
+static firm_status no_memory(firm_error* err) { return FAIL(err, FIRM_E_MEMORY, "no memory for the evaluation"); }
+
+// ---- set-up -------------------------------------------------------------------------------------
+
+firm_status eval_plan_options(const config* settings, firm_mode mode, int candidates, int iterations,
+                              int horizon, plan_options* out, firm_error* err) {
+    plan_options_read(settings, mode, out);
+    if (candidates) {
+        // the share of elites stays
+        out->elites = (int)((int64_t)out->elites * candidates / out->candidates);
+        if (out->elites < 2) out->elites = 2;
+        if (out->keep > out->elites) out->keep = out->elites;
+        out->candidates = candidates;
+    }
+    if (iterations) out->iterations = iterations;
+    if (horizon) {
+        out->horizon = horizon;
+        if (mode == FIRM_MODE_CONTRACT) out->replan = out->horizon_max = horizon;
+        if (out->horizon_max < horizon) out->horizon_max = horizon;
+        if (out->replan > horizon) out->replan = horizon;
+    }
+    return plan_options_check(out, err);
+}
+
+static firm_status read_arms(evaluation* e, firm_error* err) {
+    const char* at = e->p->arms;
+    while (*at) {
+        size_t n = strcspn(at, ",");
+        if (n == 0 || n >= ARM_NAME || e->arms == MAX_ARMS)
+            return FAIL(err, FIRM_E_USAGE, "the list of arms '%s' cannot be read; give up to %d of %s, separated "
+                        "by commas", e->p->arms, MAX_ARMS, eval_arm_names);
+        arm_result* a = &e->arm[e->arms];
+        memcpy(a->name, at, n);
+        for (int i = 0; i < e->arms; i++)
+            if (strcmp(e->arm[i].name, a->name) == 0)
+                return FAIL(err, FIRM_E_USAGE, "the arm '%s' is listed twice", a->name);
+        e->arms++;
+        at += n;
+        if (*at == ',' && !*++at) return FAIL(err, FIRM_E_USAGE, "the list of arms '%s' ends in a comma", e->p->arms);
+    }
+    return e->arms ? FIRM_OK : FAIL(err, FIRM_E_USAGE, "no arm is given; the arms are %s", eval_arm_names);
+}
+
+static firm_status prepare(evaluation* e, firm_error* err) {
+    const eval_params* p = e->p;
+    TRY(read_arms(e, err));
+    e->setup = (eval_setup){.spec = p->spec, .model = p->model, .threads = p->threads, .seed = p->seed,
+                            .deadline_ms = p->deadline_ms, .fan = p->traces ? FAN : 0};
+    TRY(eval_plan_options(p->settings, p->mode, p->candidates, p->iterations, p->horizon, &e->setup.options, err));
+    if (e->setup.fan > e->setup.options.candidates) e->setup.fan = e->setup.options.candidates;
+
+    TRY(pool_create(p->threads, &e->threads, err));
+    if (p->data) {
+        e->data = p->data;
+        TRY(data_split_make(e->data, (uint64_t)config_int(p->settings, "data", "split_seed"), &e->split, err));
+    } else {
+        TRY(eval_fresh_episodes(p->spec, p->trials, p->seed, e->threads, &e->fresh, err));
+        e->data = e->fresh;
+    }
+    if (p->model) TRY(eval_check_held_out(p->model->provenance, e->data, !p->data, err));
+    trial_options draw = {p->trials, p->offset, p->seed, p->unsolved, p->data ? &e->split : NULL};
+    TRY(eval_trials_draw(e->data, &draw, &e->trials, err));
+    TRY(frames_open(e->data, 1, 0, &e->pictures, err));
+
+    // the oracle searches in the same standardised action coordinates as the model
+    float mean[FIRM_MAX_ACTION], deviation[FIRM_MAX_ACTION];
+    if (p->model) {
+        memcpy(mean, p->model->stats.action_mean, sizeof mean);
+        memcpy(deviation, p->model->stats.action_std, sizeof deviation);
+    } else if (p->data) {
+        data_action_stats(e->data, &e->split, mean, deviation);
+    } else {
+        // fresh episodes are all "training" ones here: there is no model that could have seen them
+        TRY(data_split_make(e->data, 0, &e->split, err));
+        data_action_stats(e->data, &e->split, mean, deviation);
+    }
+    e->setup.actions = plan_actions_of(p->spec, MODEL_CONTROLS, mean, deviation);
+    return FIRM_OK;
+}
+
+// ---- running ------------------------------------------------------------------------------------
+
+static firm_status run_arm(evaluation* e, arm_result* a, cJSON* traces, firm_error* err) {
+    int n = e->trials->count;
+    a->outcome = mem_calloc((size_t)n, sizeof *a->outcome);
+    a->success = mem_calloc((size_t)n, sizeof *a->success);
+    a->hash = mem_calloc((size_t)n, sizeof *a->hash);
+    if (!a->outcome || !a->success || !a->hash) return no_memory(err);
+    eval_arm* arm;
+    TRY(eval_arm_create(a->name, &e->setup, &arm, err));
+    progress bar;
+    char label[48], note[48];
+    snprintf(label, sizeof label, "eval %s", a->name);
+    progress_begin(&bar, label, n);
+    firm_status status = FIRM_OK;
+    int reached = 0;
+    for (int i = 0; i < n && status == FIRM_OK; i++) {
+        eval_trace trace = {0};
+        int traced = traces && i < e->p->traces;
+        status = eval_arm_run(arm, e->trials, e->pictures, i, &a->outcome[i], &a->times, traced ? &trace : NULL, err);
+        if (status == FIRM_OK && traced) {
+            if (cJSON_AddItemToArray(traces, trace.json)) trace.json = NULL;
+            else status = no_memory(err);
+        }
+        eval_trace_free(&trace);
+        a->success[i] = (int8_t)a->outcome[i].success;
+        a->hash[i] = a->outcome[i].hash;
+        reached += a->success[i];
+        snprintf(note, sizeof note, "success %.1f %%", 100.0 * reached / (i + 1));
+        progress_step(&bar, i + 1, note);
+    }
+    progress_end(&bar);
+    eval_arm_free(arm);
+    return status;
+}
+
+// ---- results as JSON ----------------------------------------------------------------------------
+
+static cJSON* pair_of(double lo, double hi) {
+    double both[2] = {lo, hi};
+    return cJSON_CreateDoubleArray(both, 2);
+}
+
+static int put(cJSON* object, const char* key, cJSON* item) {
+    if (item && cJSON_AddItemToObject(object, key, item)) return 1;
+    cJSON_Delete(item);
+    return 0;
+}
+
+static firm_status arm_json(const evaluation* e, arm_result* a, cJSON* into, firm_error* err) {
+    int n = e->trials->count, solved = 0, unsolved_reached = 0, reached = 0, late = 0, nonfinite = 0;
+    double seconds = 0.0, steps = 0.0;
+    paired_interval ci;
+    TRY(paired_rate(a->success, n, e->p->seed, BOOTSTRAP_RESAMPLES, &ci, err));
+    cJSON* json = cJSON_AddObjectToObject(into, a->name);
+    cJSON *outcomes = cJSON_CreateArray(), *controls = cJSON_CreateArray(), *closest = cJSON_CreateArray();
+    for (int i = 0; i < n; i++) {
+        const eval_outcome* o = &a->outcome[i];
+        reached += o->success;
+        solved += o->solved_at_start;
+        unsolved_reached += o->success && !o->solved_at_start;
+        late += o->late;
+        nonfinite += o->nonfinite;
+        seconds += o->seconds;
+        steps += o->steps;
+        cJSON_AddItemToArray(outcomes, cJSON_CreateNumber(o->success));
+        cJSON_AddItemToArray(controls, cJSON_CreateNumber(o->steps));
+        cJSON_AddItemToArray(closest, json_number(o->closest, 4));
+    }
+    int ok = json && cJSON_GetArraySize(outcomes) == n && cJSON_GetArraySize(controls) == n &&
+             cJSON_GetArraySize(closest) == n;
+    ok = ok && cJSON_AddNumberToObject(json, "successes", reached) &&
+         json_add_number(json, "success_rate", ci.mean, 6) && put(json, "ci95", pair_of(ci.lo, ci.hi)) &&
+         cJSON_AddNumberToObject(json, "solved_at_start", solved) &&
+         json_add_number(json, "success_rate_unsolved", n > solved ? 100.0 * unsolved_reached / (n - solved) : NAN, 6) &&
+         json_add_number(json, "seconds_per_episode", seconds / n, 5) &&
+         json_add_number(json, "ms_per_solve", a->times.count ? eval_times_quantile(&a->times, 0.5) : NAN, 5) &&
+         json_add_number(json, "ms_per_solve_mean", a->times.count ? eval_times_mean(&a->times) : NAN, 5) &&
+         json_add_number(json, "solves_per_episode", (double)a->times.count / n, 5) &&
+         json_add_number(json, "controls_per_episode", steps / n, 5) &&
+         cJSON_AddNumberToObject(json, "late_solves", late) &&
+         cJSON_AddNumberToObject(json, "nonfinite_candidates", nonfinite);
+    // a list that was taken over must not be deleted twice
+    ok = put(json, "outcomes", outcomes) && ok;
+    ok = put(json, "controls", controls) && ok;
+    ok = put(json, "closest", closest) && ok;
+    return ok ? FIRM_OK : no_memory(err);
+}
+
+static firm_status pairs_json(const evaluation* e, cJSON* result, firm_error* err) {
+    cJSON* list = cJSON_AddArrayToObject(result, "pairs");
+    if (!list) return no_memory(err);
+    for (int i = 0; i < e->arms; i++)
+        for (int k = i + 1; k < e->arms; k++) {
+            const arm_result *a = &e->arm[i], *b = &e->arm[k];
+            paired_difference d;
+            TRY(paired_compare(a->success, b->success, a->hash, b->hash, e->trials->count, e->p->seed,
+                               BOOTSTRAP_RESAMPLES, &d, err));
+            cJSON* json = cJSON_CreateObject();
+            if (!json || !cJSON_AddItemToArray(list, json)) {
+                cJSON_Delete(json);
+                return no_memory(err);
+            }
+            int ok = cJSON_AddStringToObject(json, "a", a->name) && cJSON_AddStringToObject(json, "b", b->name) &&
+                     json_add_number(json, "difference", d.difference, 6) && put(json, "ci95", pair_of(d.lo, d.hi)) &&
+                     cJSON_AddNumberToObject(json, "rescue", d.rescue) && cJSON_AddNumberToObject(json, "harm", d.harm);
+            if (!ok) return no_memory(err);
+        }
+    return FIRM_OK;
+}
+
+static int add_hex(cJSON* json, const char* key, uint64_t value) {
+    char text[20];
+    snprintf(text, sizeof text, "%016" PRIx64, value);
+    return cJSON_AddStringToObject(json, key, text) != NULL;
+}
+
+static firm_status header_json(const evaluation* e, cJSON* json, firm_error* err) {
+    const eval_params* p = e->p;
+    const plan_options* o = &e->setup.options;
+    cJSON* plan;
+    int ok = cJSON_AddStringToObject(json, "task", p->spec->name) &&
+             put(json, "model", p->model_path ? cJSON_CreateString(p->model_path) : cJSON_CreateNull()) &&
+             cJSON_AddStringToObject(json, "mode", p->mode == FIRM_MODE_REACH ? "reach" : "contract") &&
+             cJSON_AddNumberToObject(json, "offset", p->offset) &&
+             cJSON_AddNumberToObject(json, "trials", e->trials->count) &&
+             cJSON_AddNumberToObject(json, "budget", 2 * p->offset) &&
+             cJSON_AddNumberToObject(json, "seed", (double)p->seed) &&
+             cJSON_AddStringToObject(json, "trials_from", p->data ? "validation episodes" : "fresh episodes") &&
+             cJSON_AddBoolToObject(json, "unsolved_only", p->unsolved) &&
+             add_hex(json, "trials_hash", eval_trials_hash(e->trials)) && add_hex(json, "data_hash", e->data->hash) &&
+             json_add_number(json, "deadline_ms", p->deadline_ms > 0 ? p->deadline_ms : NAN, 6) &&
+             (plan = cJSON_AddObjectToObject(json, "plan")) && cJSON_AddNumberToObject(plan, "candidates", o->candidates) &&
+             cJSON_AddNumberToObject(plan, "iterations", o->iterations) &&
+             cJSON_AddNumberToObject(plan, "elites", o->elites) && cJSON_AddNumberToObject(plan, "horizon", o->horizon) &&
+             cJSON_AddNumberToObject(plan, "horizon_max", o->horizon_max) &&
+             cJSON_AddNumberToObject(plan, "replan", o->replan);
+    if (p->model) ok = ok && cJSON_AddStringToObject(json, "provenance", p->model->provenance);
+    cJSON* start = ok ? cJSON_AddArrayToObject(json, "start_rows") : NULL;
+    for (int i = 0; start && i < e->trials->count; i++)
+        ok = ok && cJSON_AddItemToArray(start, cJSON_CreateNumber((double)e->trials->trial[i].start));
+    return ok && start ? FIRM_OK : no_memory(err);
+}
+
+static firm_status run_all(evaluation* e, cJSON* json, cJSON* traces, firm_error* err) {
+    TRY(prepare(e, err));
+    // every arm is opened once before the first long one runs, so that a mistake shows at once
+    for (int i = 0; i < e->arms; i++) {
+        eval_arm* arm;
+        TRY(eval_arm_create(e->arm[i].name, &e->setup, &arm, err));
+        eval_arm_free(arm);
+    }
+    TRY(header_json(e, json, err));
+    cJSON* arms = cJSON_AddObjectToObject(json, "arms");
+    if (!arms) return no_memory(err);
+    for (int i = 0; i < e->arms; i++) {
+        TRY(run_arm(e, &e->arm[i], i == 0 ? traces : NULL, err));
+        TRY(arm_json(e, &e->arm[i], arms, err));
+    }
+    return pairs_json(e, json, err);
+}
+
+firm_status eval_run(const eval_params* p, cJSON** result, cJSON** traces, firm_error* err) {
+    evaluation e = {.p = p};
+    cJSON *json = cJSON_CreateObject(), *record = traces ? cJSON_CreateArray() : NULL;
+    firm_status status = json && (record || !traces) ? run_all(&e, json, record, err) : no_memory(err);
+    for (int i = 0; i < e.arms; i++) {
+        mem_free(e.arm[i].outcome);
+        mem_free(e.arm[i].success);
+        mem_free(e.arm[i].hash);
+        eval_times_free(&e.arm[i].times);
+    }
+    frames_free(e.pictures);
+    eval_trials_free(e.trials);
+    data_split_free(&e.split);
+    episodes_free(e.fresh);
+    pool_free(e.threads);
+    if (status != FIRM_OK) {
+        cJSON_Delete(json);
+        cJSON_Delete(record);
+        json = record = NULL;
+    }
+    *result = json;
+    if (traces) *traces = record;
+    return status;
+}

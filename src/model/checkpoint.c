@@ -1,0 +1,313 @@
+// checkpoint.c - what a model file means: which tensors belong to a model, and reading them into
+// one. The container is safetensors.c, the metadata (task, shape, statistics) checkpoint_meta.c.
+//
+// Reading into an existing model happens in two passes, all checks and then all copies, so that a
+// file that is refused leaves the model as it was.
+#include "model/checkpoint.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "core/mem.h"
+#include "model/checkpoint_meta.h"
+#include "model/safetensors.h"
+
+// ---- tensors ------------------------------------------------------------------------------------
+
+static int is_auxiliary(const nn_entry* e) {
+    return strncmp(e->name, "aux.", 4) == 0;
+}
+
+// "49 x 64", or "a single number"
+static const char* shape_text(char out[64], int rank, const size_t* dim) {
+    snprintf(out, 64, rank ? "" : "a single number");
+    for (int i = 0; i < rank; i++) {
+        size_t used = strlen(out);
+        snprintf(out + used, 64 - used, "%s%zu", i ? " x " : "", dim[i]);
+    }
+    return out;
+}
+
+static int all_finite(const safetensors_tensor* t) {
+    enum { CHUNK = 1024 };
+    float value[CHUNK];
+    safetensors_tensor part = *t;
+    for (size_t left = t->count; left > 0; left -= part.count) {
+        part.count = left < CHUNK ? left : CHUNK;
+        safetensors_copy(&part, value);
+        for (size_t i = 0; i < part.count; i++)
+            if (!isfinite(value[i])) return 0;
+        part.bytes += part.count * (t->type == SAFETENSORS_F16 ? 2 : 4);
+    }
+    return 1;
+}
+
+static firm_status check_tensor(const char* file, const safetensors* s, const nn_entry* e,
+                                int training, const safetensors_tensor** out, firm_error* err) {
+    const safetensors_tensor* t = *out = safetensors_find(s, e->name);
+    if (!t)
+        return FAIL(err, FIRM_E_FORMAT,
+                    "%s lacks the tensor %s of a model of its shape; give a complete file", file,
+                    e->name);
+    int same = t->rank == e->rank;
+    size_t want[SAFETENSORS_RANK];
+    for (int i = 0; i < e->rank; i++) want[i] = (size_t)e->dim[i];
+    for (int i = 0; same && i < e->rank; i++) same = t->dim[i] == want[i];
+    char a[64], b[64];
+    if (!same)
+        return FAIL(err, FIRM_E_FORMAT,
+                    "%s: the tensor %s is %s, a model of its shape has %s; make the file again",
+                    file, e->name, shape_text(a, t->rank, t->dim), shape_text(b, e->rank, want));
+    if (training && t->type != SAFETENSORS_F32)
+        return FAIL(
+            err, FIRM_E_FORMAT,
+            "%s: the tensor %s is not F32, as it is in a training checkpoint; make it again", file,
+            e->name);
+    if (!all_finite(t))
+        return FAIL(err, FIRM_E_FORMAT,
+                    "%s: the tensor %s holds a number that is not finite; train again or take an "
+                    "earlier file",
+                    file, e->name);
+    return FIRM_OK;
+}
+
+// Every parameter of the model is there and sound.
+static firm_status check_tensors(const char* file, const safetensors* s, const firm_model* m,
+                                 int training, firm_error* err) {
+    const safetensors_tensor* t;
+    for (int i = 0; i < m->store->entries; i++)
+        TRY(check_tensor(file, s, &m->store->entry[i], training, &t, err));
+    return FIRM_OK;
+}
+
+// ... and nothing else is.
+static firm_status check_no_others(const char* file, const safetensors* s, const firm_model* m,
+                                   firm_error* err) {
+    for (int i = 0; i < s->tensors; i++)
+        if (nn_store_find(m->store, s->tensor[i].name) < 0)
+            return FAIL(
+                err, FIRM_E_FORMAT,
+                "%s holds the tensor %s, which no model of its shape has; make the file again",
+                file, s->tensor[i].name);
+    return FIRM_OK;
+}
+
+static void copy_tensors(const safetensors* s, firm_model* m) {
+    for (int i = 0; i < m->store->entries; i++) {
+        const nn_entry* e = &m->store->entry[i];
+        safetensors_copy(safetensors_find(s, e->name), m->store->value + e->offset);
+    }
+}
+
+// ---- writing ------------------------------------------------------------------------------------
+
+static firm_status collect_tensors(const char* path, const firm_model* m, checkpoint_kind kind,
+                                   safetensors_tensor* tensor, int* tensors, firm_error* err) {
+    for (int i = 0; i < m->store->entries; i++) {
+        const nn_entry* e = &m->store->entry[i];
+        const float* value = m->store->value + e->offset;
+        if (kind != CHECKPOINT_TRAINING && is_auxiliary(e)) continue;
+        for (size_t j = 0; j < e->count; j++)
+            if (!isfinite(value[j]))
+                return FAIL(
+                    err, FIRM_E_VALUE,
+                    "cannot write %s: %s[%zu] is not finite; the training has diverged, lower "
+                    "the learning rate",
+                    path, e->name, j);
+        safetensors_tensor* t = &tensor[(*tensors)++];
+        *t = (safetensors_tensor){
+            .name = e->name, .rank = e->rank, .count = e->count, .value = value};
+        t->type = kind == CHECKPOINT_MODEL_HALF ? SAFETENSORS_F16 : SAFETENSORS_F32;
+        for (int d = 0; d < e->rank; d++) t->dim[d] = (size_t)e->dim[d];
+    }
+    return FIRM_OK;
+}
+
+firm_status checkpoint_write(const char* path, const firm_model* m, checkpoint_kind kind,
+                             const checkpoint_extra* extra, int extras, const checkpoint_note* note,
+                             int notes, firm_error* err) {
+    CHECK(kind == CHECKPOINT_TRAINING || extras == 0, "extras belong into training checkpoints");
+    int tensors = 0;
+    safetensors_tensor* tensor = mem_calloc((size_t)(m->store->entries + extras), sizeof *tensor);
+    checkpoint_meta meta = {0};
+    firm_status status = tensor ? collect_tensors(path, m, kind, tensor, &tensors, err)
+                                : FAIL(err, FIRM_E_MEMORY, "no memory to write %s", path);
+    for (int i = 0; i < extras && status == FIRM_OK; i++) {
+        CHECK(nn_store_find(m->store, extra[i].name) < 0, "%s is a parameter's name",
+              extra[i].name);
+        tensor[tensors++] = (safetensors_tensor){.name = extra[i].name,
+                                                 .type = SAFETENSORS_F32,
+                                                 .rank = 1,
+                                                 .dim = {extra[i].count},
+                                                 .count = extra[i].count,
+                                                 .value = extra[i].data};
+    }
+    if (status == FIRM_OK)
+        status =
+            checkpoint_meta_make(path, m, kind == CHECKPOINT_TRAINING, note, notes, &meta, err);
+    if (status == FIRM_OK)
+        status = safetensors_write(path, meta.text, meta.texts, tensor, tensors, err);
+    checkpoint_meta_free(&meta);
+    mem_free(tensor);
+    return status;
+}
+
+// ---- loading a model ----------------------------------------------------------------------------
+
+// Numbers in the matrices of a model of this shape: no model has fewer, so a file that speaks of a
+// large one must be large itself before memory is taken for it. Fields are at most 8192 here.
+static uint64_t least_numbers(const model_shape* s) {
+    uint64_t n = 0, width = (uint64_t)s->history_width, hidden = (uint64_t)s->hidden;
+    uint64_t side = ENV_IMAGE / MODEL_PATCH / 8, tokens = side * side * (uint64_t)s->channels[3];
+    for (int i = 1; i < 4; i++) n += 9 * (uint64_t)s->channels[i - 1] * (uint64_t)s->channels[i];
+    n += tokens + tokens * (uint64_t)s->grounder_hidden;
+    n += (uint64_t)s->history_blocks * width * (4 * width + 2 * (uint64_t)s->history_inner);
+    n += 5 * width * (uint64_t)s->belief;
+    n += (uint64_t)s->fiber_hidden * ((uint64_t)s->belief + (uint64_t)s->fiber);
+    n += 2 * hidden * (uint64_t)s->fiber + (uint64_t)s->blocks * 2 * hidden * (uint64_t)s->inner;
+    return n;
+}
+
+static firm_status check_size(const char* file, const safetensors* s, const model_shape* shape,
+                              firm_error* err) {
+    uint64_t held = 0, want = least_numbers(shape);
+    for (int i = 0; i < s->tensors; i++) held += s->tensor[i].count;
+    // each block of either kind brings at least six tensors
+    int64_t blocks = (int64_t)shape->history_blocks + shape->blocks;
+    if (want > held || 6 * blocks > s->tensors)
+        return FAIL(
+            err, FIRM_E_FORMAT,
+            "%s speaks of a model with more numbers than it holds (%llu); make the file again",
+            file, (unsigned long long)held);
+    return FIRM_OK;
+}
+
+static firm_status fill_model(const char* file, const safetensors* s, int training, firm_model* m,
+                              firm_error* err) {
+    TRY(checkpoint_meta_stats(file, s, m, &m->stats, err));
+    TRY(check_tensors(file, s, m, 0, err));
+    if (!training) TRY(check_no_others(file, s, m, err));
+    copy_tensors(s, m);
+    return checkpoint_meta_origin(file, s, m, err);
+}
+
+static firm_status make_model(const char* file, const safetensors* s, firm_model** out,
+                              firm_error* err) {
+    const env_spec* env;
+    model_shape shape;
+    int training;
+    firm_error why = {0};
+    TRY(checkpoint_meta_format(file, s, &training, err));
+    TRY(checkpoint_meta_task(file, s, &env, err));
+    TRY(checkpoint_meta_shape(file, s, &shape, err));
+    TRY(check_size(file, s, &shape, err));
+    firm_status status = model_create(env, &shape, 0, 0, out, &why);
+    if (status == FIRM_E_MEMORY) return FAIL(err, status, "%s: %s", file, why.message);
+    if (status != FIRM_OK)
+        return FAIL(err, FIRM_E_FORMAT, "%s describes no possible model: %s", file, why.message);
+    status = fill_model(file, s, training, *out, err);
+    if (status != FIRM_OK) {
+        firm_model_free(*out);
+        *out = NULL;
+    }
+    return status;
+}
+
+firm_status checkpoint_parse_model(const char* name, const char* bytes, size_t n, firm_model** out,
+                                   firm_error* err) {
+    safetensors s;
+    *out = NULL;
+    TRY(safetensors_parse(name, bytes, n, &s, err));
+    firm_status status = make_model(name, &s, out, err);
+    safetensors_free(&s);
+    return status;
+}
+
+firm_status firm_model_load(const char* path, firm_model** model, firm_error* err) {
+    char* bytes;
+    size_t n;
+    if (!model) return FAIL(err, FIRM_E_USAGE, "firm_model_load needs a place for the model");
+    *model = NULL;
+    if (!path || !path[0]) return FAIL(err, FIRM_E_USAGE, "the name of the model file is empty");
+    TRY(safetensors_load(path, &bytes, &n, err));
+    firm_status status = checkpoint_parse_model(path, bytes, n, model, err);
+    mem_free(bytes);
+    return status;
+}
+
+// ---- resuming a training run --------------------------------------------------------------------
+
+static firm_status check_extra(const char* file, const safetensors* s, checkpoint_extra* extra,
+                               firm_error* err) {
+    const safetensors_tensor* t = safetensors_find(s, extra->name);
+    if (!t || t->type != SAFETENSORS_F32)
+        return FAIL(err, FIRM_E_FORMAT,
+                    "%s lacks %s, which a training run needs to go on; start the run again", file,
+                    extra->name);
+    if (extra->data && t->count != extra->count)
+        return FAIL(err, FIRM_E_FORMAT,
+                    "%s holds %zu numbers of %s where the run has %zu: its settings have changed; "
+                    "resume with those it was started with",
+                    file, t->count, extra->name, extra->count);
+    return FIRM_OK;
+}
+
+static firm_status resume(const char* path, const safetensors* s, firm_model* m,
+                          checkpoint_extra* extra, int extras, checkpoint_note* note, int notes,
+                          firm_error* err) {
+    int training;
+    model_stats stats = m->stats;
+    TRY(checkpoint_meta_format(path, s, &training, err));
+    if (!training)
+        return FAIL(
+            err, FIRM_E_FORMAT,
+            "%s is a model for use, without what a training run needs to go on; resume from "
+            "the checkpoint in the run's folder",
+            path);
+    TRY(checkpoint_meta_same(path, s, m, err));
+    TRY(checkpoint_meta_stats(path, s, m, &stats, err));
+    TRY(check_tensors(path, s, m, 1, err));
+    for (int i = 0; i < extras; i++) TRY(check_extra(path, s, &extra[i], err));
+    TRY(checkpoint_meta_notes(path, s, note, notes, err));
+
+    m->stats = stats;
+    copy_tensors(s, m);
+    for (int i = 0; i < extras; i++) {
+        const safetensors_tensor* t = safetensors_find(s, extra[i].name);
+        if (extra[i].data)
+            safetensors_copy(t, extra[i].data);
+        else
+            extra[i].count = t->count;
+    }
+    return FIRM_OK;
+}
+
+firm_status checkpoint_read_training(const char* path, firm_model* m, checkpoint_extra* extra,
+                                     int extras, checkpoint_note* note, int notes,
+                                     firm_error* err) {
+    char* bytes;
+    size_t n;
+    safetensors s;
+    TRY(safetensors_load(path, &bytes, &n, err));
+    firm_status status = safetensors_parse(path, bytes, n, &s, err);
+    if (status == FIRM_OK) status = resume(path, &s, m, extra, extras, note, notes, err);
+    safetensors_free(&s);
+    mem_free(bytes);
+    return status;
+}
+
+firm_status checkpoint_read_notes(const char* path, checkpoint_note* note, int notes,
+                                  firm_error* err) {
+    char* bytes;
+    size_t n;
+    safetensors s;
+    int training;
+    TRY(safetensors_load(path, &bytes, &n, err));
+    firm_status status = safetensors_parse(path, bytes, n, &s, err);
+    if (status == FIRM_OK) status = checkpoint_meta_format(path, &s, &training, err);
+    if (status == FIRM_OK) status = checkpoint_meta_notes(path, &s, note, notes, err);
+    safetensors_free(&s);
+    mem_free(bytes);
+    return status;
+}

@@ -1,0 +1,308 @@
+// checkpoint_meta.c - the "firm.*" texts of a model file, made and read. docs/formats.md lists
+// them.
+#define _GNU_SOURCE
+#include "model/checkpoint_meta.h"
+
+#include <locale.h>
+#include <math.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/mem.h"
+
+#define FORMAT_VERSION "1"
+
+enum {
+    SIZE_LIMIT = 8192,  // of any field of a shape; bounds what is computed before memory is taken
+    NUMBER_ROOM = 24,   // characters of one statistic and its space
+    VALUE_ROOM = 1024,  // longest value made here: 32 statistics or the shape
+    KEY_ROOM = 64
+};
+
+// ---- the shape: words in the order and with the names of the [model] section --------------------
+
+static const struct {
+    const char* name;
+    size_t at;
+} field[] = {
+    {"channel1", offsetof(model_shape, channels[0])},
+    {"channel2", offsetof(model_shape, channels[1])},
+    {"channel3", offsetof(model_shape, channels[2])},
+    {"channel4", offsetof(model_shape, channels[3])},
+    {"groups", offsetof(model_shape, groups)},
+    {"grounder_hidden", offsetof(model_shape, grounder_hidden)},
+    {"history_width", offsetof(model_shape, history_width)},
+    {"history_inner", offsetof(model_shape, history_inner)},
+    {"history_blocks", offsetof(model_shape, history_blocks)},
+    {"history_heads", offsetof(model_shape, history_heads)},
+    {"belief", offsetof(model_shape, belief)},
+    {"fiber", offsetof(model_shape, fiber)},
+    {"fiber_hidden", offsetof(model_shape, fiber_hidden)},
+    {"hidden", offsetof(model_shape, hidden)},
+    {"inner", offsetof(model_shape, inner)},
+    {"blocks", offsetof(model_shape, blocks)},
+    {"no_fiber", offsetof(model_shape, no_fiber)},
+};
+enum { FIELDS = sizeof field / sizeof *field };
+_Static_assert(sizeof(model_shape) == FIELDS * sizeof(int), "a field of model_shape is not stored");
+
+static int* shape_at(const model_shape* s, int i) {
+    return (int*)((char*)s + field[i].at);
+}
+
+static void shape_words(const model_shape* s, char out[VALUE_ROOM]) {
+    size_t used = 0;
+    for (int i = 0; i < FIELDS; i++)
+        used += (size_t)snprintf(out + used, VALUE_ROOM - used, "%s%s=%d", i ? " " : "",
+                                 field[i].name, *shape_at(s, i));
+}
+
+firm_status checkpoint_meta_shape(const char* file, const safetensors* s, model_shape* shape,
+                                  firm_error* err) {
+    const char* p = safetensors_value(s, "firm.shape");
+    for (int i = 0; i < FIELDS; i++) {
+        size_t length = strlen(field[i].name);
+        long value = -1;
+        if (p && strncmp(p, field[i].name, length) == 0 && p[length] == '=') {
+            char* end;
+            p += length + 1;
+            value = *p >= '0' && *p <= '9' ? strtol(p, &end, 10) : -1;
+            if (value >= 0) p = end;
+        }
+        // the last word ends the text, a space ends the others
+        if (value < 0 || value > SIZE_LIMIT || *p != (i + 1 < FIELDS ? ' ' : 0))
+            return FAIL(
+                err, FIRM_E_FORMAT,
+                "%s does not give %s of the model's shape as a whole number from 0 to %d; make "
+                "the file again",
+                file, field[i].name, SIZE_LIMIT);
+        *shape_at(shape, i) = (int)value;
+        p++;
+    }
+    if (shape->no_fiber > 1)
+        return FAIL(err, FIRM_E_FORMAT, "%s: no_fiber in the shape is %d, not 0 or 1", file,
+                    shape->no_fiber);
+    return FIRM_OK;
+}
+
+// ---- statistics ---------------------------------------------------------------------------------
+
+typedef struct stat_list {
+    const char* key;
+    float* value;
+    int count, spread;  // spread: a standard deviation, above 0
+} stat_list;
+
+enum { STATS = 6 };
+
+static void list_stats(const env_spec* env, const model_stats* stats, stat_list out[STATS]) {
+    model_stats* s = (model_stats*)stats;  // written to only by callers who own it
+    out[0] = (stat_list){"firm.image_mean", s->image_mean, 3, 0};
+    out[1] = (stat_list){"firm.image_std", s->image_std, 3, 1};
+    out[2] = (stat_list){"firm.action_mean", s->action_mean, env->action_dim, 0};
+    out[3] = (stat_list){"firm.action_std", s->action_std, env->action_dim, 1};
+    out[4] = (stat_list){"firm.chi_mean", s->chi_mean, env->chi_dim, 0};
+    out[5] = (stat_list){"firm.chi_std", s->chi_std, env->chi_dim, 1};
+}
+
+// Numbers in files have a point, whatever the language of the program around us.
+static locale_t plain_numbers(locale_t* before) {
+    locale_t c = newlocale(LC_ALL_MASK, "C", (locale_t)0);
+    *before = uselocale(c);
+    return c;
+}
+
+static void usual_numbers(locale_t c, locale_t before) {
+    uselocale(before);
+    if (c) freelocale(c);
+}
+
+static int stat_valid(const stat_list* l, float v) {
+    return isfinite(v) && (!l->spread || v > 0);
+}
+
+static firm_status read_stat(const char* file, const safetensors* s, const stat_list* l,
+                             firm_error* err) {
+    const char* p = safetensors_value(s, l->key);
+    int i = 0;
+    for (; p && i < l->count; i++) {
+        char* end;
+        // nine significant digits give back the same float
+        float v = *p != ' ' ? strtof(p, &end) : NAN;
+        if (!stat_valid(l, v) || end == p || *end != (i + 1 < l->count ? ' ' : 0)) break;
+        l->value[i] = v;
+        p = end + 1;
+    }
+    if (i == l->count) return FIRM_OK;
+    return FAIL(err, FIRM_E_FORMAT, "%s: %s is not %d finite numbers%s; make the file again", file,
+                l->key, l->count, l->spread ? " above 0" : "");
+}
+
+firm_status checkpoint_meta_stats(const char* file, const safetensors* s, const firm_model* m,
+                                  model_stats* stats, firm_error* err) {
+    stat_list list[STATS];
+    list_stats(m->env, stats, list);
+    locale_t before, c = plain_numbers(&before);
+    firm_status status = FIRM_OK;
+    for (int i = 0; i < STATS && status == FIRM_OK; i++) status = read_stat(file, s, &list[i], err);
+    usual_numbers(c, before);
+    return status;
+}
+
+static firm_status stat_text(const char* path, const stat_list* l, char out[VALUE_ROOM],
+                             firm_error* err) {
+    _Static_assert(ENV_MAX_CHI * NUMBER_ROOM <= VALUE_ROOM, "statistics do not fit");
+    size_t used = 0;
+    out[0] = 0;
+    for (int i = 0; i < l->count; i++) {
+        if (!stat_valid(l, l->value[i]))
+            return FAIL(err, FIRM_E_VALUE, "cannot write %s: %s[%d] is %g; look for it in the data",
+                        path, l->key + 5, i, (double)l->value[i]);
+        used += (size_t)snprintf(out + used, VALUE_ROOM - used, "%s%.9g", i ? " " : "",
+                                 (double)l->value[i]);
+    }
+    return FIRM_OK;
+}
+
+// ---- writing ------------------------------------------------------------------------------------
+
+static const char* const reserved[] = {
+    "firm.checksum",   "firm.format",    "firm.format_version", "firm.library",
+    "firm.task",       "firm.shape",     "firm.config",         "firm.provenance",
+    "firm.image_mean", "firm.image_std", "firm.action_mean",    "firm.action_std",
+    "firm.chi_mean",   "firm.chi_std",
+};
+
+static void add(checkpoint_meta* meta, const char* key, const char* value) {
+    meta->text[meta->texts++] = (safetensors_text){key, value};
+}
+
+firm_status checkpoint_meta_make(const char* path, const firm_model* m, int training,
+                                 const checkpoint_note* note, int notes, checkpoint_meta* out,
+                                 firm_error* err) {
+    int most = (int)(sizeof reserved / sizeof *reserved) + notes;
+    memset(out, 0, sizeof *out);
+    out->text = mem_calloc((size_t)most, sizeof *out->text);
+    out->memory = mem_calloc((size_t)(STATS + 2) * VALUE_ROOM + (size_t)notes * KEY_ROOM, 1);
+    if (!out->text || !out->memory) return FAIL(err, FIRM_E_MEMORY, "no memory to write %s", path);
+    char *value = out->memory, *key = value + (STATS + 2) * VALUE_ROOM;
+
+    add(out, "firm.format", training ? "firm-training" : "firm-model");
+    add(out, "firm.format_version", FORMAT_VERSION);
+    snprintf(value, VALUE_ROOM, "%d.%d.%d", FIRM_VERSION / 10000, FIRM_VERSION / 100 % 100,
+             FIRM_VERSION % 100);
+    add(out, "firm.library", value);
+    add(out, "firm.task", m->env->name);
+    shape_words(&m->shape, value += VALUE_ROOM);
+    add(out, "firm.shape", value);
+
+    stat_list list[STATS];
+    list_stats(m->env, &m->stats, list);
+    locale_t before, c = plain_numbers(&before);
+    firm_status status = FIRM_OK;
+    for (int i = 0; i < STATS && status == FIRM_OK; i++) {
+        status = stat_text(path, &list[i], value += VALUE_ROOM, err);
+        add(out, list[i].key, value);
+    }
+    usual_numbers(c, before);
+    add(out, "firm.config", m->config ? m->config : "");
+    add(out, "firm.provenance", m->provenance);
+
+    for (int i = 0; i < notes; i++, key += KEY_ROOM) {
+        snprintf(key, KEY_ROOM, "firm.%s", note[i].key);
+        CHECK(strlen(note[i].key) + 5 < KEY_ROOM, "the note %s has a long name", note[i].key);
+        for (size_t j = 0; j < sizeof reserved / sizeof *reserved; j++)
+            CHECK(strcmp(key, reserved[j]) != 0, "the note %s has a name of the format", key);
+        add(out, key, note[i].value);
+    }
+    return status;
+}
+
+void checkpoint_meta_free(checkpoint_meta* meta) {
+    mem_free(meta->text);
+    mem_free(meta->memory);
+}
+
+// ---- reading ------------------------------------------------------------------------------------
+
+firm_status checkpoint_meta_format(const char* file, const safetensors* s, int* training,
+                                   firm_error* err) {
+    const char* format = safetensors_value(s, "firm.format");
+    const char* version = safetensors_value(s, "firm.format_version");
+    *training = format && strcmp(format, "firm-training") == 0;
+    if (!format || (!*training && strcmp(format, "firm-model") != 0))
+        return FAIL(err, FIRM_E_FORMAT, "%s is no model file of firm; give one that firm wrote",
+                    file);
+    if (!version || strcmp(version, FORMAT_VERSION) != 0)
+        return FAIL(err, FIRM_E_FORMAT,
+                    "%s has version '%s' of the format and this program reads " FORMAT_VERSION
+                    "; use the version of firm that wrote it",
+                    file, version && safetensors_printable(version, 16) ? version : "?");
+    return FIRM_OK;
+}
+
+static const char* task_of(const safetensors* s) {
+    const char* task = safetensors_value(s, "firm.task");
+    return task && safetensors_printable(task, 64) ? task : "?";
+}
+
+firm_status checkpoint_meta_task(const char* file, const safetensors* s, const env_spec** env,
+                                 firm_error* err) {
+    *env = env_find(task_of(s));
+    if (*env) return FIRM_OK;
+    char list[200] = "";
+    for (int i = 0; env_at(i); i++) {
+        size_t used = strlen(list);
+        snprintf(list + used, sizeof list - used, "%s%s", i ? ", " : "", env_at(i)->name);
+    }
+    return FAIL(err, FIRM_E_TASK,
+                "%s is for the task '%s', which this build does not have; its tasks are: %s", file,
+                task_of(s), list);
+}
+
+firm_status checkpoint_meta_same(const char* file, const safetensors* s, const firm_model* m,
+                                 firm_error* err) {
+    model_shape shape;
+    if (strcmp(task_of(s), m->env->name) != 0)
+        return FAIL(err, FIRM_E_TASK, "%s is for the task '%s' and not for %s; give a file of %s",
+                    file, task_of(s), m->env->name, m->env->name);
+    TRY(checkpoint_meta_shape(file, s, &shape, err));
+    for (int i = 0; i < FIELDS; i++)
+        if (*shape_at(&shape, i) != *shape_at(&m->shape, i))
+            return FAIL(
+                err, FIRM_E_FORMAT,
+                "%s was made with model.%s = %d and not %d; use the settings it was made with",
+                file, field[i].name, *shape_at(&shape, i), *shape_at(&m->shape, i));
+    return FIRM_OK;
+}
+
+firm_status checkpoint_meta_origin(const char* file, const safetensors* s, firm_model* m,
+                                   firm_error* err) {
+    const char* config = safetensors_value(s, "firm.config");
+    const char* provenance = safetensors_value(s, "firm.provenance");
+    if (!config || !provenance || strlen(provenance) >= sizeof m->provenance)
+        return FAIL(err, FIRM_E_FORMAT,
+                    "%s does not say with which settings it was made; make the file again", file);
+    char* copy = mem_strdup(config);
+    if (!copy) return FAIL(err, FIRM_E_MEMORY, "no memory for the settings in %s", file);
+    mem_free(m->config);
+    m->config = copy;
+    snprintf(m->provenance, sizeof m->provenance, "%s", provenance);
+    return FIRM_OK;
+}
+
+firm_status checkpoint_meta_notes(const char* file, const safetensors* s, checkpoint_note* note,
+                                  int notes, firm_error* err) {
+    for (int i = 0; i < notes; i++) {
+        char key[KEY_ROOM];
+        snprintf(key, sizeof key, "firm.%s", note[i].key);
+        const char* value = safetensors_value(s, key);
+        if (value && strlen(value) >= sizeof note[i].value)
+            return FAIL(err, FIRM_E_FORMAT, "%s: the note %s is too long; make the file again",
+                        file, note[i].key);
+        snprintf(note[i].value, sizeof note[i].value, "%s", value ? value : "");
+    }
+    return FIRM_OK;
+}

@@ -1,0 +1,39 @@
+// checkpoint_meta.h - the "firm.*" texts of a model file: format, task, shape, statistics,
+// settings. Between the container (safetensors.h) and the tensors (checkpoint.c).
+#ifndef MODEL_CHECKPOINT_META_H
+#define MODEL_CHECKPOINT_META_H
+
+#include "model/checkpoint.h"
+#include "model/safetensors.h"
+
+// ---- writing ----
+typedef struct checkpoint_meta {
+    safetensors_text* text;
+    int texts;
+    char* memory;  // keys and values made here
+} checkpoint_meta;
+
+firm_status checkpoint_meta_make(const char* path, const firm_model* m, int training,
+                                 const checkpoint_note* note, int notes, checkpoint_meta* out,
+                                 firm_error* err);
+void checkpoint_meta_free(checkpoint_meta* meta);
+
+// ---- reading: each takes one part; `file` is used in messages ----
+firm_status checkpoint_meta_format(const char* file, const safetensors* s, int* training,
+                                   firm_error* err);
+firm_status checkpoint_meta_task(const char* file, const safetensors* s, const env_spec** env,
+                                 firm_error* err);
+firm_status checkpoint_meta_shape(const char* file, const safetensors* s, model_shape* shape,
+                                  firm_error* err);
+// Fills what the model's task uses and leaves the rest of *stats alone.
+firm_status checkpoint_meta_stats(const char* file, const safetensors* s, const firm_model* m,
+                                  model_stats* stats, firm_error* err);
+firm_status checkpoint_meta_origin(const char* file, const safetensors* s, firm_model* m,
+                                   firm_error* err);  // config and provenance
+firm_status checkpoint_meta_notes(const char* file, const safetensors* s, checkpoint_note* note,
+                                  int notes, firm_error* err);
+// The file's task and shape are the model's, or a sentence with what differs.
+firm_status checkpoint_meta_same(const char* file, const safetensors* s, const firm_model* m,
+                                 firm_error* err);
+
+#endif

@@ -1,0 +1,115 @@
+// adamw.c - decoupled weight decay (Loshchilov and Hutter, 2019), global-norm clipping, schedules. Chunks
+// of fixed size go over the pool and sums are formed in chunk order: same bits for any thread count.
+#include "nn/adamw.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "core/mem.h"
+#include "nn/cpu/loops.h"
+
+enum { CHUNK = 16384 };
+
+struct nn_adamw {
+    nn_adamw_options opt;
+    nn_exec* exec;
+    float* moments;      // (2, count)
+    float* scale;        // (trained) rate factors
+    double* square;      // (chunks) partial sums of the norm
+    size_t count;
+    int64_t steps;
+    // the update in progress
+    nn_store* store;
+    float grad_scale, rate, correction1, correction2;
+};
+
+nn_adamw_options nn_adamw_default(void) {
+    return (nn_adamw_options){.rate = 3e-4f, .beta1 = 0.9f, .beta2 = 0.999f, .eps = 1e-8f, .decay = 1e-4f,
+                              .clip = 1.0f, .schedule = NN_COSINE, .updates = 1000};
+}
+
+firm_status nn_adamw_create(nn_exec* e, const nn_adamw_options* opt, const float* scale, nn_adamw** out,
+                            firm_error* err) {
+    *out = NULL;
+    nn_adamw* a = mem_calloc(1, sizeof *a);
+    if (!a) return FAIL(err, FIRM_E_MEMORY, "no memory for the optimiser");
+    int trained = nn_exec_trained(e, NULL);
+    a->opt = *opt;
+    a->exec = e;
+    a->count = nn_exec_grad_count(e);
+    a->moments = mem_calloc(2 * a->count + 1, sizeof *a->moments);
+    a->scale = mem_calloc((size_t)trained + 1, sizeof *a->scale);
+    a->square = mem_calloc(a->count / CHUNK + 1, sizeof *a->square);
+    if (!a->moments || !a->scale || !a->square) {
+        nn_adamw_free(a);
+        return FAIL(err, FIRM_E_MEMORY, "no memory for the optimiser");
+    }
+    for (int i = 0; i < trained; i++) a->scale[i] = scale ? scale[i] : 1.0f;
+    *out = a;
+    return FIRM_OK;
+}
+
+void nn_adamw_free(nn_adamw* a) {
+    if (!a) return;
+    mem_free(a->moments);
+    mem_free(a->scale);
+    mem_free(a->square);
+    mem_free(a);
+}
+
+float nn_adamw_rate(const nn_adamw* a, int64_t step) {
+    const nn_adamw_options* o = &a->opt;
+    double rate = o->rate;
+    if (o->schedule == NN_COSINE && step >= o->warmup && o->updates > o->warmup) {
+        double x = (double)(step - o->warmup) / (double)(o->updates - o->warmup);
+        if (x > 1) x = 1;
+        rate *= o->floor + (1.0 - o->floor) * 0.5 * (1.0 + cos(3.14159265358979323846 * x));
+    }
+    if (step < o->warmup) rate *= (double)(step + 1) / (double)o->warmup;
+    return (float)rate;
+}
+
+static void square_chunk(void* arg, int chunk, int worker) {
+    (void)worker;
+    nn_adamw* a = arg;
+    size_t from = (size_t)chunk * CHUNK, n = a->count - from < CHUNK ? a->count - from : CHUNK;
+    a->square[chunk] = nn_loops_get()->square_sum((int64_t)n, nn_exec_grad(a->exec) + from);
+}
+
+static void update_entry(void* arg, int item, int worker) {
+    (void)worker;
+    nn_adamw* a = arg;
+    const nn_trained* list;
+    nn_exec_trained(a->exec, &list);
+    const nn_trained* t = &list[item];
+    const nn_entry* entry = &a->store->entry[t->entry];
+    float rate = a->rate * a->scale[item];
+    float decay = entry->rank >= 2 ? 1.0f - rate * a->opt.decay : 1.0f;
+    nn_loops_get()->adamw((int64_t)t->count, a->store->value + entry->offset,
+                          nn_exec_grad(a->exec) + t->offset, a->moments + t->offset,
+                          a->moments + a->count + t->offset, a->grad_scale, a->opt.beta1, a->opt.beta2,
+                          rate * a->correction1, a->correction2, a->opt.eps, decay);
+}
+
+double nn_adamw_step(nn_adamw* a, nn_store* store, pool* p) {
+    int chunks = (int)((a->count + CHUNK - 1) / CHUNK);
+    pool_for(p, chunks, square_chunk, a);
+    double square = 0;
+    for (int i = 0; i < chunks; i++) square += a->square[i];
+    double norm = sqrt(square);
+    a->grad_scale = a->opt.clip > 0 && norm > (double)a->opt.clip ? (float)((double)a->opt.clip / norm) : 1.0f;
+    a->rate = nn_adamw_rate(a, a->steps);
+    a->steps++;
+    a->correction1 = (float)(1.0 / (1.0 - pow(a->opt.beta1, (double)a->steps)));
+    a->correction2 = (float)(1.0 / (1.0 - pow(a->opt.beta2, (double)a->steps)));
+    a->store = store;
+    pool_for(p, nn_exec_trained(a->exec, NULL), update_entry, a);
+    return norm;
+}
+
+float* nn_adamw_moments(nn_adamw* a, size_t* count) {
+    *count = 2 * a->count;
+    return a->moments;
+}
+
+int64_t* nn_adamw_steps(nn_adamw* a) { return &a->steps; }

@@ -1,0 +1,51 @@
+// backend.h - what a backend provides: a kernel per op plus memory. `ref` computes in double with plain
+// loops, `cpu` in float with OpenBLAS and vectorised loops. A CUDA backend is one more table of this type:
+// device memory behind alloc/upload/download, one kernel pair per op under src/nn/cuda.
+#ifndef NN_BACKEND_H
+#define NN_BACKEND_H
+
+#include "nn/graph.h"
+
+// One op on one shard of `rows` samples. Pointers are to `real`s of the backend (double in ref, float in
+// cpu), except byte images. din[i] is NULL where no gradient is wanted. Gradients of parameters are
+// always added to; gradients of values are added to where accumulate[i] is set, else overwritten whole.
+typedef struct nn_call {
+    const nn_graph* graph;
+    const nn_node* node;
+    int rows;
+    const void* in[NN_MAX_IN];  // absent inputs (no bias) are NULL
+    void* out;
+    const void* dout;
+    void* din[NN_MAX_IN];
+    int accumulate[NN_MAX_IN];
+    void* save;     // kept from forward to backward, save_bytes() large
+    void* scratch;  // of this worker, scratch_bytes() large; contents do not survive the call
+} nn_call;
+
+typedef struct nn_kernel {
+    void (*forward)(const nn_call* c);
+    void (*backward)(const nn_call* c);  // NULL: no gradient exists (images)
+    size_t (*save_bytes)(const nn_graph* g, const nn_node* n, int rows);     // NULL: none
+    size_t (*scratch_bytes)(const nn_graph* g, const nn_node* n, int rows);  // NULL: none
+} nn_kernel;
+
+typedef struct nn_backend {
+    const char* name;
+    size_t real;  // bytes of one number
+    nn_kernel kernel[NN_OP_COUNT];
+    void* (*alloc)(size_t bytes);
+    void (*release)(void* p);
+    void (*upload)(void* device, const float* host, size_t count);    // floats to reals
+    void (*download)(float* host, const void* device, size_t count);  // reals to floats
+} nn_backend;
+
+const nn_backend* nn_backend_ref(void);
+const nn_backend* nn_backend_cpu(void);
+
+// sizes of one call, for kernels: of tensor i of the node
+static inline const nn_tensor* nn_in(const nn_call* c, int i) {
+    return &c->graph->tensor[c->node->in[i]];
+}
+static inline const nn_tensor* nn_out(const nn_call* c) { return &c->graph->tensor[c->node->out]; }
+
+#endif

@@ -1,0 +1,77 @@
+// cpu.c - the table of the cpu backend: float32, OpenBLAS products inside our own threads, vectorised
+// loops around them. Kernels are single-threaded; shards run side by side (exec.h).
+#include "nn/cpu/cpu.h"
+
+#include <cblas.h>
+#include <pthread.h>
+#include <string.h>
+
+#include "core/mem.h"
+#include "core/simd.h"
+
+extern const nn_loops nn_loops_plain;
+#if defined(__x86_64__)
+extern const nn_loops nn_loops_avx2, nn_loops_avx512;
+#endif
+
+static const nn_loops* chosen;
+static pthread_once_t once = PTHREAD_ONCE_INIT;
+
+static void choose(void) {
+    openblas_set_num_threads(1);  // our pool is the only source of threads
+    chosen = &nn_loops_plain;
+#if defined(__x86_64__)
+    simd_level level = simd_best();
+    if (level == SIMD_AVX2) chosen = &nn_loops_avx2;
+    if (level == SIMD_AVX512) chosen = &nn_loops_avx512;
+#endif
+}
+
+const nn_loops* nn_loops_get(void) {
+    pthread_once(&once, choose);
+    return chosen;
+}
+
+void nn_gemm(int ta, int tb, int64_t m, int n, int64_t k, const float* a, int lda, const float* b, int ldb,
+             float beta, float* c, int ldc) {
+    cblas_sgemm(CblasRowMajor, ta ? CblasTrans : CblasNoTrans, tb ? CblasTrans : CblasNoTrans, (int)m, n,
+                (int)k, 1.0f, a, lda, b, ldb, beta, c, ldc);
+}
+
+static void upload(void* device, const float* host, size_t count) {
+    memcpy(device, host, count * sizeof *host);
+}
+
+static void download(float* host, const void* device, size_t count) {
+    memcpy(host, device, count * sizeof *host);
+}
+
+const nn_backend* nn_backend_cpu(void) {
+    static nn_backend backend;
+    static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+    pthread_mutex_lock(&lock);
+    if (!backend.name) {
+        nn_loops_get();
+        backend = (nn_backend){
+            .name = "cpu",
+            .real = sizeof(float),
+            .kernel = {[NN_LINEAR] = nn_cpu_linear,       [NN_CONV2D] = nn_cpu_conv2d,
+                       [NN_CONVT2D] = nn_cpu_convt2d,     [NN_LAYERNORM] = nn_cpu_layernorm,
+                       [NN_GROUPNORM] = nn_cpu_groupnorm, [NN_GELU] = nn_cpu_gelu,
+                       [NN_ADD] = nn_cpu_add,             [NN_ADDP] = nn_cpu_addp,
+                       [NN_MUL] = nn_cpu_mul,             [NN_PAIRNORM] = nn_cpu_pairnorm,
+                       [NN_CLAMP] = nn_cpu_clamp,         [NN_CONCAT] = nn_cpu_concat,
+                       [NN_SLICE] = nn_cpu_slice,         [NN_MEAN] = nn_cpu_mean,
+                       [NN_ATTENTION] = nn_cpu_attention, [NN_PATCHES] = nn_cpu_patches,
+                       [NN_PATCHDIFF] = nn_cpu_patchdiff, [NN_PATCHMASK] = nn_cpu_patchmask,
+                       [NN_MSE] = nn_cpu_mse,             [NN_BCE] = nn_cpu_bce,
+                       [NN_NLL] = nn_cpu_nll},
+            .alloc = mem_alloc,
+            .release = mem_free,
+            .upload = upload,
+            .download = download,
+        };
+    }
+    pthread_mutex_unlock(&lock);
+    return &backend;
+}

@@ -1,0 +1,610 @@
+// exec.c - runs graphs: memory planned once, shards over lanes, reverse mode derived from the node list.
+//
+// Steps: node i runs forward at step i, losses are taken at step N, node i runs backward at step 2N - i.
+// Every value, gradient and saved buffer has a first and a last step; nn_memory_plan packs them.
+#include "nn/exec.h"
+
+#include <math.h>
+#include <stdatomic.h>
+#include <string.h>
+
+#include "core/mem.h"
+#include "nn/memory.h"
+
+typedef struct term_state {
+    double value;    // of the last run
+    double* error;   // (batch * size), TopMean only
+    float* seed;     // (batch * size), TopMean only
+    double* sum;     // (shards), mean only
+    int* heap;       // (batch * size), TopMean only: selection scratch
+} term_state;
+
+struct nn_exec {
+    const nn_graph* g;
+    const nn_backend* b;
+    nn_exec_options opt;
+    pool* p;
+    int shards, slots, keep_all;
+
+    char* arena;            // (slots, slot_bytes)
+    size_t slot_bytes, scratch_bytes, total_bytes;
+    char* scratch;          // (workers, scratch_bytes)
+    size_t *value_at, *grad_at, *stage_at;  // per tensor root: offsets in a slot
+    size_t* save_at;        // per node
+    uint8_t *runs_back;     // per node: its backward pass runs
+    uint8_t (*adds)[NN_MAX_IN];  // per node and input: gradient is added to, not overwritten
+    void** feed;            // (workers, tensors) input pointers of the shard being filled
+
+    nn_trained* trained;
+    int trained_count;
+    size_t grad_count;
+    size_t* param_grad_at;  // per tensor: offset in the gradient block
+    void* params;           // reals; the store's own block for float backends
+    void* lane_grad;        // (lanes, grad_count) reals
+    float* grad;            // (grad_count) host floats
+    double* ref_grad;       // (grad_count), ref only
+
+    float** output;         // per tensor: (batch, size) host floats, or NULL
+    term_state* term;
+    double loss;
+
+    // the run in progress
+    nn_fill_fn fill;
+    void* fill_ctx;
+    int count;
+    atomic_int failure;
+};
+
+float* nn_feed_real(const nn_feed* f, nn_id input) {
+    CHECK(f->graph->tensor[input].kind == NN_INPUT, "tensor %d is not a real input", input);
+    return f->slot[input];
+}
+
+uint8_t* nn_feed_bytes(const nn_feed* f, nn_id input) {
+    CHECK(f->graph->tensor[input].kind == NN_BYTES, "tensor %d is not a byte input", input);
+    return f->slot[input];
+}
+
+// ---- planning -----------------------------------------------------------------------------------
+
+static int op_wants_in(nn_op op) {
+    static const int wants[] = {
+#define WANTS_IN(name, wants_in, wants_out) wants_in,
+        NN_OP_MAP(WANTS_IN)
+#undef WANTS_IN
+    };
+    return wants[op];
+}
+
+static int op_wants_out(nn_op op) {
+    static const int wants[] = {
+#define WANTS_OUT(name, wants_in, wants_out) wants_out,
+        NN_OP_MAP(WANTS_OUT)
+#undef WANTS_OUT
+    };
+    return wants[op];
+}
+
+// which nodes run backward, and which of their gradient writes come second and must add
+static void plan_backward(nn_exec* e, uint8_t* touched) {
+    const nn_graph* g = e->g;
+    for (int i = 0; i < g->terms; i++) {
+        int root = g->tensor[g->term[i].tensor].root;
+        CHECK(!touched[root], "a tensor is used by two loss terms");
+        touched[root] = g->tensor[root].wants_grad != 0;
+    }
+    for (int i = g->nodes - 1; i >= 0; i--) {
+        const nn_node* n = &g->node[i];
+        if (!touched[g->tensor[n->out].root]) continue;
+        CHECK(e->b->kernel[n->op].backward, "op %d has no gradient", n->op);
+        e->runs_back[i] = 1;
+        for (int j = 0; j < n->in_count; j++) {
+            if (n->in[j] == NN_NONE || !g->tensor[n->in[j]].wants_grad) continue;
+            int root = g->tensor[n->in[j]].root;
+            e->adds[i][j] = g->tensor[root].kind == NN_PARAM || touched[root];
+            touched[root] = 1;
+        }
+    }
+}
+
+static size_t tensor_bytes(const nn_exec* e, int id, size_t rows) {
+    const nn_tensor* t = &e->g->tensor[id];
+    return rows * (size_t)t->size * (t->kind == NN_BYTES ? 1 : e->b->real);
+}
+
+static void stretch(nn_span* s, int step) {
+    if (step > s->end) s->end = step;
+}
+
+// lifetimes of everything in a slot, then one packed block
+static firm_status plan_memory(nn_exec* e, firm_error* err) {
+    const nn_graph* g = e->g;
+    int tensors = g->tensors, nodes = g->nodes, train = e->opt.train;
+    int spans = 3 * tensors + nodes;
+    nn_span* span = mem_calloc((size_t)spans, sizeof *span);
+    uint8_t* touched = mem_calloc((size_t)tensors, 1);
+    if (!span || !touched) {
+        mem_free(span);
+        mem_free(touched);
+        return FAIL(err, FIRM_E_MEMORY, "no memory to plan a graph of %d nodes", nodes);
+    }
+    if (train) plan_backward(e, touched);
+    nn_span *value = span, *grad = span + tensors, *stage = span + 2 * tensors, *save = span + 3 * tensors;
+    size_t rows = (size_t)e->opt.shard;
+    for (int i = 0; i < tensors; i++) {
+        const nn_tensor* t = &g->tensor[i];
+        value[i] = (nn_span){.start = t->producer, .end = t->producer};
+        grad[i] = stage[i] = (nn_span){.start = 0, .end = -1};
+        if (t->kind == NN_PARAM || t->kind == NN_ALIAS) {
+            value[i].end = value[i].start - 1;
+            continue;
+        }
+        value[i].bytes = tensor_bytes(e, i, rows);
+        if (t->kind == NN_INPUT && e->b->real != sizeof(float))
+            stage[i] = (nn_span){.start = -1, .end = -1, .bytes = rows * (size_t)t->size * sizeof(float)};
+        if (train && touched[i] && t->kind == NN_VALUE)
+            grad[i] = (nn_span){.start = 2 * nodes, .end = 2 * nodes - t->producer,
+                                .bytes = tensor_bytes(e, i, rows)};
+    }
+    for (int i = 0; i < nodes; i++) {
+        const nn_node* n = &g->node[i];
+        for (int j = 0; j < n->in_count; j++) {
+            if (n->in[j] == NN_NONE) continue;
+            int root = g->tensor[n->in[j]].root;
+            stretch(&value[root], i);
+            if (!e->runs_back[i]) continue;
+            if (op_wants_in(n->op) >> j & 1) stretch(&value[root], 2 * nodes - i);
+            if (grad[root].bytes && 2 * nodes - i < grad[root].start) grad[root].start = 2 * nodes - i;
+        }
+        if (e->runs_back[i] && op_wants_out(n->op)) stretch(&value[n->out], 2 * nodes - i);
+        save[i] = (nn_span){.start = i, .end = e->runs_back[i] ? 2 * nodes - i : i};
+        const nn_kernel* k = &e->b->kernel[n->op];
+        if (k->save_bytes) save[i].bytes = k->save_bytes(g, n, e->opt.shard);
+        if (k->scratch_bytes) {
+            size_t bytes = k->scratch_bytes(g, n, e->opt.shard);
+            if (bytes > e->scratch_bytes) e->scratch_bytes = bytes;
+        }
+    }
+    for (int i = 0; i < g->terms; i++) {
+        int root = g->tensor[g->term[i].tensor].root;
+        stretch(&value[root], nodes);
+        if (grad[root].bytes) grad[root].start = nodes;
+    }
+    for (int i = 0; i < g->outputs; i++) stretch(&value[g->tensor[g->output[i]].root], nodes);
+
+    e->slot_bytes = nn_memory_plan(span, spans);
+    for (int i = 0; i < tensors; i++) {
+        e->value_at[i] = value[i].offset;
+        e->grad_at[i] = grad[i].offset;
+        e->stage_at[i] = stage[i].offset;
+    }
+    for (int i = 0; i < nodes; i++) e->save_at[i] = save[i].offset;
+    mem_free(span);
+    mem_free(touched);
+    if (e->slot_bytes == SIZE_MAX) return FAIL(err, FIRM_E_MEMORY, "no memory to plan a graph");
+    e->scratch_bytes = (e->scratch_bytes + 63) / 64 * 64;
+    return FIRM_OK;
+}
+
+static int plan_trained(nn_exec* e) {
+    const nn_graph* g = e->g;
+    e->trained = mem_calloc((size_t)g->tensors + 1, sizeof *e->trained);
+    if (!e->trained) return 0;
+    for (int i = 0; i < g->tensors && e->opt.train; i++) {
+        const nn_tensor* t = &g->tensor[i];
+        if (t->kind != NN_PARAM || !t->wants_grad) continue;
+        e->param_grad_at[i] = e->grad_count;
+        e->trained[e->trained_count++] =
+            (nn_trained){t->entry, e->grad_count, (size_t)t->size};
+        e->grad_count += ((size_t)t->size + 15) / 16 * 16;
+    }
+    return 1;
+}
+
+static int alloc_terms(nn_exec* e) {
+    const nn_graph* g = e->g;
+    e->term = mem_calloc((size_t)g->terms + 1, sizeof *e->term);
+    if (!e->term) return 0;
+    for (int i = 0; i < g->terms; i++) {
+        size_t n = (size_t)e->opt.batch * (size_t)g->tensor[g->term[i].tensor].size;
+        term_state* t = &e->term[i];
+        t->sum = mem_calloc((size_t)e->shards, sizeof *t->sum);
+        if (!t->sum) return 0;
+        if (g->term[i].reduce != NN_REDUCE_TOPMEAN) continue;
+        t->error = mem_calloc(n, sizeof *t->error);
+        t->seed = mem_calloc(n, sizeof *t->seed);
+        t->heap = mem_calloc(n, sizeof *t->heap);
+        if (!t->error || !t->seed || !t->heap) return 0;
+    }
+    return 1;
+}
+
+static int alloc_blocks(nn_exec* e) {
+    const nn_graph* g = e->g;
+    size_t workers = (size_t)pool_threads(e->p), real = e->b->real;
+    e->output = mem_calloc((size_t)g->tensors, sizeof *e->output);
+    if (!e->output) return 0;
+    for (int i = 0; i < g->outputs; i++) {
+        size_t n = (size_t)e->opt.batch * (size_t)g->tensor[g->output[i]].size;
+        if (!e->output[g->output[i]] && !(e->output[g->output[i]] = mem_calloc(n, sizeof(float)))) return 0;
+        e->total_bytes += n * sizeof(float);
+    }
+    e->arena = e->b->alloc((size_t)e->slots * e->slot_bytes);
+    e->scratch = e->b->alloc(workers * e->scratch_bytes);
+    e->feed = mem_calloc(workers * (size_t)g->tensors, sizeof *e->feed);
+    if (!e->arena || !e->scratch || !e->feed || !alloc_terms(e)) return 0;
+    e->total_bytes += (size_t)e->slots * e->slot_bytes + workers * e->scratch_bytes;
+    if (real == sizeof(float)) {
+        e->params = g->store->value;
+    } else {
+        e->params = e->b->alloc(g->store->count * real);
+        if (!e->params) return 0;
+        e->b->upload(e->params, g->store->value, g->store->count);
+    }
+    if (e->grad_count) {
+        e->lane_grad = e->b->alloc((size_t)e->opt.lanes * e->grad_count * real);
+        e->grad = mem_calloc(e->grad_count, sizeof *e->grad);
+        if (!e->lane_grad || !e->grad) return 0;
+        if (real == sizeof(double)) {
+            e->ref_grad = mem_calloc(e->grad_count, sizeof *e->ref_grad);
+            if (!e->ref_grad) return 0;
+        }
+        e->total_bytes += (size_t)(e->opt.lanes + 1) * e->grad_count * real;
+    }
+    return 1;
+}
+
+firm_status nn_exec_create(const nn_graph* g, const nn_backend* b, const nn_exec_options* opt, pool* p,
+                           nn_exec** out, firm_error* err) {
+    *out = NULL;
+    if (g->broken || g->store->broken) return FAIL(err, FIRM_E_MEMORY, "no memory to build a graph");
+    CHECK(g->store->value, "the store must be sealed before a graph runs");
+    CHECK(opt->batch > 0 && opt->shard > 0 && opt->lanes > 0, "batch %d, shard %d, lanes %d", opt->batch,
+          opt->shard, opt->lanes);
+    nn_exec* e = mem_calloc(1, sizeof *e);
+    if (!e) return FAIL(err, FIRM_E_MEMORY, "no memory to run a graph");
+    e->g = g;
+    e->b = b;
+    e->opt = *opt;
+    e->p = p;
+    if (e->opt.shard > e->opt.batch) e->opt.shard = e->opt.batch;
+    e->shards = (opt->batch + e->opt.shard - 1) / e->opt.shard;
+    if (e->opt.lanes > e->shards) e->opt.lanes = e->shards;
+    for (int i = 0; i < g->terms; i++)
+        if (g->term[i].reduce == NN_REDUCE_TOPMEAN) e->keep_all = opt->train;
+    // a shard being run needs a slot: its own if all are kept, else its lane's or its thread's
+    e->slots = pool_threads(p);
+    if (opt->train && e->opt.lanes > e->slots) e->slots = e->opt.lanes;
+    if (e->keep_all) e->slots = e->shards;
+
+    size_t tensors = (size_t)g->tensors, nodes = (size_t)g->nodes;
+    e->value_at = mem_calloc(tensors, sizeof *e->value_at);
+    e->grad_at = mem_calloc(tensors, sizeof *e->grad_at);
+    e->stage_at = mem_calloc(tensors, sizeof *e->stage_at);
+    e->param_grad_at = mem_calloc(tensors, sizeof *e->param_grad_at);
+    e->save_at = mem_calloc(nodes + 1, sizeof *e->save_at);
+    e->runs_back = mem_calloc(nodes + 1, 1);
+    e->adds = mem_calloc(nodes + 1, sizeof *e->adds);
+    firm_status st = FIRM_E_MEMORY;
+    if (e->value_at && e->grad_at && e->stage_at && e->param_grad_at && e->save_at && e->runs_back &&
+        e->adds && plan_trained(e))
+        st = plan_memory(e, err);
+    if (st == FIRM_OK && !alloc_blocks(e)) st = FIRM_E_MEMORY;
+    if (st != FIRM_OK) {
+        nn_exec_free(e);
+        return FAIL(err, FIRM_E_MEMORY, "no memory to run a graph at batch %d; try a smaller batch",
+                    opt->batch);
+    }
+    *out = e;
+    return FIRM_OK;
+}
+
+void nn_exec_free(nn_exec* e) {
+    if (!e) return;
+    if (e->output)
+        for (int i = 0; i < e->g->tensors; i++) mem_free(e->output[i]);
+    if (e->term) {
+        for (int i = 0; i < e->g->terms; i++) {
+            mem_free(e->term[i].sum);
+            mem_free(e->term[i].error);
+            mem_free(e->term[i].seed);
+            mem_free(e->term[i].heap);
+        }
+    }
+    if (e->params != e->g->store->value) e->b->release(e->params);
+    e->b->release(e->arena);
+    e->b->release(e->scratch);
+    e->b->release(e->lane_grad);
+    mem_free(e->output);
+    mem_free(e->term);
+    mem_free(e->feed);
+    mem_free(e->grad);
+    mem_free(e->ref_grad);
+    mem_free(e->trained);
+    mem_free(e->value_at);
+    mem_free(e->grad_at);
+    mem_free(e->stage_at);
+    mem_free(e->param_grad_at);
+    mem_free(e->save_at);
+    mem_free(e->runs_back);
+    mem_free(e->adds);
+    mem_free(e);
+}
+
+// ---- one shard ----------------------------------------------------------------------------------
+
+static void* value_of(const nn_exec* e, char* slot, nn_id id) {
+    const nn_tensor* t = &e->g->tensor[e->g->tensor[id].root];
+    if (t->kind == NN_PARAM)
+        return (char*)e->params + e->g->store->entry[t->entry].offset * e->b->real;
+    return slot + e->value_at[e->g->tensor[id].root];
+}
+
+static void prepare(const nn_exec* e, int node, int rows, char* slot, int worker, nn_call* c) {
+    const nn_node* n = &e->g->node[node];
+    *c = (nn_call){.graph = e->g, .node = n, .rows = rows};
+    for (int j = 0; j < n->in_count; j++)
+        if (n->in[j] != NN_NONE) c->in[j] = value_of(e, slot, n->in[j]);
+    c->out = value_of(e, slot, n->out);
+    c->save = slot + e->save_at[node];
+    c->scratch = e->scratch + (size_t)worker * e->scratch_bytes;
+}
+
+static double real_at(const nn_exec* e, const void* p, size_t i) {
+    return e->b->real == sizeof(double) ? ((const double*)p)[i] : (double)((const float*)p)[i];
+}
+
+// fills the inputs of a shard, runs it forward, reads outputs and loss terms
+static firm_status shard_forward(nn_exec* e, int shard, int slot_index, int worker) {
+    const nn_graph* g = e->g;
+    int first = shard * e->opt.shard;
+    int rows = e->count - first < e->opt.shard ? e->count - first : e->opt.shard;
+    char* slot = e->arena + (size_t)slot_index * e->slot_bytes;
+    void** feed = e->feed + (size_t)worker * (size_t)g->tensors;
+    int staged = e->b->real != sizeof(float);
+    for (int i = 0; i < g->tensors; i++) {
+        nn_kind kind = g->tensor[i].kind;
+        feed[i] = kind == NN_BYTES ? slot + e->value_at[i]
+                  : kind == NN_INPUT ? slot + (staged ? e->stage_at[i] : e->value_at[i])
+                                     : NULL;
+    }
+    nn_feed f = {first, rows, worker, feed, g};
+    TRY(e->fill(e->fill_ctx, &f));
+    for (int i = 0; i < g->tensors && staged; i++)
+        if (g->tensor[i].kind == NN_INPUT)
+            e->b->upload(slot + e->value_at[i], feed[i], (size_t)rows * (size_t)g->tensor[i].size);
+
+    for (int i = 0; i < g->nodes; i++) {
+        nn_call c;
+        prepare(e, i, rows, slot, worker, &c);
+        e->b->kernel[c.node->op].forward(&c);
+    }
+    for (int i = 0; i < g->outputs; i++) {
+        size_t size = (size_t)g->tensor[g->output[i]].size;
+        e->b->download(e->output[g->output[i]] + (size_t)first * size,
+                       value_of(e, slot, g->output[i]), (size_t)rows * size);
+    }
+    for (int i = 0; i < g->terms; i++) {
+        size_t size = (size_t)g->tensor[g->term[i].tensor].size, n = (size_t)rows * size;
+        const void* v = value_of(e, slot, g->term[i].tensor);
+        term_state* t = &e->term[i];
+        double sum = 0;
+        for (size_t j = 0; j < n; j++) {
+            double x = real_at(e, v, j);
+            sum += x;
+            if (t->error) t->error[(size_t)first * size + j] = x;
+        }
+        t->sum[shard] = sum;
+    }
+    return FIRM_OK;
+}
+
+static void shard_backward(nn_exec* e, int shard, int slot_index, int lane, int worker) {
+    const nn_graph* g = e->g;
+    int first = shard * e->opt.shard;
+    int rows = e->count - first < e->opt.shard ? e->count - first : e->opt.shard;
+    char* slot = e->arena + (size_t)slot_index * e->slot_bytes;
+    char* lane_grad = (char*)e->lane_grad + (size_t)lane * e->grad_count * e->b->real;
+    // seeds: d loss / d error of every sample
+    for (int i = 0; i < g->terms; i++) {
+        int root = g->tensor[g->term[i].tensor].root;
+        if (!g->tensor[root].wants_grad) continue;
+        size_t size = (size_t)g->tensor[root].size, n = (size_t)rows * size;
+        void* seed = slot + e->grad_at[root];
+        float even = (float)(g->term[i].weight / ((double)e->count * (double)size));
+        for (size_t j = 0; j < n; j++) {
+            float s = e->term[i].seed ? e->term[i].seed[(size_t)first * size + j] : even;
+            if (e->b->real == sizeof(double))
+                ((double*)seed)[j] = e->term[i].seed ? s : g->term[i].weight / ((double)e->count * (double)size);
+            else
+                ((float*)seed)[j] = s;
+        }
+    }
+    for (int i = g->nodes - 1; i >= 0; i--) {
+        if (!e->runs_back[i]) continue;
+        nn_call c;
+        prepare(e, i, rows, slot, worker, &c);
+        c.dout = slot + e->grad_at[g->tensor[c.node->out].root];
+        for (int j = 0; j < c.node->in_count; j++) {
+            nn_id id = c.node->in[j];
+            if (id == NN_NONE || !g->tensor[id].wants_grad) continue;
+            int root = g->tensor[id].root;
+            c.accumulate[j] = e->adds[i][j];
+            c.din[j] = g->tensor[root].kind == NN_PARAM
+                           ? lane_grad + e->param_grad_at[root] * e->b->real
+                           : slot + e->grad_at[root];
+        }
+        e->b->kernel[c.node->op].backward(&c);
+    }
+}
+
+// ---- batches ------------------------------------------------------------------------------------
+
+static void note_failure(nn_exec* e, firm_status st) {
+    int none = FIRM_OK;
+    if (st != FIRM_OK) atomic_compare_exchange_strong(&e->failure, &none, (int)st);
+}
+
+static void forward_item(void* arg, int shard, int worker) {
+    nn_exec* e = arg;
+    note_failure(e, shard_forward(e, shard, e->keep_all ? shard : worker, worker));
+}
+
+static void train_lane(void* arg, int lane, int worker) {
+    nn_exec* e = arg;
+    size_t bytes = e->grad_count * e->b->real;
+    if (bytes) memset((char*)e->lane_grad + (size_t)lane * bytes, 0, bytes);
+    for (int s = lane; s < e->shards; s += e->opt.lanes) {
+        if (!e->keep_all) {
+            firm_status st = shard_forward(e, s, lane, worker);
+            note_failure(e, st);
+            if (st != FIRM_OK) return;
+        }
+        shard_backward(e, s, e->keep_all ? s : lane, lane, worker);
+    }
+}
+
+// error a is worse than b; equal errors: the earlier sample counts as worse, so the choice is fixed
+static int worse(const double* error, int a, int b) {
+    return error[a] > error[b] || (error[a] == error[b] && a < b);
+}
+
+static void sift_down(int* heap, int n, int i, const double* error) {
+    for (;;) {
+        int least = i, l = 2 * i + 1, r = l + 1;
+        if (l < n && worse(error, heap[least], heap[l])) least = l;
+        if (r < n && worse(error, heap[least], heap[r])) least = r;
+        if (least == i) return;
+        int keep = heap[i];
+        heap[i] = heap[least];
+        heap[least] = keep;
+        i = least;
+    }
+}
+
+// mean of the r largest errors: a heap of the r largest so far, its mildest member on top
+static double topmean(const nn_term* term, term_state* t, int n) {
+    // the float nearest to 0.1 is a little more than a tenth and must not take one more element
+    int r = (int)ceil((double)term->share * n * (1 - 1e-6));
+    if (r < 1) r = 1;
+    for (int i = 0; i < r; i++) t->heap[i] = i;
+    for (int i = r / 2 - 1; i >= 0; i--) sift_down(t->heap, r, i, t->error);
+    for (int i = r; i < n; i++) {
+        if (!worse(t->error, i, t->heap[0])) continue;
+        t->heap[0] = i;
+        sift_down(t->heap, r, 0, t->error);
+    }
+    memset(t->seed, 0, (size_t)n * sizeof *t->seed);
+    for (int i = 0; i < r; i++) t->seed[t->heap[i]] = 1;
+    double sum = 0;  // in sample order, so that the value does not depend on heap layout
+    for (int i = 0; i < n; i++) {
+        if (t->seed[i] != 0) sum += t->error[i];
+        t->seed[i] *= term->weight / (float)r;
+    }
+    return sum / r;
+}
+
+static void reduce_terms(nn_exec* e) {
+    const nn_graph* g = e->g;
+    int shards = (e->count + e->opt.shard - 1) / e->opt.shard;
+    e->loss = 0;
+    for (int i = 0; i < g->terms; i++) {
+        term_state* t = &e->term[i];
+        int n = e->count * g->tensor[g->term[i].tensor].size;
+        if (g->term[i].reduce == NN_REDUCE_TOPMEAN) {
+            t->value = topmean(&g->term[i], t, n);
+        } else {
+            double sum = 0;
+            for (int s = 0; s < shards; s++) sum += t->sum[s];
+            t->value = sum / n;
+        }
+        e->loss += (double)g->term[i].weight * t->value;
+    }
+}
+
+enum { REDUCE_CHUNK = 16384 };
+
+static void reduce_grad(void* arg, int chunk, int worker) {
+    (void)worker;
+    nn_exec* e = arg;
+    size_t from = (size_t)chunk * REDUCE_CHUNK, to = from + REDUCE_CHUNK;
+    if (to > e->grad_count) to = e->grad_count;
+    if (e->ref_grad) {
+        for (size_t i = from; i < to; i++) {
+            double sum = 0;
+            for (int l = 0; l < e->opt.lanes; l++)
+                sum += ((const double*)e->lane_grad)[(size_t)l * e->grad_count + i];
+            e->ref_grad[i] = sum;
+            e->grad[i] = (float)sum;
+        }
+        return;
+    }
+    memcpy(e->grad + from, (const float*)e->lane_grad + from, (to - from) * sizeof(float));
+    for (int l = 1; l < e->opt.lanes; l++) {
+        const float* lane = (const float*)e->lane_grad + (size_t)l * e->grad_count;
+        for (size_t i = from; i < to; i++) e->grad[i] += lane[i];
+    }
+}
+
+firm_status nn_exec_forward(nn_exec* e, int count, nn_fill_fn fill, void* ctx) {
+    CHECK(count > 0 && count <= e->opt.batch, "%d samples in a batch of %d", count, e->opt.batch);
+    e->fill = fill;
+    e->fill_ctx = ctx;
+    e->count = count;
+    atomic_store(&e->failure, FIRM_OK);
+    int shards = (count + e->opt.shard - 1) / e->opt.shard;
+    pool_for(e->p, shards, forward_item, e);
+    firm_status st = (firm_status)atomic_load(&e->failure);
+    if (st == FIRM_OK) reduce_terms(e);
+    return st;
+}
+
+firm_status nn_exec_gradient(nn_exec* e, nn_fill_fn fill, void* ctx) {
+    CHECK(e->opt.train, "gradient of an exec made without train");
+    e->fill = fill;
+    e->fill_ctx = ctx;
+    e->count = e->opt.batch;
+    atomic_store(&e->failure, FIRM_OK);
+    if (e->keep_all) {
+        pool_for(e->p, e->shards, forward_item, e);
+        if (atomic_load(&e->failure) != FIRM_OK) return (firm_status)atomic_load(&e->failure);
+        reduce_terms(e);
+    }
+    pool_for(e->p, e->opt.lanes, train_lane, e);
+    if (atomic_load(&e->failure) != FIRM_OK) return (firm_status)atomic_load(&e->failure);
+    if (!e->keep_all) reduce_terms(e);
+    pool_for(e->p, (int)((e->grad_count + REDUCE_CHUNK - 1) / REDUCE_CHUNK), reduce_grad, e);
+    return FIRM_OK;
+}
+
+// ---- results ------------------------------------------------------------------------------------
+
+size_t nn_exec_bytes(const nn_exec* e) { return e->total_bytes; }
+
+const float* nn_exec_output(const nn_exec* e, nn_id x) {
+    CHECK(e->output[x], "tensor %d is not an output", x);
+    return e->output[x];
+}
+
+double nn_exec_loss(const nn_exec* e) { return e->loss; }
+double nn_exec_term(const nn_exec* e, int term) { return e->term[term].value; }
+
+int nn_exec_trained(const nn_exec* e, const nn_trained** list) {
+    if (list) *list = e->trained;
+    return e->trained_count;
+}
+
+size_t nn_exec_grad_count(const nn_exec* e) { return e->grad_count; }
+float* nn_exec_grad(nn_exec* e) { return e->grad; }
+
+double* nn_exec_ref_params(nn_exec* e) {
+    CHECK(e->b->real == sizeof(double), "only ref keeps parameters in double");
+    return e->params;
+}
+
+double* nn_exec_ref_grad(nn_exec* e) { return e->ref_grad; }
+
+void nn_exec_pull_params(nn_exec* e) {
+    if (e->params != e->g->store->value)
+        e->b->upload(e->params, e->g->store->value, e->g->store->count);
+}

@@ -1,0 +1,137 @@
+// pointwise.c - ops that look at one element at a time (PAIRNORM: at two), reference.
+#include <math.h>
+
+#include "nn/ref/ref.h"
+
+static size_t count_of(const nn_call* c) {
+    return (size_t)c->rows * nn_in(c, 0)->size;
+}
+
+// ---- GELU: 0.5 x (1 + tanh(sqrt(2/pi) (x + 0.044715 x^3))) ----
+
+static const double GELU_SCALE = 0.7978845608028654, GELU_CUBE = 0.044715;
+
+void nn_ref_gelu_forward(const nn_call* c) {
+    const double* x = c->in[0];
+    double* y = c->out;
+    for (size_t i = 0; i < count_of(c); i++) {
+        y[i] = 0.5 * x[i] * (1 + tanh(GELU_SCALE * (x[i] + GELU_CUBE * x[i] * x[i] * x[i])));
+    }
+}
+
+void nn_ref_gelu_backward(const nn_call* c) {
+    const double *x = c->in[0], *dy = c->dout;
+    double* dx = nn_ref_grad(c, 0);
+    for (size_t i = 0; dx && i < count_of(c); i++) {
+        double t = tanh(GELU_SCALE * (x[i] + GELU_CUBE * x[i] * x[i] * x[i]));
+        double inner = GELU_SCALE * (1 + 3 * GELU_CUBE * x[i] * x[i]);
+        dx[i] += dy[i] * (0.5 * (1 + t) + 0.5 * x[i] * (1 - t * t) * inner);
+    }
+}
+
+// ---- ADD: alpha x + beta y ----
+
+void nn_ref_add_forward(const nn_call* c) {
+    const double *x = c->in[0], *y = c->in[1];
+    double* z = c->out;
+    for (size_t i = 0; i < count_of(c); i++) z[i] = c->node->alpha * x[i] + c->node->beta * y[i];
+}
+
+void nn_ref_add_backward(const nn_call* c) {
+    const double* dz = c->dout;
+    double *dx = nn_ref_grad(c, 0), *dy = nn_ref_grad(c, 1);
+    for (size_t i = 0; i < count_of(c); i++) {
+        if (dx) dx[i] += c->node->alpha * dz[i];
+        if (dy) dy[i] += c->node->beta * dz[i];
+    }
+}
+
+// ---- ADDP: x + p, p repeated over samples and leading dimensions ----
+
+void nn_ref_addp_forward(const nn_call* c) {
+    const double *x = c->in[0], *p = c->in[1];
+    double* y = c->out;
+    for (size_t i = 0; i < count_of(c); i++) y[i] = x[i] + p[i % (size_t)nn_in(c, 1)->size];
+}
+
+void nn_ref_addp_backward(const nn_call* c) {
+    const double* dy = c->dout;
+    double *dx = nn_ref_grad(c, 0), *dp = nn_ref_grad(c, 1);
+    for (size_t i = 0; i < count_of(c); i++) {
+        if (dx) dx[i] += dy[i];
+        if (dp) dp[i % (size_t)nn_in(c, 1)->size] += dy[i];
+    }
+}
+
+// ---- MUL: x y ----
+
+void nn_ref_mul_forward(const nn_call* c) {
+    const double *x = c->in[0], *y = c->in[1];
+    double* z = c->out;
+    for (size_t i = 0; i < count_of(c); i++) z[i] = x[i] * y[i];
+}
+
+void nn_ref_mul_backward(const nn_call* c) {
+    const double *x = c->in[0], *y = c->in[1], *dz = c->dout;
+    double *dx = nn_ref_grad(c, 0), *dy = nn_ref_grad(c, 1);
+    for (size_t i = 0; i < count_of(c); i++) {
+        if (dx) dx[i] += dz[i] * y[i];
+        if (dy) dy[i] += dz[i] * x[i];
+    }
+}
+
+// ---- PAIRNORM: (s, c) / max(|(s, c)|, 1e-6) for the first pairs of the last dimension ----
+
+static const double SHORTEST_PAIR = 1e-6;
+
+void nn_ref_pairnorm_forward(const nn_call* c) {
+    int C = nn_ref_last(nn_in(c, 0));
+    const double* x = c->in[0];
+    double* y = c->out;
+    for (size_t at = 0; at < count_of(c); at += C) {
+        for (int j = 0; j < C; j++) y[at + j] = x[at + j];
+        for (int j = 0; j < 2 * c->node->pairs; j += 2) {
+            double length = fmax(hypot(x[at + j], x[at + j + 1]), SHORTEST_PAIR);
+            y[at + j] /= length;
+            y[at + j + 1] /= length;
+        }
+    }
+}
+
+// with the unit pair u: dx = (dy - u (u . dy)) / length; a pair too short to turn is only scaled
+void nn_ref_pairnorm_backward(const nn_call* c) {
+    int C = nn_ref_last(nn_in(c, 0));
+    const double *x = c->in[0], *dy = c->dout;
+    double* dx = nn_ref_grad(c, 0);
+    for (size_t at = 0; dx && at < count_of(c); at += C) {
+        for (int j = 2 * c->node->pairs; j < C; j++) dx[at + j] += dy[at + j];
+        for (int j = 0; j < 2 * c->node->pairs; j += 2) {
+            double gs = dy[at + j], gc = dy[at + j + 1];
+            double length = hypot(x[at + j], x[at + j + 1]);
+            if (length <= SHORTEST_PAIR) {
+                dx[at + j] += gs / SHORTEST_PAIR;
+                dx[at + j + 1] += gc / SHORTEST_PAIR;
+                continue;
+            }
+            double us = x[at + j] / length, uc = x[at + j + 1] / length, along = us * gs + uc * gc;
+            dx[at + j] += (gs - us * along) / length;
+            dx[at + j + 1] += (gc - uc * along) / length;
+        }
+    }
+}
+
+// ---- CLAMP: min(max(x, alpha), beta); the bounds themselves still pass a gradient ----
+
+void nn_ref_clamp_forward(const nn_call* c) {
+    const double* x = c->in[0];
+    double* y = c->out;
+    for (size_t i = 0; i < count_of(c); i++) y[i] = fmin(fmax(x[i], c->node->alpha), c->node->beta);
+}
+
+void nn_ref_clamp_backward(const nn_call* c) {
+    const double *x = c->in[0], *dy = c->dout;
+    double* dx = nn_ref_grad(c, 0);
+    for (size_t i = 0; dx && i < count_of(c); i++) {
+        if (x[i] >= c->node->alpha && x[i] <= c->node->beta) dx[i] += dy[i];
+    }
+}

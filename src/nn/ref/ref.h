@@ -1,0 +1,44 @@
+// ref.h - the reference backend: every op of ops.h in double with plain loops. This folder is the
+// definition; cpu/ and cuda/ are compared with it, and it is compared with finite differences.
+//
+// Nothing is kept between forward and backward: what backward needs it computes again. Images are
+// bytes in every backend, everything else a call points to is double here.
+#ifndef NN_REF_REF_H
+#define NN_REF_REF_H
+
+#include "nn/backend.h"
+
+// Where the gradient of input i is to be added, or NULL if none is wanted. A value's gradient that
+// is to be overwritten is zeroed here, so that a kernel only ever adds. Take all of a call's
+// gradients before adding to one: the same tensor may be input twice.
+double* nn_ref_grad(const nn_call* c, int i);
+
+int nn_ref_last(const nn_tensor* t);  // last dimension
+
+#define NN_REF_BOTH(name)                           \
+    void nn_ref_##name##_forward(const nn_call* c); \
+    void nn_ref_##name##_backward(const nn_call* c);
+NN_REF_BOTH(linear)
+NN_REF_BOTH(conv2d)
+NN_REF_BOTH(convt2d)
+NN_REF_BOTH(layernorm)
+NN_REF_BOTH(groupnorm)
+NN_REF_BOTH(gelu)
+NN_REF_BOTH(add)
+NN_REF_BOTH(addp)
+NN_REF_BOTH(mul)
+NN_REF_BOTH(pairnorm)
+NN_REF_BOTH(clamp)
+NN_REF_BOTH(concat)
+NN_REF_BOTH(slice)
+NN_REF_BOTH(mean)
+NN_REF_BOTH(attention)
+NN_REF_BOTH(mse)
+NN_REF_BOTH(bce)
+NN_REF_BOTH(nll)
+#undef NN_REF_BOTH
+void nn_ref_patches_forward(const nn_call* c);
+void nn_ref_patchdiff_forward(const nn_call* c);
+void nn_ref_patchmask_forward(const nn_call* c);
+
+#endif

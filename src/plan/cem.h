@@ -1,0 +1,70 @@
+// cem.h - the planner's search: the cross-entropy method, one solver for both modes.
+//
+// contract (the paper and its baseline): candidates = mean + spread * noise, independent per raw
+// coordinate, candidate 0 = mean; mean and unbiased spread of the elites; the final elite mean is
+// returned. Every solve starts from mean 0.
+// reach: earliest-arrival cost, proposals that are smooth in time, a share of wide ones around
+// zero, elites kept between iterations and, shifted, between solves, a horizon that grows until the
+// goal is in reach; the best candidate is returned.
+//
+// Noise depends on (seed, solve number, iteration, candidate) alone, and a candidate's rollout not
+// on its neighbours, so a plan is the same bits for any number of threads. All memory is taken at
+// creation; a solve does not allocate, log or touch files.
+#ifndef PLAN_CEM_H
+#define PLAN_CEM_H
+
+#include <stdint.h>
+
+#include "core/pool.h"
+#include "plan/cost.h"
+#include "plan/dynamics.h"
+#include "plan/options.h"
+
+typedef struct plan_solver plan_solver;
+
+typedef struct plan_setup {
+    const env_spec*
+        spec;  // names the cost; must outlive the solver, as must pool and model context
+    plan_options options;
+    plan_actions actions;
+    plan_model model;  // model.workers >= threads of the pool
+    pool* threads;     // NULL: the caller alone
+    uint64_t seed;
+    int fan;  // candidates of the last iteration kept for display
+} plan_setup;
+
+// Pointers stay valid until the next call on the same solver.
+typedef struct plan_result {
+    int late;        // the deadline cut the search short, or was missed
+    int nonfinite;   // candidates dropped because their prediction was not finite
+    int iterations;  // finished
+    int64_t rows;    // candidates x macro steps predicted
+    double ms;
+    float cost;        // of the plan; contract: of the mean that is returned. +inf if not evaluated
+    float elite_cost;  // contract: mean cost of the last elites, the figure the baseline reports
+    int arrival;       // macro step at which the plan arrives, 1 .. horizon
+    int horizon;
+    const float* plan;  // (horizon, action) standardised
+    const float* path;  // (horizon + 1, config), from c0
+    int fan;
+    const float*
+        fan_path;  // (fan, horizon + 1, config), best first, evenly over the ranks; or NULL
+} plan_result;
+
+firm_status plan_solver_create(const plan_setup* setup, plan_solver** out, firm_error* err);
+void plan_solver_free(plan_solver* s);
+size_t plan_solver_bytes(const plan_solver* s);
+
+// Searches a plan from c0 (the model's own start must have been set to match) to goal. deadline_ns:
+// an absolute clock_ns() time, 0 for none. It is read between iterations; another one starts only
+// if the slowest so far still fits. With no time at all the plan in hand (or the zero plan) comes
+// back, its path not evaluated.
+void plan_solver_solve(plan_solver* s, const float* c0, const float* goal, int64_t deadline_ns,
+                       plan_result* result);
+// Tells that `macros` macro actions of the last plan were executed; reach mode starts from the
+// rest.
+void plan_solver_advance(plan_solver* s, int macros);
+void plan_solver_forget(plan_solver* s);                // drops the plan in hand: a new goal
+void plan_solver_reset(plan_solver* s, uint64_t seed);  // forgets everything and restarts the noise
+
+#endif

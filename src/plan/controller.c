@@ -1,0 +1,273 @@
+// controller.c - the public controller: frames and actions in, the next raw control out.
+//
+// Everything is reserved at creation. A solve runs when the plan in hand is used up (contract: after all its
+// macro actions; reach: after each); between solves, act hands out the next control of the plan.
+#include "plan/controller.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "core/clock.h"
+#include "core/mem.h"
+#include "plan/cem.h"
+#include "plan/perceive.h"
+#include "plan/settings.h"
+
+struct firm_controller {
+    const firm_model* m;
+    plan_options options;
+    pool* threads;
+    perception* eyes;
+    plan_net* net;
+    plan_learned* learned;
+    plan_solver* solver;
+    plan_actions actions;
+
+    float goal[FIRM_MAX_CONFIG], truth[MODEL_HISTORY * FIRM_MAX_CONFIG], truth_goal[FIRM_MAX_CONFIG];
+    int has_goal, has_truth;
+    float* fiber;   // (fiber)
+    float* raw;     // (longest horizon * controls, action_dim) the plan in hand, raw units
+    plan_result result;
+    int given, ready;  // controls handed out of the plan; controls before the next solve
+};
+
+firm_controller_params firm_controller_params_default(void) {
+    return (firm_controller_params){.mode = FIRM_MODE_REACH};
+}
+
+// ---- creation -----------------------------------------------------------------------------------
+
+static const float* weight(const firm_model* m, const char* prefix, const char* part) {
+    char name[64];
+    snprintf(name, sizeof name, "%s.%s", prefix, part);
+    int entry = nn_store_find(m->store, name);
+    CHECK(entry >= 0, "the model has no parameter %s", name);
+    return m->store->value + m->store->entry[entry].offset;
+}
+
+static firm_status make_net(firm_controller* c, firm_error* err) {
+    const firm_model* m = c->m;
+    const model_shape* s = &m->shape;
+    int macro = MODEL_CONTROLS * m->env->action_dim, dim = m->env->action_dim;
+    if (s->blocks > PLAN_MAX_BLOCKS)
+        return FAIL(err, FIRM_E_VALUE, "a transition of %d blocks; the planner takes up to %d", s->blocks,
+                    PLAN_MAX_BLOCKS);
+    plan_net_shape shape = {m->env->config_dim, m->env->pairs, s->fiber, macro, s->hidden, s->inner, s->blocks};
+    float low[MODEL_CONTROLS * FIRM_MAX_ACTION], high[MODEL_CONTROLS * FIRM_MAX_ACTION];
+    for (int i = 0; i < macro; i++) {
+        low[i] = (m->env->action_low - m->stats.action_mean[i % dim]) / m->stats.action_std[i % dim];
+        high[i] = (m->env->action_high - m->stats.action_mean[i % dim]) / m->stats.action_std[i % dim];
+    }
+    plan_net_weights w = {.w_in = weight(m, "transition.in", "weight"),
+                          .b_in = weight(m, "transition.in", "bias"),
+                          .ln_scale = weight(m, "transition.norm", "gamma"),
+                          .ln_shift = weight(m, "transition.norm", "beta"),
+                          .w_c = weight(m, "transition.config", "weight"),
+                          .b_c = weight(m, "transition.config", "bias"),
+                          .w_m = weight(m, "transition.fiber", "weight"),
+                          .b_m = weight(m, "transition.fiber", "bias")};
+    if (m->env->action_clamped) {
+        w.u_low = low;
+        w.u_high = high;
+    }
+    for (int i = 0; i < s->blocks; i++) {
+        char prefix[48];
+#define PART(what) (snprintf(prefix, sizeof prefix, "transition.block%d." what, i), prefix)
+        w.block[i].ln_scale = weight(m, PART("norm"), "gamma");
+        w.block[i].ln_shift = weight(m, PART("norm"), "beta");
+        w.block[i].w1 = weight(m, PART("up"), "weight");
+        w.block[i].b1 = weight(m, PART("up"), "bias");
+        w.block[i].w2 = weight(m, PART("down"), "weight");
+        w.block[i].b2 = weight(m, PART("down"), "bias");
+#undef PART
+    }
+    float* still = NULL;  // the no-fiber ablation: the fiber head adds nothing
+    if (s->no_fiber) {
+        still = mem_calloc((size_t)(s->hidden + 1) * (size_t)s->fiber, sizeof *still);
+        if (!still) return FAIL(err, FIRM_E_MEMORY, "no memory for a controller");
+        w.w_m = w.b_m = still;
+    }
+    firm_status st = plan_net_create(&shape, &w, &c->net, err);
+    mem_free(still);
+    return st;
+}
+
+static firm_status read_options(const firm_model* m, const firm_controller_params* p, plan_options* o,
+                                firm_error* err) {
+    config* settings;
+    TRY(settings_from_text(m->env, m->config, &settings, err));
+    plan_options_read(settings, p->mode, o);
+    config_free(settings);
+    if (p->candidates) o->candidates = p->candidates;
+    if (p->iterations) o->iterations = p->iterations;
+    if (p->elites) o->elites = p->elites;
+    if (o->elites > o->candidates) o->elites = o->candidates;
+    if (o->keep > o->elites) o->keep = o->elites;
+    if (p->horizon) {
+        o->horizon = p->horizon;
+        if (o->horizon_max < o->horizon || p->mode == FIRM_MODE_CONTRACT) o->horizon_max = o->horizon;
+        if (p->mode == FIRM_MODE_CONTRACT || o->replan > o->horizon) o->replan = o->horizon;
+    }
+    return FIRM_OK;
+}
+
+static firm_status build(firm_controller* c, const firm_controller_params* p, firm_error* err) {
+    const firm_model* m = c->m;
+    TRY(plan_options_check(&c->options, err));
+    TRY(pool_create(p->threads, &c->threads, err));
+    TRY(perception_create(m, c->threads, &c->eyes, err));
+    TRY(make_net(c, err));
+    TRY(plan_learned_create(c->net, pool_threads(c->threads), &c->learned, err));
+    c->actions = plan_actions_of(m->env, MODEL_CONTROLS, m->stats.action_mean, m->stats.action_std);
+    plan_setup setup = {.spec = m->env,
+                        .options = c->options,
+                        .actions = c->actions,
+                        .model = plan_learned_model(c->learned),
+                        .threads = c->threads,
+                        .seed = p->seed,
+                        .fan = p->fan};
+    TRY(plan_solver_create(&setup, &c->solver, err));
+    int longest = c->options.horizon_max > c->options.horizon ? c->options.horizon_max : c->options.horizon;
+    c->fiber = mem_calloc((size_t)m->shape.fiber, sizeof *c->fiber);
+    c->raw = mem_calloc((size_t)(longest * MODEL_CONTROLS * m->env->action_dim), sizeof *c->raw);
+    if (!c->fiber || !c->raw) return FAIL(err, FIRM_E_MEMORY, "no memory for a controller");
+    return FIRM_OK;
+}
+
+firm_status controller_create_with(const firm_model* model, const firm_controller_params* params,
+                                   const plan_options* options, firm_controller** out, firm_error* err) {
+    *out = NULL;
+    firm_controller_params p = params ? *params : firm_controller_params_default();
+    if (p.candidates < 0 || p.iterations < 0 || p.elites < 0 || p.horizon < 0 || p.fan < 0 || p.threads < 0)
+        return FAIL(err, FIRM_E_USAGE, "controller parameters must not be negative");
+    firm_controller* c = mem_calloc(1, sizeof *c);
+    if (!c) return FAIL(err, FIRM_E_MEMORY, "no memory for a controller");
+    c->m = model;
+    firm_status st = FIRM_OK;
+    if (options)
+        c->options = *options;
+    else
+        st = read_options(model, &p, &c->options, err);
+    if (st == FIRM_OK) st = build(c, &p, err);
+    if (st != FIRM_OK) {
+        firm_controller_free(c);
+        return st;
+    }
+    *out = c;
+    return FIRM_OK;
+}
+
+firm_status firm_controller_create(const firm_model* model, const firm_controller_params* params,
+                                   firm_controller** ctl, firm_error* err) {
+    return controller_create_with(model, params, NULL, ctl, err);
+}
+
+void firm_controller_free(firm_controller* c) {
+    if (!c) return;
+    plan_solver_free(c->solver);
+    plan_learned_free(c->learned);
+    plan_net_free(c->net);
+    perception_free(c->eyes);
+    pool_free(c->threads);
+    mem_free(c->fiber);
+    mem_free(c->raw);
+    mem_free(c);
+}
+
+size_t firm_controller_bytes(const firm_controller* c) {
+    return sizeof *c + perception_bytes(c->eyes) + plan_net_bytes(c->net) + plan_solver_bytes(c->solver) +
+           (size_t)pool_threads(c->threads) * plan_net_scratch_bytes(c->net);
+}
+
+// ---- running ------------------------------------------------------------------------------------
+
+static void drop_plan(firm_controller* c) {
+    c->given = c->ready = 0;
+    plan_solver_forget(c->solver);
+}
+
+firm_status firm_controller_goal(firm_controller* c, const uint8_t* rgb) {
+    if (!rgb) return FIRM_E_USAGE;
+    TRY(perception_ground(c->eyes, rgb, c->goal));
+    c->has_goal = 1;
+    c->has_truth = 0;
+    drop_plan(c);
+    return FIRM_OK;
+}
+
+firm_status firm_controller_push(firm_controller* c, const uint8_t* rgb, const float* action) {
+    if (!rgb) return FIRM_E_USAGE;
+    for (int i = 0; action && i < c->m->env->action_dim; i++)
+        if (!isfinite(action[i])) return FIRM_E_VALUE;
+    c->has_truth = 0;
+    return perception_push(c->eyes, rgb, action);
+}
+
+void controller_set_truth(firm_controller* c, const float* history, const float* goal) {
+    size_t dim = (size_t)c->m->env->config_dim;
+    memcpy(c->truth, history, MODEL_HISTORY * dim * sizeof(float));
+    memcpy(c->truth_goal, goal, dim * sizeof(float));
+    c->has_truth = 1;
+}
+
+const float* controller_config(const firm_controller* c) { return perception_config(c->eyes); }
+const float* controller_goal_config(const firm_controller* c) { return c->goal; }
+
+static firm_status solve(firm_controller* c, const float* goal, int64_t deadline_ns) {
+    float c0[FIRM_MAX_CONFIG];
+    TRY(perception_state(c->eyes, c->has_truth ? c->truth : NULL, c0, c->fiber));
+    if (c->given) plan_solver_advance(c->solver, c->given / MODEL_CONTROLS);
+    plan_learned_start(c->learned, c0, c->fiber);
+    plan_solver_solve(c->solver, c0, goal, deadline_ns, &c->result);
+    plan_actions_raw(&c->actions, c->result.plan, c->result.horizon * MODEL_CONTROLS, c->raw);
+    c->given = 0;
+    int macros = c->options.replan < c->result.horizon ? c->options.replan : c->result.horizon;
+    c->ready = macros * MODEL_CONTROLS;
+    return FIRM_OK;
+}
+
+firm_status firm_controller_act(firm_controller* c, int64_t deadline_ns, firm_step* step) {
+    memset(step, 0, sizeof *step);
+    const env_spec* env = c->m->env;
+    if (!c->has_goal || perception_frames(c->eyes) == 0) return FIRM_E_USAGE;
+    const float* goal = c->has_truth ? c->truth_goal : c->goal;
+    if (c->given >= c->ready) {
+        int64_t started = clock_ns();
+        TRY(solve(c, goal, deadline_ns));
+        step->solved = 1;
+        step->solve_ms = (double)(clock_ns() - started) * 1e-6;
+    }
+    const float* next = c->raw + (size_t)c->given * (size_t)env->action_dim;
+    for (int i = 0; i < env->action_dim; i++) {
+        step->action[i] = next[i];
+        if (!isfinite(next[i])) step->action[i] = 0;
+        // what the environment would clamp anyway is handed out clamped
+        if (env->action_clamped) step->action[i] = fminf(fmaxf(step->action[i], env->action_low), env->action_high);
+    }
+    c->given++;
+
+    const plan_result* r = &c->result;
+    const float* now = c->has_truth ? c->truth + (MODEL_HISTORY - 1) * env->config_dim : perception_config(c->eyes);
+    step->late = step->solved && r->late;
+    step->nonfinite = r->nonfinite;
+    step->iterations = r->iterations;
+    step->cost = r->cost;
+    step->arrival = r->arrival;
+    step->horizon = r->horizon;
+    step->fan = r->fan_path ? r->fan : 0;
+    step->plan = c->raw;
+    step->path = r->path;
+    step->fan_path = r->fan_path;
+    step->goal_config = goal;
+    env->measure(now, goal, step->distance_now);
+    env->measure(r->path + r->arrival * env->config_dim, goal, step->distance_planned);
+    return FIRM_OK;
+}
+
+void firm_controller_reset(firm_controller* c, uint64_t seed) {
+    perception_reset(c->eyes);
+    c->has_goal = c->has_truth = 0;
+    drop_plan(c);
+    plan_solver_reset(c->solver, seed);
+}

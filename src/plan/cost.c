@@ -1,0 +1,48 @@
+// cost.c - the two costs of a predicted path; see cost.h for the equations.
+#include "plan/cost.h"
+
+#include <math.h>
+
+static int finite_path(const float* path, int n) {
+    for (int i = 0; i < n; i++)
+        if (!isfinite(path[i])) return 0;
+    return 1;
+}
+
+static float reach(const plan_cost* cost, const float* path, int horizon, const float* goal,
+                   int* arrival) {
+    float best = INFINITY, sum = 0.0f, sum_at_best = 0.0f;
+    int at = 1;
+    for (int k = 1; k <= horizon; k++) {
+        float d = env_tolerance_units(cost->spec, path + (k - 1) * cost->spec->config_dim, goal);
+        float value = d + cost->price * (float)(d <= cost->arrive ? k : horizon);
+        sum += d;
+        if (value < best) {
+            best = value;
+            at = k;
+            sum_at_best = sum;
+        }
+    }
+    if (arrival) *arrival = at;
+    return best + cost->running * sum_at_best / (float)at;
+}
+
+static int closest(const env_spec* spec, const float* path, int horizon, const float* goal) {
+    int at = 1;
+    float best = INFINITY;
+    for (int k = 1; k <= horizon; k++) {
+        float d = env_tolerance_units(spec, path + (k - 1) * spec->config_dim, goal);
+        if (d < best) best = d, at = k;
+    }
+    return at;
+}
+
+float plan_cost_path(const plan_cost* cost, const float* path, int horizon, const float* goal,
+                     int* arrival) {
+    const env_spec* spec = cost->spec;
+    if (arrival) *arrival = 1;
+    if (!finite_path(path, horizon * spec->config_dim)) return INFINITY;
+    if (cost->mode == FIRM_MODE_REACH) return reach(cost, path, horizon, goal, arrival);
+    if (arrival) *arrival = closest(spec, path, horizon, goal);
+    return env_cost_value(spec, path + (horizon - 1) * spec->config_dim, goal);
+}

@@ -1,0 +1,26 @@
+// cost.h - what a predicted path of configurations costs, from the task's typed distances.
+//
+// contract: the paper's terminal cost d_C(c_P, goal).
+// reach: earliest arrival. With d_k the distance to the goal after macro step k in tolerance units
+// (below 1 is success), step k counts d_k + price k if it arrives (d_k <= arrive), and d_k + price
+// P if not. A path costs its cheapest step plus `running` times the mean distance up to there. The
+// price is what makes replanning after every macro action get there: without it a plan may for ever
+// arrive "in P steps". Charging the whole horizon to paths that do not arrive makes any detour that
+// does arrive cheaper than waiting at a wall for ever.
+#ifndef PLAN_COST_H
+#define PLAN_COST_H
+
+#include "env/env.h"
+
+typedef struct plan_cost {
+    const env_spec* spec;
+    firm_mode mode;
+    float price, running, arrive;  // reach only
+} plan_cost;
+
+// path (horizon, config_dim). Returns +inf for a path that is not finite. *arrival (nullable): the
+// macro step, 1 .. horizon, at which the path counts as arrived; in contract mode the closest one.
+float plan_cost_path(const plan_cost* cost, const float* path, int horizon, const float* goal,
+                     int* arrival);
+
+#endif

@@ -1,0 +1,169 @@
+// dynamics.c - the learned transition and the true simulator behind the solver's plan_model.
+#include "plan/dynamics.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "core/mem.h"
+
+// ---- actions ------------------------------------------------------------------------------------
+
+plan_actions plan_actions_of(const env_spec* spec, int controls, const float* mean,
+                             const float* deviation) {
+    plan_actions a = {.dim = spec->action_dim,
+                      .controls = controls,
+                      .boxed = spec->action_clamped,
+                      .low = spec->action_low,
+                      .high = spec->action_high};
+    for (int i = 0; i < spec->action_dim; i++) {
+        a.mean[i] = mean[i];
+        a.deviation[i] = deviation[i];
+    }
+    return a;
+}
+
+void plan_actions_raw(const plan_actions* a, const float* u, int controls, float* raw) {
+    for (int t = 0; t < controls; t++)
+        for (int i = 0; i < a->dim; i++)
+            raw[t * a->dim + i] = u[t * a->dim + i] * a->deviation[i] + a->mean[i];
+}
+
+// ---- learned ------------------------------------------------------------------------------------
+
+struct plan_learned {
+    const plan_net* net;
+    plan_net_shape shape;
+    int workers;
+    size_t stride;  // bytes of one worker's scratch
+    char* scratch;
+    float c0[FIRM_MAX_CONFIG];
+    float* m0;  // (fiber)
+};
+
+firm_status plan_learned_create(const plan_net* net, int workers, plan_learned** out,
+                                firm_error* err) {
+    *out = NULL;
+    plan_learned* l = mem_calloc(1, sizeof *l);
+    if (!l) return FAIL(err, FIRM_E_MEMORY, "no memory for the planner's dynamics");
+    l->net = net;
+    plan_net_shape_get(net, &l->shape);
+    l->workers = workers;
+    l->stride = (plan_net_scratch_bytes(net) + 4095) / 4096 * 4096;
+    // zeroed, so that the pages are there before the first solve
+    l->scratch = mem_calloc((size_t)workers, l->stride);
+    l->m0 = mem_calloc((size_t)l->shape.fiber + 1, sizeof(float));
+    if (!l->scratch || !l->m0) {
+        plan_learned_free(l);
+        return FAIL(err, FIRM_E_MEMORY, "no memory for %d planner threads", workers);
+    }
+    *out = l;
+    return FIRM_OK;
+}
+
+void plan_learned_free(plan_learned* l) {
+    if (!l) return;
+    mem_free(l->scratch);
+    mem_free(l->m0);
+    mem_free(l);
+}
+
+void plan_learned_start(plan_learned* l, const float* c0, const float* m0) {
+    memcpy(l->c0, c0, (size_t)l->shape.config * sizeof(float));
+    if (l->shape.fiber) memcpy(l->m0, m0, (size_t)l->shape.fiber * sizeof(float));
+}
+
+static int learned_rollout(void* context, int worker, int n, int horizon, const float* u,
+                           float* c_out) {
+    plan_learned* l = context;
+    return plan_net_rollout(l->net, l->scratch + (size_t)worker * l->stride, n, horizon, l->c0,
+                            l->m0, u, c_out);
+}
+
+plan_model plan_learned_model(plan_learned* l) {
+    return (plan_model){.context = l,
+                        .config = l->shape.config,
+                        .action = l->shape.action,
+                        .lanes = plan_net_lanes(l->net),
+                        .workers = l->workers,
+                        .rollout = learned_rollout};
+}
+
+// ---- true simulator -----------------------------------------------------------------------------
+
+struct plan_oracle {
+    const env_spec* spec;
+    plan_actions actions;
+    int workers;
+    env** world;  // (workers)
+    double start[ENV_MAX_STATE];
+};
+
+firm_status plan_oracle_create(const env_spec* spec, const plan_actions* actions, int workers,
+                               plan_oracle** out, firm_error* err) {
+    *out = NULL;
+    plan_oracle* o = mem_calloc(1, sizeof *o);
+    if (!o) return FAIL(err, FIRM_E_MEMORY, "no memory for the planner's simulators");
+    o->spec = spec;
+    o->actions = *actions;
+    o->world = mem_calloc((size_t)workers, sizeof *o->world);
+    if (!o->world) {
+        plan_oracle_free(o);
+        return FAIL(err, FIRM_E_MEMORY, "no memory for %d planner threads", workers);
+    }
+    for (; o->workers < workers; o->workers++) {
+        firm_status s = env_create(spec, &o->world[o->workers], err);
+        if (s != FIRM_OK) {
+            plan_oracle_free(o);
+            return s;
+        }
+    }
+    *out = o;
+    return FIRM_OK;
+}
+
+void plan_oracle_free(plan_oracle* o) {
+    if (!o) return;
+    for (int i = 0; i < o->workers; i++) env_free(o->world[i]);
+    mem_free(o->world);
+    mem_free(o);
+}
+
+void plan_oracle_start(plan_oracle* o, const double* state) {
+    memcpy(o->start, state, (size_t)o->spec->state_dim * sizeof(double));
+}
+
+static int oracle_rollout(void* context, int worker, int n, int horizon, const float* u,
+                          float* c_out) {
+    plan_oracle* o = context;
+    const env_spec* spec = o->spec;
+    env* world = o->world[worker];
+    int nonfinite = 0;
+    for (int i = 0; i < n; i++) {
+        spec->state_set(world, o->start);
+        for (int t = 0; t < horizon; t++) {
+            for (int k = 0; k < o->actions.controls; k++, u += o->actions.dim) {
+                float raw[FIRM_MAX_ACTION];
+                plan_actions_raw(&o->actions, u, 1, raw);
+                spec->step(world, raw);
+            }
+            double state[ENV_MAX_STATE];
+            spec->state_get(world, state);
+            spec->config(state, c_out);
+            // a simulator that broke down predicts nothing
+            if (world->fault != FIRM_OK)
+                for (int j = 0; j < spec->config_dim; j++) c_out[j] = NAN;
+            c_out += spec->config_dim;
+        }
+        nonfinite += world->fault != FIRM_OK;
+    }
+    return nonfinite;
+}
+
+plan_model plan_oracle_model(plan_oracle* o) {
+    return (plan_model){.context = o,
+                        .config = o->spec->config_dim,
+                        .action = o->actions.dim * o->actions.controls,
+                        .lanes = 1,
+                        .workers = o->workers,
+                        .rollout = oracle_rollout};
+}

@@ -1,0 +1,53 @@
+// dynamics.h - what the solver searches through: the learned transition or the true simulator.
+//
+// Both are a plan_model, so that the arms of an evaluation differ in nothing else. Actions are
+// standardised: raw = u * deviation + mean per raw action coordinate, with the training set's
+// statistics.
+#ifndef PLAN_DYNAMICS_H
+#define PLAN_DYNAMICS_H
+
+#include "env/env.h"
+#include "plan/net.h"
+
+typedef struct plan_model {
+    void* context;
+    int config, action;  // numbers in a configuration and in a macro action
+    int lanes;           // candidates come cheapest in multiples of this
+    int workers;         // threads that may call rollout at the same time
+    // Predicts n candidates from the start set before: u (n, horizon, action), c_out (n, horizon,
+    // config). Called from several threads at once, each with its own worker number. Returns the
+    // number of candidates that are not finite. No allocation.
+    int (*rollout)(void* context, int worker, int n, int horizon, const float* u, float* c_out);
+} plan_model;
+
+// How a macro action is made of raw controls.
+typedef struct plan_actions {
+    int dim, controls;  // numbers in a raw control, controls in a macro action
+    float mean[FIRM_MAX_ACTION], deviation[FIRM_MAX_ACTION];
+    int boxed;  // candidates of the reach mode stay within low .. high (raw units)
+    float low, high;
+} plan_actions;
+
+// The standardisation and bounds of a task; boxed when the task clamps actions itself.
+plan_actions plan_actions_of(const env_spec* spec, int controls, const float* mean,
+                             const float* deviation);
+// u (controls, dim) standardised -> raw (controls, dim), both for any number of controls.
+void plan_actions_raw(const plan_actions* a, const float* u, int controls, float* raw);
+
+// The learned transition, for up to `workers` threads. The net must outlive it.
+typedef struct plan_learned plan_learned;
+firm_status plan_learned_create(const plan_net* net, int workers, plan_learned** out,
+                                firm_error* err);
+void plan_learned_free(plan_learned* l);
+void plan_learned_start(plan_learned* l, const float* c0, const float* m0);  // copies
+plan_model plan_learned_model(plan_learned* l);
+
+// The true simulator, one environment per worker.
+typedef struct plan_oracle plan_oracle;
+firm_status plan_oracle_create(const env_spec* spec, const plan_actions* actions, int workers,
+                               plan_oracle** out, firm_error* err);
+void plan_oracle_free(plan_oracle* o);
+void plan_oracle_start(plan_oracle* o, const double* state);  // copies
+plan_model plan_oracle_model(plan_oracle* o);
+
+#endif

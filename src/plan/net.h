@@ -1,0 +1,75 @@
+// net.h - the planner's copy of the recurrent transition T, laid out for speed.
+//
+// One macro step of a row (c, m, u), with x = [c, m, u]:
+//     h  = x W_in + b_in
+//     h += GELU(LN(h) W1 + b1) W2 + b2            for each residual block
+//     y  = LN(h);   c' = c + y W_c + b_c;   m' = m + y W_m + b_m
+// then every leading (sin, cos) pair of c' is brought back to unit length. Weights are (in, out),
+// row-major; LN has eps 1e-5; GELU is the tanh form.
+//
+// Candidates lie along the vector lanes and features along memory, so a product's output is already
+// the next product's input, LayerNorm needs no sum across lanes, and every candidate's arithmetic
+// is the same wherever it stands: any split over threads gives the same bits. The kernels are in
+// net_simd.c and net_tile.h; core/simd.h chooses among them when a net is created.
+#ifndef PLAN_NET_H
+#define PLAN_NET_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "core/status.h"
+
+enum { PLAN_MAX_BLOCKS = 8 };
+
+typedef struct plan_net_shape {
+    int config;  // c, 1 .. FIRM_MAX_CONFIG
+    int pairs;   // leading (sin, cos) pairs of c
+    int fiber;   // m, may be 0
+    int action;  // u: raw controls of a macro action, flattened
+    int hidden, inner;
+    int blocks;  // residual blocks, 0 .. PLAN_MAX_BLOCKS
+} plan_net_shape;
+
+typedef struct plan_net_block {
+    const float *ln_scale, *ln_shift;  // (hidden); NULL: 1 and 0
+    const float *w1, *b1;              // (hidden, inner), (inner)
+    const float *w2, *b2;              // (inner, hidden), (hidden)
+} plan_net_block;
+
+typedef struct plan_net_weights {
+    const float *w_in, *b_in;  // (config + fiber + action, hidden), (hidden)
+    plan_net_block block[PLAN_MAX_BLOCKS];
+    const float *ln_scale, *ln_shift;  // (hidden); NULL: 1 and 0
+    const float *w_c, *b_c;            // (hidden, config), (config)
+    const float *w_m, *b_m;            // (hidden, fiber), (fiber)
+    // (action) bounds the environment itself applies to actions; both NULL: none. The search may leave
+    // them, the prediction sees what will really be executed.
+    const float *u_low, *u_high;
+} plan_net_weights;
+
+typedef struct plan_net plan_net;
+
+// Packs a copy of the weights; the originals may go. The net is read-only afterwards and may be
+// shared by threads.
+firm_status plan_net_create(const plan_net_shape* shape, const plan_net_weights* weights,
+                            plan_net** out, firm_error* err);
+void plan_net_free(plan_net* net);
+void plan_net_shape_get(const plan_net* net, plan_net_shape* shape);
+const char* plan_net_simd(const plan_net* net);  // "plain", "avx2" or "avx512"
+int plan_net_lanes(const plan_net* net);         // candidates come cheapest in multiples of this
+size_t plan_net_bytes(const plan_net* net);      // packed weights
+int64_t plan_net_macs(const plan_net_shape* shape);  // multiply-adds of one row and macro step
+
+// Working memory for one thread, 64-byte aligned; its size does not depend on the number of
+// candidates.
+size_t plan_net_scratch_bytes(const plan_net* net);
+
+// Rolls n candidates out from the shared start (c0, m0):
+//     u      (n, horizon, action)   standardised macro actions
+//     c_out  (n, horizon, config)   configurations after each macro action
+// Returns the number of candidates whose prediction is not finite somewhere; these keep their
+// non-finite values in c_out.
+int plan_net_rollout(const plan_net* net, void* scratch, int n, int horizon, const float* c0,
+                     const float* m0, const float* u, float* c_out);
+
+#endif

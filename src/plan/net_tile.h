@@ -1,0 +1,151 @@
+// net_tile.h - the kernels of one panel width: NET_VECTORS vectors of NET_LANES candidates. A
+// template for net_simd.c, which defines the two and NET_SUFFIX before each inclusion.
+//
+// Every operation is lane by lane and in the same order at every width, so that a candidate's bits
+// do not depend on the panel it falls into. The accumulators start from the bias and take the
+// inputs in order; a product continued from a partial sum (net.c shares one between all candidates
+// at the first step) is therefore equal to the whole product.
+
+#define NAME(x) NET_JOIN(NET_JOIN(x, _), NET_SUFFIX)
+#define vec NAME(vec)
+#define veci NAME(veci)
+#define WIDTH (NET_LANES * NET_VECTORS)
+
+typedef float vec __attribute__((vector_size(4 * NET_LANES)));
+typedef int veci __attribute__((vector_size(4 * NET_LANES)));
+
+static inline vec NAME(load)(const float* p) {
+    vec v;
+    memcpy(&v, p, sizeof v);
+    return v;
+}
+
+static inline void NAME(store)(float* p, vec v) {
+    memcpy(p, &v, sizeof v);
+}
+
+static inline vec NAME(splat)(float x) {
+    return x - (vec){0};
+}
+
+static inline vec NAME(fma)(vec a, vec b, vec c) {
+#if NET_LANES == 16
+    return _mm512_fmadd_ps(a, b, c);
+#elif NET_LANES == 8
+    return _mm256_fmadd_ps(a, b, c);
+#else
+    return a * b + c;
+#endif
+}
+
+static inline vec NAME(root)(vec a) {
+#if NET_LANES == 16
+    return _mm512_sqrt_ps(a);
+#elif NET_LANES == 8
+    return _mm256_sqrt_ps(a);
+#else
+    for (int i = 0; i < NET_LANES; i++) a[i] = __builtin_sqrtf(a[i]);
+    return a;
+#endif
+}
+
+// to [-126, 126]; what becomes of a NaN does not matter, the caller multiplies by it again
+static inline vec NAME(clamp)(vec a) {
+    vec lo = NAME(splat)(-126.0f), hi = NAME(splat)(126.0f);
+#if NET_LANES == 16
+    return _mm512_min_ps(_mm512_max_ps(a, lo), hi);
+#elif NET_LANES == 8
+    return _mm256_min_ps(_mm256_max_ps(a, lo), hi);
+#else
+    veci below = a<lo, above = a> hi;
+    a = (vec)((below & (veci)lo) | (~below & (veci)a));
+    return (vec)((above & (veci)hi) | (~above & (veci)a));
+#endif
+}
+
+static inline vec NAME(gelu)(vec x) {
+    vec x2 = x * x;
+    vec t = NAME(clamp)(x * NAME(fma)(NAME(splat)(GELU_K3), x2, NAME(splat)(GELU_K1)));
+    // 2^t: the integer part through the rounding of a large sum, the rest by a polynomial
+    vec magic = NAME(splat)(12582912.0f);  // 1.5 * 2^23
+    vec rounded = t + magic;
+    vec f = t - (rounded - magic);
+    vec p = NAME(fma)(NAME(splat)(EXP2_C6), f, NAME(splat)(EXP2_C5));
+    p = NAME(fma)(p, f, NAME(splat)(EXP2_C4));
+    p = NAME(fma)(p, f, NAME(splat)(EXP2_C3));
+    p = NAME(fma)(p, f, NAME(splat)(EXP2_C2));
+    p = NAME(fma)(p, f, NAME(splat)(EXP2_C1));
+    p = NAME(fma)(p, f, NAME(splat)(EXP2_C0));
+    vec e = (vec)((veci)p + ((veci)rounded << 23));
+    return x / (e + 1.0f);
+}
+
+static void NAME(product)(const float* w, const float* bias, int inputs, const float* in,
+                          float* out, net_epilogue epilogue) {
+    vec acc[ROWS][NET_VECTORS];
+#pragma GCC unroll 16
+    for (int r = 0; r < ROWS; r++)
+#pragma GCC unroll 2
+        for (int v = 0; v < NET_VECTORS; v++) acc[r][v] = NAME(splat)(bias[r]);
+    for (int k = 0; k < inputs; k++) {
+        vec a[NET_VECTORS];
+#pragma GCC unroll 2
+        for (int v = 0; v < NET_VECTORS; v++) a[v] = NAME(load)(in + v * NET_LANES);
+#pragma GCC unroll 16
+        for (int r = 0; r < ROWS; r++) {
+            vec b = NAME(splat)(w[r]);
+#pragma GCC unroll 2
+            for (int v = 0; v < NET_VECTORS; v++) acc[r][v] = NAME(fma)(b, a[v], acc[r][v]);
+        }
+        in += WIDTH;
+        w += ROWS;
+    }
+#pragma GCC unroll 16
+    for (int r = 0; r < ROWS; r++)
+#pragma GCC unroll 2
+        for (int v = 0; v < NET_VECTORS; v++) {
+            float* to = out + r * WIDTH + v * NET_LANES;
+            vec x = acc[r][v];
+            if (epilogue == NET_GELU) x = NAME(gelu)(x);
+            if (epilogue == NET_ADD) x = NAME(load)(to) + x;
+            NAME(store)(to, x);
+        }
+}
+
+static void NAME(normalise)(const float* in, int features, float* out) {
+    float share = 1.0f / (float)features;
+    for (int v = 0; v < NET_VECTORS; v++) {
+        const float* x = in + v * NET_LANES;
+        float* y = out + v * NET_LANES;
+        vec sum = {0}, squares = {0};
+        for (int f = 0; f < features; f++) sum = sum + NAME(load)(x + f * WIDTH);
+        vec mean = sum * share;
+        for (int f = 0; f < features; f++) {
+            vec d = NAME(load)(x + f * WIDTH) - mean;
+            squares = NAME(fma)(d, d, squares);
+        }
+        vec scale = 1.0f / NAME(root)(NAME(fma)(squares, NAME(splat)(share), NAME(splat)(LN_EPS)));
+        for (int f = 0; f < features; f++)
+            NAME(store)(y + f * WIDTH, (NAME(load)(x + f * WIDTH) - mean) * scale);
+    }
+}
+
+static void NAME(unit_pairs)(float* c, int pairs) {
+    for (int p = 0; p < pairs; p++)
+        for (int v = 0; v < NET_VECTORS; v++) {
+            float* s = c + 2 * p * WIDTH + v * NET_LANES;
+            vec a = NAME(load)(s), b = NAME(load)(s + WIDTH);
+            // the tiny number only keeps a pair of exact zeros from becoming 0 / 0
+            vec length = NAME(root)(NAME(fma)(a, a, NAME(fma)(b, b, NAME(splat)(1e-12f))));
+            NAME(store)(s, a / length);
+            NAME(store)(s + WIDTH, b / length);
+        }
+}
+
+#undef NAME
+#undef vec
+#undef veci
+#undef WIDTH
+#undef NET_LANES
+#undef NET_VECTORS
+#undef NET_SUFFIX

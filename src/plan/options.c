@@ -1,0 +1,97 @@
+// options.c - the planner's keys: declared once, read into a plan_options for one of the two modes.
+#include "plan/options.h"
+
+#define INT(name, min, max, value, help) \
+    { "plan", name, CONFIG_INT, min, max, value, NULL, help }
+#define REAL(name, min, max, value, help) \
+    { "plan", name, CONFIG_REAL, min, max, value, NULL, help }
+
+const config_key plan_keys[] = {
+    INT("contract_candidates", 2, 65535, "300", "candidates per iteration, contract mode"),
+    INT("contract_iterations", 1, 10000, "30", "iterations of a solve"),
+    INT("contract_elites", 2, 65535, "30", "best candidates that the next proposals are fitted to"),
+    INT("contract_horizon", 1, 100, "5",
+        "macro actions of a plan, all executed before the next solve"),
+    REAL("contract_spread", 1e-6, 100, "1", "start deviation in standardised action units"),
+    INT("reach_candidates", 2, 65535, "128", "candidates per iteration, reach mode"),
+    INT("reach_iterations", 1, 10000, "6", "most iterations per horizon tried"),
+    INT("reach_elites", 2, 65535, "12", "best candidates that the next proposals are fitted to"),
+    INT("reach_horizon", 1, 100, "5", "macro actions looked ahead at first"),
+    INT("reach_horizon_max", 1, 100, "16", "looked ahead when nothing shorter arrives"),
+    INT("reach_replan", 1, 100, "1", "macro actions executed before the next solve"),
+    REAL("reach_spread", 1e-6, 100, "1", "start deviation in standardised action units"),
+    INT("reach_knots", 1, 1000, "5",
+        "corners of a proposal over the horizon, per action coordinate"),
+    REAL("reach_wide_share", 0, 1, "0.3", "share of candidates drawn anew around zero"),
+    REAL("reach_wide_spread", 1e-6, 100, "2", "deviation of these"),
+    REAL("reach_floor", 0, 100, "0.1", "smallest deviation after a refit"),
+    INT("reach_keep", 0, 65535, "6", "elites kept between iterations and, shifted, between solves"),
+    REAL("reach_price", 0, 100, "0.2", "cost of a macro step before arrival, in tolerance units"),
+    REAL("reach_running", 0, 100, "0.05", "weight of the mean distance before arrival"),
+    REAL("reach_arrive", 0, 100, "0.7",
+         "a plan this close to the goal arrives, in tolerance units"),
+    INT("reach_patience", 0, 10000, "3",
+        "iterations without gain after which an arriving plan is taken; 0: none"),
+};
+const int plan_key_count = sizeof plan_keys / sizeof *plan_keys;
+
+void plan_options_read(const config* c, firm_mode mode, plan_options* out) {
+#define GET_INT(name) (int)config_int(c, "plan", name)
+#define GET_REAL(name) (float)config_real(c, "plan", name)
+    if (mode == FIRM_MODE_CONTRACT) {
+        *out = (plan_options){.mode = mode,
+                              .candidates = GET_INT("contract_candidates"),
+                              .iterations = GET_INT("contract_iterations"),
+                              .elites = GET_INT("contract_elites"),
+                              .horizon = GET_INT("contract_horizon"),
+                              .spread = GET_REAL("contract_spread")};
+        out->replan = out->horizon_max = out->horizon;
+        return;
+    }
+    *out = (plan_options){.mode = mode,
+                          .candidates = GET_INT("reach_candidates"),
+                          .iterations = GET_INT("reach_iterations"),
+                          .elites = GET_INT("reach_elites"),
+                          .horizon = GET_INT("reach_horizon"),
+                          .replan = GET_INT("reach_replan"),
+                          .spread = GET_REAL("reach_spread"),
+                          .horizon_max = GET_INT("reach_horizon_max"),
+                          .knots = GET_INT("reach_knots"),
+                          .wide_share = GET_REAL("reach_wide_share"),
+                          .wide_spread = GET_REAL("reach_wide_spread"),
+                          .floor = GET_REAL("reach_floor"),
+                          .keep = GET_INT("reach_keep"),
+                          .price = GET_REAL("reach_price"),
+                          .running = GET_REAL("reach_running"),
+                          .arrive = GET_REAL("reach_arrive"),
+                          .patience = GET_INT("reach_patience")};
+    if (out->horizon_max < out->horizon) out->horizon_max = out->horizon;
+    if (out->keep > out->elites) out->keep = out->elites;
+    if (out->replan > out->horizon) out->replan = out->horizon;
+}
+
+firm_status plan_options_check(const plan_options* o, firm_error* err) {
+    if (o->candidates < 2 || o->candidates > 65535 || o->elites < 2 || o->elites > o->candidates ||
+        o->iterations < 1 || o->horizon < 1 || o->horizon > 100)
+        return FAIL(
+            err, FIRM_E_VALUE,
+            "a planner with %d candidates, %d elites, %d iterations and horizon %d cannot run; "
+            "elites must be 2 .. candidates, the others positive",
+            o->candidates, o->elites, o->iterations, o->horizon);
+    if (!(o->spread > 0.0f))
+        return FAIL(err, FIRM_E_VALUE, "the planner's spread must be positive");
+    if (o->replan < 1 || o->replan > o->horizon)
+        return FAIL(err, FIRM_E_VALUE,
+                    "replanning after %d macro actions does not fit a horizon of %d", o->replan,
+                    o->horizon);
+    if (o->mode == FIRM_MODE_REACH &&
+        (o->knots < 1 || o->knots > 1000 || o->horizon_max < o->horizon || o->horizon_max > 100 ||
+         o->keep < 0 || o->keep > o->elites || o->keep >= o->candidates ||
+         !(o->wide_share >= 0.0f) || o->wide_share > 1.0f))
+        return FAIL(
+            err, FIRM_E_VALUE,
+            "reach settings out of range: knots %d, horizon %d .. %d, keep %d of %d elites, wide "
+            "share %g",
+            o->knots, o->horizon, o->horizon_max, o->keep, o->elites, (double)o->wide_share);
+    return FIRM_OK;
+}

@@ -1,0 +1,34 @@
+// options.h - the planner's settings: section [plan] of a task's config, one set of keys per mode.
+#ifndef PLAN_OPTIONS_H
+#define PLAN_OPTIONS_H
+
+#include "core/config.h"
+#include "core/status.h"
+
+typedef struct plan_options {
+    firm_mode mode;
+    int candidates, iterations, elites;
+    int horizon;   // macro actions looked ahead; in reach mode at first
+    int replan;    // macro actions executed before the next solve
+    float spread;  // start deviation of the proposals, standardised action units
+
+    // reach mode only; contract mode ignores these
+    int horizon_max;    // looked ahead when nothing shorter arrives
+    int knots;          // corners of a proposal's noise over the horizon, per action coordinate
+    float wide_share;   // share of candidates drawn anew around zero in every iteration
+    float wide_spread;  // their deviation
+    float floor;        // smallest deviation after a refit
+    int keep;           // elites kept between iterations and, shifted, between solves
+    float price;        // per macro step until arrival, in tolerance units
+    float running;      // weight of the mean distance until arrival
+    float arrive;       // a plan that comes this close, in tolerance units, arrives
+    int patience;  // iterations without a better plan before an arriving search stops; 0: never
+} plan_options;
+
+extern const config_key plan_keys[];
+extern const int plan_key_count;
+
+void plan_options_read(const config* c, firm_mode mode, plan_options* out);
+firm_status plan_options_check(const plan_options* o, firm_error* err);
+
+#endif

@@ -1,0 +1,82 @@
+// peak.c - the yardstick of `firm bench plan`: OpenBLAS on the same threads, in the same run.
+#include "plan/peak.h"
+
+#include <cblas.h>
+
+#include "core/clock.h"
+#include "core/mem.h"
+
+enum { LARGEST = 1024, MAX_ROUNDS = 64 };
+
+typedef struct products {
+    int size, repeats;
+    float* matrix;  // (threads, 3, LARGEST, LARGEST)
+} products;
+
+static void multiply(void* arg, int item, int worker) {
+    (void)item;
+    products* p = arg;
+    size_t area = (size_t)LARGEST * LARGEST;
+    float *a = p->matrix + (size_t)worker * 3 * area, *b = a + area, *c = b + area;
+    for (int i = 0; i < p->repeats; i++)
+        cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasNoTrans, p->size, p->size, p->size, 1.0f, a,
+                    p->size, b, p->size, 0.0f, c, p->size);
+}
+
+firm_status plan_measure_peak(pool* threads, double* gflops, firm_error* err) {
+    // sizes at which one product takes from 1 to 20 ms at 100 GFLOP/s; small ones repeated
+    static const struct {
+        int size, repeats;
+    } kind[] = {{384, 8}, {512, 4}, {768, 1}, {LARGEST, 1}};
+    int n = pool_threads(threads), shares = 2;
+    size_t floats = (size_t)n * 3 * LARGEST * LARGEST;
+    products work = {.matrix = mem_alloc(floats * sizeof(float))};
+    if (!work.matrix)
+        return FAIL(err, FIRM_E_MEMORY, "no memory for the peak measurement on %d threads", n);
+    for (size_t i = 0; i < floats; i++) work.matrix[i] = 1.0f / (float)(1 + i % 7);
+    openblas_set_num_threads(1);
+    *gflops = 0.0;
+    for (size_t k = 0; k < sizeof kind / sizeof *kind; k++)
+        for (int repeat = 0; repeat < 2; repeat++) {
+            work.size = kind[k].size;
+            work.repeats = kind[k].repeats;
+            int64_t begun = clock_ns();
+            pool_for(threads, shares * n, multiply, &work);
+            double size = work.size, done = 2.0 * size * size * size * work.repeats * shares * n;
+            double rate = done / (double)(clock_ns() - begun);
+            if (rate > *gflops) *gflops = rate;
+        }
+    mem_free(work.matrix);
+    return FIRM_OK;
+}
+
+firm_status plan_measure_speed(plan_solver* solver, pool* threads, const float* c0,
+                               const float* goal, int64_t macs, int rounds, plan_speed* out,
+                               firm_error* err) {
+    if (rounds < 1 || rounds > MAX_ROUNDS)
+        return FAIL(err, FIRM_E_USAGE, "%d rounds asked for; give 1 to %d", rounds, MAX_ROUNDS);
+    double ms[MAX_ROUNDS];
+    *out = (plan_speed){.threads = pool_threads(threads), .rounds = rounds};
+    for (int i = 0; i < rounds; i++) {
+        double peak;
+        TRY(plan_measure_peak(threads, &peak, err));
+        if (peak > out->peak_gflops) out->peak_gflops = peak;
+        plan_result r;
+        int64_t before = mem_count();
+        plan_solver_solve(solver, c0, goal, 0, &r);
+        out->allocations += mem_count() - before;
+        out->iterations = r.iterations;
+        double rate = 2.0 * (double)macs * (double)r.rows / (r.ms * 1e6);
+        if (rate > out->gflops) {
+            out->gflops = rate;
+            out->ms_per_solve = r.ms;
+        }
+        // kept sorted for the median
+        int at = i;
+        for (; at > 0 && ms[at - 1] > r.ms; at--) ms[at] = ms[at - 1];
+        ms[at] = r.ms;
+    }
+    out->ms_median = ms[rounds / 2];
+    out->fraction_of_peak = out->gflops / out->peak_gflops;
+    return FIRM_OK;
+}

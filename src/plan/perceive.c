@@ -1,0 +1,184 @@
+// perceive.c - three small graphs run once per frame or per plan; all memory at creation.
+#include "plan/perceive.h"
+
+#include <string.h>
+
+#include "core/mem.h"
+#include "nn/exec.h"
+
+enum { HIST = MODEL_HISTORY, BYTES = ENV_IMAGE * ENV_IMAGE * 3 };
+
+typedef struct seen_frame {
+    uint8_t* rgb;
+    float* tokens;                   // E(o, 0)
+    float config[FIRM_MAX_CONFIG];   // G(E(o, 0))
+    float action[FIRM_MAX_ACTION];   // standardised control that led here
+} seen_frame;
+
+struct perception {
+    const firm_model* m;
+    int tokens;                 // numbers in a frame's tokens
+    seen_frame frame[HIST];     // oldest first
+    int count;
+    nn_graph *still, *change, *belief;
+    nn_exec *still_run, *change_run, *belief_run;
+    nn_id still_image, still_tokens, still_config;
+    nn_id change_image, change_before, change_tokens;
+    nn_id belief_tokens[HIST], belief_action[HIST - 1], belief_config[HIST], belief_fiber;
+    // the call in progress
+    const uint8_t* rgb;
+    const float* truth;
+};
+
+static firm_status build(perception* p, pool* threads, firm_error* err) {
+    const firm_model* m = p->m;
+    nn_exec_options one = {.batch = 1, .shard = 1, .lanes = 1}, two = {.batch = HIST - 1, .shard = 1, .lanes = 1};
+    TRY(nn_graph_create(m->store, &p->still, err));
+    p->still_image = nn_image(p->still, "image", ENV_IMAGE);
+    p->still_tokens = model_tokens(p->still, m, p->still_image, NN_NONE);
+    p->still_config = model_ground(p->still, m, p->still_tokens);
+    nn_output(p->still, p->still_tokens);
+    nn_output(p->still, p->still_config);
+    TRY(nn_exec_create(p->still, nn_backend_cpu(), &one, NULL, &p->still_run, err));
+
+    TRY(nn_graph_create(m->store, &p->change, err));
+    p->change_image = nn_image(p->change, "image", ENV_IMAGE);
+    p->change_before = nn_image(p->change, "before", ENV_IMAGE);
+    p->change_tokens = model_tokens(p->change, m, p->change_image, p->change_before);
+    nn_output(p->change, p->change_tokens);
+    TRY(nn_exec_create(p->change, nn_backend_cpu(), &two, threads, &p->change_run, err));
+
+    TRY(nn_graph_create(m->store, &p->belief, err));
+    int shape[2] = {model_token_count(m), model_token_width(m)};
+    for (int f = 0; f < HIST; f++) {
+        p->belief_tokens[f] = nn_input(p->belief, "tokens", 2, shape);
+        p->belief_config[f] = nn_input1(p->belief, "config", m->env->config_dim);
+        if (f + 1 < HIST) p->belief_action[f] = nn_input1(p->belief, "action", m->env->action_dim);
+    }
+    nn_id b = model_belief(p->belief, m, p->belief_tokens, p->belief_action);
+    p->belief_fiber = model_fiber(p->belief, m, b, p->belief_config);
+    nn_output(p->belief, p->belief_fiber);
+    return nn_exec_create(p->belief, nn_backend_cpu(), &one, NULL, &p->belief_run, err);
+}
+
+firm_status perception_create(const firm_model* m, pool* threads, perception** out, firm_error* err) {
+    *out = NULL;
+    perception* p = mem_calloc(1, sizeof *p);
+    if (!p) return FAIL(err, FIRM_E_MEMORY, "no memory for a controller");
+    p->m = m;
+    p->tokens = model_token_count(m) * model_token_width(m);
+    firm_status st = FIRM_OK;
+    for (int f = 0; f < HIST; f++) {
+        p->frame[f].rgb = mem_calloc(1, BYTES);
+        p->frame[f].tokens = mem_calloc((size_t)p->tokens, sizeof(float));
+        if (!p->frame[f].rgb || !p->frame[f].tokens) st = FIRM_E_MEMORY;
+    }
+    if (st != FIRM_OK) FAIL(err, st, "no memory for a controller");
+    if (st == FIRM_OK) st = build(p, threads, err);
+    if (st != FIRM_OK) {
+        perception_free(p);
+        return st;
+    }
+    *out = p;
+    return FIRM_OK;
+}
+
+void perception_free(perception* p) {
+    if (!p) return;
+    for (int f = 0; f < HIST; f++) {
+        mem_free(p->frame[f].rgb);
+        mem_free(p->frame[f].tokens);
+    }
+    nn_exec_free(p->still_run);
+    nn_exec_free(p->change_run);
+    nn_exec_free(p->belief_run);
+    nn_graph_free(p->still);
+    nn_graph_free(p->change);
+    nn_graph_free(p->belief);
+    mem_free(p);
+}
+
+size_t perception_bytes(const perception* p) {
+    return sizeof *p + HIST * (BYTES + (size_t)p->tokens * sizeof(float)) + nn_exec_bytes(p->still_run) +
+           nn_exec_bytes(p->change_run) + nn_exec_bytes(p->belief_run);
+}
+
+void perception_reset(perception* p) { p->count = 0; }
+int perception_frames(const perception* p) { return p->count; }
+const float* perception_config(const perception* p) { return p->frame[HIST - 1].config; }
+
+static firm_status fill_still(void* ctx, const nn_feed* feed) {
+    perception* p = ctx;
+    memcpy(nn_feed_bytes(feed, p->still_image), p->rgb, BYTES);
+    return FIRM_OK;
+}
+
+firm_status perception_ground(perception* p, const uint8_t* rgb, float* c) {
+    p->rgb = rgb;
+    TRY(nn_exec_forward(p->still_run, 1, fill_still, p));
+    memcpy(c, nn_exec_output(p->still_run, p->still_config), (size_t)p->m->env->config_dim * sizeof *c);
+    return FIRM_OK;
+}
+
+firm_status perception_push(perception* p, const uint8_t* rgb, const float* action) {
+    seen_frame oldest = p->frame[0];
+    memmove(&p->frame[0], &p->frame[1], (HIST - 1) * sizeof *p->frame);
+    p->frame[HIST - 1] = oldest;
+    seen_frame* f = &p->frame[HIST - 1];
+    memcpy(f->rgb, rgb, BYTES);
+    TRY(perception_ground(p, rgb, f->config));
+    memcpy(f->tokens, nn_exec_output(p->still_run, p->still_tokens), (size_t)p->tokens * sizeof(float));
+    float none[FIRM_MAX_ACTION] = {0};
+    model_standardise(p->m, action && p->count ? action : none, 1, f->action);
+    if (p->count == 0) {
+        // the first frame of an episode: nothing moved before it
+        for (int i = 0; i + 1 < HIST; i++) {
+            memcpy(p->frame[i].rgb, rgb, BYTES);
+            memcpy(p->frame[i].tokens, f->tokens, (size_t)p->tokens * sizeof(float));
+            memcpy(p->frame[i].config, f->config, sizeof f->config);
+            memcpy(p->frame[i].action, f->action, sizeof f->action);
+        }
+    }
+    if (p->count < HIST) p->count++;
+    return FIRM_OK;
+}
+
+static firm_status fill_change(void* ctx, const nn_feed* feed) {
+    perception* p = ctx;
+    for (int i = 0; i < feed->count; i++) {
+        int f = feed->first + i + 1;
+        memcpy(nn_feed_bytes(feed, p->change_image) + (size_t)i * BYTES, p->frame[f].rgb, BYTES);
+        memcpy(nn_feed_bytes(feed, p->change_before) + (size_t)i * BYTES, p->frame[f - 1].rgb, BYTES);
+    }
+    return FIRM_OK;
+}
+
+static firm_status fill_belief(void* ctx, const nn_feed* feed) {
+    perception* p = ctx;
+    size_t size = (size_t)p->tokens, dim = (size_t)p->m->env->config_dim;
+    const float* changes = nn_exec_output(p->change_run, p->change_tokens);
+    for (int f = 0; f < HIST; f++) {
+        memcpy(nn_feed_real(feed, p->belief_tokens[f]), f ? changes + (size_t)(f - 1) * size : p->frame[0].tokens,
+               size * sizeof(float));
+        memcpy(nn_feed_real(feed, p->belief_config[f]),
+               p->truth ? p->truth + (size_t)f * dim : p->frame[f].config, dim * sizeof(float));
+        if (f + 1 < HIST)
+            memcpy(nn_feed_real(feed, p->belief_action[f]), p->frame[f + 1].action,
+                   (size_t)p->m->env->action_dim * sizeof(float));
+    }
+    return FIRM_OK;
+}
+
+firm_status perception_state(perception* p, const float* truth, float* c0, float* fiber) {
+    p->truth = truth;
+    size_t dim = (size_t)p->m->env->config_dim;
+    memcpy(c0, truth ? truth + (HIST - 1) * dim : p->frame[HIST - 1].config, dim * sizeof *c0);
+    if (p->m->shape.no_fiber) {
+        memset(fiber, 0, (size_t)p->m->shape.fiber * sizeof *fiber);
+        return FIRM_OK;
+    }
+    TRY(nn_exec_forward(p->change_run, HIST - 1, fill_change, p));
+    TRY(nn_exec_forward(p->belief_run, 1, fill_belief, p));
+    memcpy(fiber, nn_exec_output(p->belief_run, p->belief_fiber), (size_t)p->m->shape.fiber * sizeof *fiber);
+    return FIRM_OK;
+}

@@ -1,0 +1,81 @@
+// propose.c - draws candidates: independent noise for the contract, smooth and wide noise for
+// reach.
+//
+// Philox keys: stream (RNG_PLAN, solve), index (iteration, candidate, coordinate), so that any
+// thread, or another device, draws the same candidate.
+#include "plan/propose.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "core/rng.h"
+
+// normals of one candidate: at most 2^16; of one iteration: at most 2^16 candidates
+static uint64_t first_normal(int iteration, int index) {
+    return ((uint64_t)iteration << 32) | ((uint64_t)index << 16);
+}
+
+static void independent(const plan_proposal* p, int index, float* u) {
+    int n = p->horizon * p->actions->controls * p->actions->dim;
+    rng_fill_normal(p->seed, RNG_STREAM(RNG_PLAN, p->solve), first_normal(p->iteration, index), u,
+                    n);
+    for (int i = 0; i < n; i++) u[i] = p->mean[i] + p->spread[i] * u[i];
+}
+
+// Piecewise-linear noise: normals at corners that lie evenly over the horizon, moved by a random
+// phase, so that a turn can happen at any control.
+static void smooth(const plan_proposal* p, int index, int wide, float* u) {
+    const plan_actions* a = p->actions;
+    int dim = a->dim, controls = p->horizon * a->controls, knots = p->options->knots;
+    uint64_t stream = RNG_STREAM(RNG_PLAN, p->solve), first = first_normal(p->iteration, index);
+    uint32_t word[4];
+    rng_block(p->seed, stream, first / 4, word);
+    float phase = rng_unit(word[0]), step = (float)knots / (float)controls;
+    float corner[2][FIRM_MAX_ACTION + 3];
+    int at = -1;
+    for (int t = 0; t < controls; t++) {
+        float position = phase + step * (float)t;
+        int k = (int)position;
+        float f = position - (float)k;
+        if (k != at) {
+            // each corner has its own 8 normals, so no state is carried from candidate to candidate
+            for (int side = 0; side < 2; side++)
+                rng_fill_normal(p->seed, stream, first + 8 * (uint64_t)(k + side + 1), corner[side],
+                                dim);
+            at = k;
+        }
+        for (int i = 0; i < dim; i++) {
+            float noise = corner[0][i] + f * (corner[1][i] - corner[0][i]);
+            int j = t * dim + i;
+            u[j] = wide ? p->options->wide_spread * noise : p->mean[j] + p->spread[j] * noise;
+        }
+    }
+}
+
+static void clip(const plan_proposal* p, float* u) {
+    const plan_actions* a = p->actions;
+    int controls = p->horizon * a->controls;
+    for (int i = 0; i < a->dim; i++) {
+        float low = (a->low - a->mean[i]) / a->deviation[i],
+              high = (a->high - a->mean[i]) / a->deviation[i];
+        for (int t = 0; t < controls; t++) {
+            float* x = &u[t * a->dim + i];
+            *x = *x < low ? low : *x > high ? high : *x;
+        }
+    }
+}
+
+void plan_propose(const plan_proposal* p, int index, float* u) {
+    const plan_options* o = p->options;
+    size_t bytes = (size_t)(p->horizon * p->actions->controls * p->actions->dim) * sizeof(float);
+    if (index == 0) {
+        memcpy(u, p->mean, bytes);
+    } else if (o->mode == FIRM_MODE_CONTRACT) {
+        independent(p, index, u);
+    } else if (index <= p->given) {
+        memcpy(u, p->given_plan + (size_t)(index - 1) * (size_t)p->given_stride, bytes);
+    } else {
+        smooth(p, index, index >= o->candidates - (int)(o->wide_share * (float)o->candidates), u);
+    }
+    if (o->mode == FIRM_MODE_REACH && p->actions->boxed) clip(p, u);
+}

@@ -1,0 +1,24 @@
+// propose.h - the candidates of one iteration, each a pure function of its key and the current fit.
+#ifndef PLAN_PROPOSE_H
+#define PLAN_PROPOSE_H
+
+#include <stdint.h>
+
+#include "plan/dynamics.h"
+#include "plan/options.h"
+
+typedef struct plan_proposal {
+    const plan_options* options;
+    const plan_actions* actions;
+    uint64_t seed, solve;
+    int iteration, horizon;
+    const float *mean, *spread;  // (horizon, action), flattened
+    // reach mode: plans that enter unchanged as candidates 1 .. given, (given, stride) floats
+    int given, given_stride;
+    const float* given_plan;
+} plan_proposal;
+
+// Writes candidate `index` (horizon * action floats). Candidate 0 is the mean.
+void plan_propose(const plan_proposal* p, int index, float* u);
+
+#endif

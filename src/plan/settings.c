@@ -1,0 +1,62 @@
+// settings.c - joins the key tables of the folders and reads the layers of a task's settings.
+#include "plan/settings.h"
+
+#include <pthread.h>
+
+#include "model/model.h"
+#include "plan/options.h"
+#include "train/train.h"
+
+enum { MOST_KEYS = 128 };
+
+static config_key keys[MOST_KEYS];  // lives as long as the configs made from it
+static int key_count;
+static pthread_once_t joined = PTHREAD_ONCE_INIT;
+
+static void add(const config_key* more, int count) {
+    CHECK(key_count + count <= MOST_KEYS, "more than %d settings", MOST_KEYS);
+    for (int i = 0; i < count; i++) keys[key_count++] = more[i];
+}
+
+static void join(void) {
+    add(model_keys, model_key_count);
+    add(train_keys, train_key_count);
+    add(plan_keys, plan_key_count);
+}
+
+static firm_status fresh(config** out, firm_error* err) {
+    pthread_once(&joined, join);
+    return config_create(keys, key_count, out, err);
+}
+
+firm_status settings_load(const env_spec* env, const char* file, const char* const* overrides, int count,
+                          config** out, firm_error* err) {
+    const char* task_text = config_builtin(env->name);
+    const char* named = file ? config_builtin(file) : NULL;
+    firm_status st = fresh(out, err);
+    // a named config stands alone; a file of the user's comes on top of the task's
+    if (st == FIRM_OK && named) st = config_read_text(*out, file, named, err);
+    if (st == FIRM_OK && !named && task_text) st = config_read_text(*out, env->name, task_text, err);
+    if (st == FIRM_OK && file && !named) st = config_read_file(*out, file, err);
+    for (int i = 0; i < count && st == FIRM_OK; i++) st = config_set(*out, overrides[i], err);
+    if (st != FIRM_OK) {
+        config_free(*out);
+        *out = NULL;
+    }
+    return st;
+}
+
+firm_status settings_from_text(const env_spec* env, const char* text, config** out, firm_error* err) {
+    firm_status st = fresh(out, err);
+    if (st == FIRM_OK) st = config_read_text(*out, env->name, text, err);
+    if (st != FIRM_OK) {
+        config_free(*out);
+        *out = NULL;
+    }
+    return st;
+}
+
+void settings_help(FILE* to) {
+    pthread_once(&joined, join);
+    config_help(keys, key_count, to);
+}

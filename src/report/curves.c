@@ -1,0 +1,186 @@
+// curves.c - training curves: one small figure per stage, a smoothed line over the raw values, on a
+// logarithmic axis where the loss falls by an order of magnitude or more.
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/mem.h"
+#include "report/figures.h"
+
+enum { WIDTH = 360, HEIGHT = 232, MAX_LINES = 8, MAX_POINTS = 360 };
+
+typedef struct curve {
+    char label[160];
+    int colour, main, n;
+    double x[MAX_POINTS], raw[MAX_POINTS], smooth[MAX_POINTS];
+} curve;
+
+static int stage_of(const report_metrics* m, const char* name) {
+    for (int i = 0; i < m->stages; i++) {
+        if (strcmp(m->stage[i], name) == 0) return i;
+    }
+    return -1;
+}
+
+// Averages of consecutive rows, so that a long stage still is a small figure. Not-finite values
+// (a diverged loss) stay as gaps.
+static void take_points(const report_metrics* m, int stage, int column, curve* c) {
+    int rows = 0;
+    for (int i = 0; i < m->rows; i++) rows += m->row_stage[i] == stage;
+    int each = (rows + MAX_POINTS - 1) / MAX_POINTS, inside = 0, valid = 0;
+    double sx = 0, sy = 0;
+    c->n = 0;
+    for (int i = 0, seen = 0; i < m->rows; i++) {
+        if (m->row_stage[i] != stage) continue;
+        const double* row = m->values + (size_t)i * (size_t)m->columns;
+        sx += row[m->update];
+        inside++;
+        if (isfinite(row[column])) sy += row[column], valid++;
+        if (++seen == rows || inside == each) {
+            c->x[c->n] = sx / inside;
+            c->raw[c->n++] = valid ? sy / valid : NAN;
+            sx = sy = 0;
+            inside = valid = 0;
+        }
+    }
+}
+
+// Mean over a window of about a twentieth of the stage, shrunk at both ends so that they stay true.
+static void smooth_points(curve* c) {
+    int reach = c->n / 40 + 1;
+    for (int i = 0; i < c->n; i++) {
+        int k = i < reach ? i : reach;
+        if (c->n - 1 - i < k) k = c->n - 1 - i;
+        double sum = 0;
+        int count = 0;
+        for (int j = i - k; j <= i + k; j++) {
+            if (isfinite(c->raw[j])) sum += c->raw[j], count++;
+        }
+        c->smooth[i] = count && isfinite(c->raw[i]) ? sum / count : NAN;
+    }
+}
+
+static int has_values(const curve* c) {
+    int valid = 0;
+    for (int i = 0; i < c->n; i++) valid += isfinite(c->raw[i]);
+    return valid >= 2;
+}
+
+// One run: its loss and its terms. Several runs: their losses side by side.
+static int collect(const report_data* data, const char* task, const char* stage, curve* c) {
+    int n = 0, runs = 0;
+    for (int i = 0; i < data->metrics_count; i++) {
+        const report_metrics* m = &data->metrics[i];
+        runs += strcmp(data->runs[m->run].task, task) == 0 && stage_of(m, stage) >= 0;
+    }
+    for (int i = 0; i < data->metrics_count; i++) {
+        const report_metrics* m = &data->metrics[i];
+        int s = stage_of(m, stage);
+        if (s < 0 || strcmp(data->runs[m->run].task, task) != 0) continue;
+        for (int k = 0; k < m->columns && n < MAX_LINES; k++) {
+            const char* name = m->column[k];
+            int main = k == m->loss;
+            if (k == m->update || strcmp(name, "lr") == 0 || strcmp(name, "seconds") == 0 ||
+                (runs > 1 && !main))
+                continue;
+            take_points(m, s, k, &c[n]);
+            if (!has_values(&c[n])) continue;
+            smooth_points(&c[n]);
+            c[n].main = main;
+            c[n].colour = main && runs == 1 ? 0 : n % 6;
+            snprintf(c[n].label, sizeof c[n].label, "%s",
+                     runs > 1 ? data->runs[m->run].label : name);
+            n++;
+        }
+    }
+    return n;
+}
+
+static void set_range(const curve* c, int n, svg_plot* p) {
+    double lo = INFINITY, hi = -INFINITY, smooth_lo = INFINITY, smooth_hi = -INFINITY;
+    p->x0 = INFINITY;
+    p->x1 = -INFINITY;
+    for (int i = 0; i < n; i++) {
+        for (int k = 0; k < c[i].n; k++) {
+            p->x0 = fmin(p->x0, c[i].x[k]);
+            p->x1 = fmax(p->x1, c[i].x[k]);
+            if (!isfinite(c[i].raw[k])) continue;
+            lo = fmin(lo, c[i].raw[k]), hi = fmax(hi, c[i].raw[k]);
+            smooth_lo = fmin(smooth_lo, c[i].smooth[k]),
+            smooth_hi = fmax(smooth_hi, c[i].smooth[k]);
+        }
+    }
+    if (p->x0 > 0 && p->x0 < 0.2 * p->x1) p->x0 = 0;
+    p->log_y = smooth_lo > 0 && smooth_hi / smooth_lo > 10;
+    if (p->log_y) {
+        // one outlier near zero must not stretch the axis over empty decades
+        p->y0 = fmax(lo, smooth_lo / 3), p->y1 = fmin(hi, smooth_hi * 3);
+        p->y0 = fmin(p->y0, smooth_lo) / 1.15, p->y1 = fmax(p->y1, smooth_hi) * 1.15;
+    } else if (smooth_lo >= 0) {
+        p->y0 = 0, p->y1 = svg_nice_top(fmin(hi, 1.5 * smooth_hi));
+    } else {
+        double pad = fmax(0.08 * (smooth_hi - smooth_lo), 1e-12);
+        p->y0 = smooth_lo - pad, p->y1 = smooth_hi + pad;
+    }
+}
+
+static int by_height(const void* a, const void* b) {
+    double d = *(const double*)a - *(const double*)b;
+    return d < 0 ? -1 : d > 0;
+}
+
+// Names at the right ends of the lines, pushed apart where they would overlap.
+static void end_labels(html* h, const curve* c, int n, const svg_plot* p) {
+    double place[MAX_LINES][2];  // height, line
+    for (int i = 0; i < n; i++) {
+        int last = c[i].n - 1;
+        while (last > 0 && !isfinite(c[i].smooth[last])) last--;
+        place[i][0] = svg_y(p, c[i].smooth[last]) + 4;
+        place[i][1] = i;
+    }
+    qsort(place, (size_t)n, sizeof place[0], by_height);
+    for (int i = 1; i < n; i++) place[i][0] = fmax(place[i][0], place[i - 1][0] + 13);
+    double low = p->bottom + 2;
+    for (int i = n - 1; i >= 0; i--) {
+        place[i][0] = fmin(place[i][0], low);
+        low = place[i][0] - 13;
+        const curve* one = &c[(int)place[i][1]];
+        char cls[32], text[32];
+        snprintf(cls, sizeof cls, "small f%d%s", one->colour, one->main ? " strong" : "");
+        snprintf(text, sizeof text, "%.13s", one->label);
+        svg_label(h, p->right + 6, place[i][0], "start", cls, text);
+    }
+}
+
+figure* figure_curve(figure_list* list, const report_data* data, const char* task,
+                     const char* stage) {
+    curve* c = mem_calloc(MAX_LINES, sizeof *c);
+    int n = c ? collect(data, task, stage, c) : 0;
+    figure* f = NULL;
+    char stem[160];
+    if (!c) list->failed = 1;
+    snprintf(stem, sizeof stem, "curve-%.60s-%.60s", task, stage);
+    if (n) f = figure_new(list, stem, WIDTH, HEIGHT);
+    if (f) {
+        svg_plot p = {.left = 50, .top = 28, .right = WIDTH - 82, .bottom = HEIGHT - 40};
+        double ticks[16];
+        char cls[32];
+        html* h = &f->body;
+        snprintf(f->title, sizeof f->title, "Training loss of stage %.60s", stage);
+        set_range(c, n, &p);
+        svg_axis_y(h, &p, p.log_y ? "loss (log scale)" : "loss");
+        svg_axis_x(h, &p, ticks, svg_ticks(p.x0, p.x1, 4, ticks), "updates");
+        for (int i = n - 1; i >= 0; i--) {
+            snprintf(cls, sizeof cls, "raw l%d", c[i].colour);
+            svg_line(h, &p, c[i].x, c[i].raw, c[i].n, cls);
+        }
+        for (int i = n - 1; i >= 0; i--) {
+            snprintf(cls, sizeof cls, "%s l%d", c[i].main ? "main" : "thin", c[i].colour);
+            svg_line(h, &p, c[i].x, c[i].smooth, c[i].n, cls);
+        }
+        end_labels(h, c, n, &p);
+    }
+    mem_free(c);
+    return f;
+}

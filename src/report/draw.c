@@ -1,0 +1,148 @@
+// draw.c - the rasteriser of canvas.h. Coverage is the signed distance to the shape's edge, clamped
+// to one pixel: exact enough for thin lines and discs, and the same on every machine.
+#include <math.h>
+#include <string.h>
+
+#include "core/mem.h"
+#include "report/canvas.h"
+
+int canvas_create(canvas* c, int width, int height) {
+    size_t n = (size_t)width * (size_t)height;
+    memset(c, 0, sizeof *c);
+    c->width = width;
+    c->height = height;
+    c->rgb = mem_calloc(n, 3);
+    c->mask = mem_calloc(n, 1);
+    c->left = width;
+    c->top = height;
+    if (c->rgb && c->mask) return 1;
+    canvas_free(c);
+    return 0;
+}
+
+void canvas_free(canvas* c) {
+    mem_free(c->rgb);
+    mem_free(c->mask);
+    memset(c, 0, sizeof *c);
+}
+
+static double clamp(double v, double lo, double hi) {
+    return v < lo ? lo : v > hi ? hi : v;
+}
+
+typedef struct box {
+    int left, top, right, bottom;
+} box;
+
+// Pixels that a shape can touch, within the canvas; clamped before the conversion, as points may
+// lie anywhere.
+static box bounds(canvas* c, double x0, double y0, double x1, double y1, double reach) {
+    box b;
+    b.left = (int)clamp(floor(fmin(x0, x1) - reach), 0, c->width);
+    b.right = (int)clamp(ceil(fmax(x0, x1) + reach), 0, c->width);
+    b.top = (int)clamp(floor(fmin(y0, y1) - reach), 0, c->height);
+    b.bottom = (int)clamp(ceil(fmax(y0, y1) + reach), 0, c->height);
+    if (b.left < b.right && b.top < b.bottom) {
+        if (b.left < c->left) c->left = b.left;
+        if (b.top < c->top) c->top = b.top;
+        if (b.right > c->right) c->right = b.right;
+        if (b.bottom > c->bottom) c->bottom = b.bottom;
+    }
+    return b;
+}
+
+static void cover(canvas* c, int x, int y, double coverage) {
+    uint8_t v = (uint8_t)(clamp(coverage, 0, 1) * 255 + 0.5);
+    uint8_t* m = &c->mask[(size_t)y * (size_t)c->width + (size_t)x];
+    if (v > *m) *m = v;
+}
+
+void canvas_line(canvas* c, double x0, double y0, double x1, double y1, double width) {
+    // far points are pulled in along each axis: the picture is small and doubles are not endless
+    double far = 1e5;
+    x0 = clamp(x0, -far, far), y0 = clamp(y0, -far, far), x1 = clamp(x1, -far, far),
+    y1 = clamp(y1, -far, far);
+    double dx = x1 - x0, dy = y1 - y0, square = dx * dx + dy * dy;
+    box b = bounds(c, x0, y0, x1, y1, width / 2 + 1);
+    for (int y = b.top; y < b.bottom; y++) {
+        for (int x = b.left; x < b.right; x++) {
+            double px = x + 0.5 - x0, py = y + 0.5 - y0;
+            double along = square > 0 ? clamp((px * dx + py * dy) / square, 0, 1) : 0;
+            double d = hypot(px - along * dx, py - along * dy);
+            // a line thinner than a pixel is a fainter line of one pixel
+            double coverage = width >= 1 ? width / 2 + 0.5 - d : width * (1 - d);
+            if (coverage > 0) cover(c, x, y, coverage);
+        }
+    }
+}
+
+void canvas_disc(canvas* c, double x, double y, double radius) {
+    box b = bounds(c, x, y, x, y, radius + 1);
+    for (int j = b.top; j < b.bottom; j++) {
+        for (int i = b.left; i < b.right; i++) {
+            double coverage = radius + 0.5 - hypot(i + 0.5 - x, j + 0.5 - y);
+            if (coverage > 0) cover(c, i, j, coverage);
+        }
+    }
+}
+
+void canvas_ring(canvas* c, double x, double y, double radius, double width) {
+    box b = bounds(c, x, y, x, y, radius + width / 2 + 1);
+    for (int j = b.top; j < b.bottom; j++) {
+        for (int i = b.left; i < b.right; i++) {
+            double coverage = width / 2 + 0.5 - fabs(hypot(i + 0.5 - x, j + 0.5 - y) - radius);
+            if (coverage > 0) cover(c, i, j, coverage);
+        }
+    }
+}
+
+void canvas_blend(canvas* c, colour ink, double alpha) {
+    const uint8_t paint[3] = {ink.r, ink.g, ink.b};
+    for (int y = c->top; y < c->bottom; y++) {
+        for (int x = c->left; x < c->right; x++) {
+            size_t at = (size_t)y * (size_t)c->width + (size_t)x;
+            if (!c->mask[at]) continue;
+            double a = alpha * c->mask[at] / 255;
+            for (int k = 0; k < 3; k++) {
+                c->rgb[3 * at + k] = (uint8_t)(c->rgb[3 * at + k] * (1 - a) + paint[k] * a + 0.5);
+            }
+            c->mask[at] = 0;
+        }
+    }
+    c->left = c->width;
+    c->top = c->height;
+    c->right = c->bottom = 0;
+}
+
+void canvas_fill(canvas* c, int x, int y, int width, int height, colour ink) {
+    for (int j = y < 0 ? 0 : y; j < y + height && j < c->height; j++) {
+        for (int i = x < 0 ? 0 : x; i < x + width && i < c->width; i++) {
+            uint8_t* p = c->rgb + 3 * ((size_t)j * (size_t)c->width + (size_t)i);
+            p[0] = ink.r, p[1] = ink.g, p[2] = ink.b;
+        }
+    }
+}
+
+void canvas_picture(canvas* c, int x, int y, int width, int height, const uint8_t* rgb,
+                    int from_width, int from_height) {
+    for (int j = 0; j < height && y + j < c->height; j++) {
+        for (int i = 0; i < width && x + i < c->width; i++) {
+            // the source pixels under this one: at least one, more when the picture shrinks
+            int i0 = (int)((int64_t)i * from_width / width),
+                i1 = (int)((int64_t)(i + 1) * from_width / width);
+            int j0 = (int)((int64_t)j * from_height / height),
+                j1 = (int)((int64_t)(j + 1) * from_height / height);
+            if (i1 <= i0) i1 = i0 + 1;
+            if (j1 <= j0) j1 = j0 + 1;
+            unsigned sum[3] = {0, 0, 0}, n = (unsigned)((i1 - i0) * (j1 - j0));
+            for (int v = j0; v < j1; v++) {
+                for (int u = i0; u < i1; u++) {
+                    for (int k = 0; k < 3; k++)
+                        sum[k] += rgb[3 * ((size_t)v * (size_t)from_width + (size_t)u) + (size_t)k];
+                }
+            }
+            uint8_t* p = c->rgb + 3 * ((size_t)(y + j) * (size_t)c->width + (size_t)(x + i));
+            for (int k = 0; k < 3; k++) p[k] = (uint8_t)((sum[k] + n / 2) / n);
+        }
+    }
+}

@@ -1,0 +1,48 @@
+// paper.h - the figures of the FIRM-WM paper that the report shows beside ours; all of them live in
+// paper.c. Tasks are named as in the commands: tworoom, reacher, pusht, cube. NAN: not reported.
+#ifndef REPORT_PAPER_H
+#define REPORT_PAPER_H
+
+typedef struct paper_value {
+    double mean, sd;  // success in percent or seconds; sd NAN for a single number
+} paper_value;
+
+typedef struct paper_seed {  // Table "Per-seed paired results": FIRM minus LeWM on the same 100
+                             // trials
+    const char* task;
+    int seed;
+    double firm, lewm, difference, lo, hi;
+    int rescue, harm;
+    double firm_seconds, lewm_seconds;
+} paper_seed;
+
+typedef struct paper_params {  // Table "Active deployment parameters by module", in millions
+    const char* task;
+    double frontend, grounder, transition, total;
+} paper_params;
+
+typedef struct paper_audit {  // Table "Common-reset factual-suffix replay", in tolerance units
+    const char* task;
+    int anchors;
+    double h5_mean, h5_p95, max;
+} paper_audit;
+
+typedef struct paper_method {  // Table "Planning success rate", its rows in the paper's order
+    const char* name;
+    paper_value tworoom, reacher, pusht, cube;
+} paper_method;
+
+const char* paper_task_title(const char* task);  // "TwoRoom"; an unknown task is returned as it is
+
+// Success of an arm in contract mode at offset 25. variant is "" or one of the ablations "factual
+// only", "intervention only", "no history fiber", "mismatched outcomes". mean is NAN if not
+// reported.
+paper_value paper_success(const char* task, const char* arm, const char* variant);
+paper_value paper_seconds(const char* task, const char* arm);   // planner seconds per episode
+const paper_seed* paper_find_seed(const char* task, int seed);  // NULL if not reported
+const paper_params* paper_find_params(const char* task);
+const paper_audit* paper_find_audit(const char* task);
+const paper_method* paper_methods(int* count);
+paper_value paper_method_task(const paper_method* m, const char* task);
+
+#endif

@@ -1,0 +1,257 @@
+// tables.c - results: success per arm, paired differences, and the published methods beside ours.
+// Numbers are right-aligned with tabular figures; a missing one is an en dash.
+#include "report/tables.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "report/figures.h"
+#include "report/paper.h"
+
+int table_has_paper(const report_group* g) {
+    return strcmp(g->mode, "contract") == 0 && g->offset == 25 &&
+           isfinite(paper_success(g->task, "firm", "").mean);
+}
+
+void table_value(html* h, double mean, double sd, int decimals) {
+    html_number(h, mean, decimals);
+    if (!isfinite(mean) || !isfinite(sd)) return;
+    html_put(h, "<span class=\"sd\"> \u00b1 ");
+    html_number(h, sd, decimals);
+    html_put(h, "</span>");
+}
+
+static void cell(html* h, double value, int decimals) {
+    html_put(h, "<td>");
+    html_number(h, value, decimals);
+    html_put(h, "</td>");
+}
+
+static void interval(html* h, const cJSON* ci, int decimals) {
+    html_put(h, "<td class=\"ci\">");
+    if (cJSON_IsArray(ci) && ci->child && ci->child->next) {
+        html_number(h, ci->child->valuedouble, decimals);
+        html_put(h, " to ");
+        html_number(h, ci->child->next->valuedouble, decimals);
+    } else {
+        html_put(h, "\u2013");
+    }
+    html_put(h, "</td>");
+}
+
+// ---- success ------------------------------------------------------------------------------------
+
+static double mean_of(const report_entry* e, const char* key) {
+    double sum = 0;
+    int n = 0;
+    for (int i = 0; i < e->count; i++) {
+        double v = report_get(e->rows[i].json, key);
+        if (isfinite(v)) sum += v, n++;
+    }
+    return n ? sum / n : NAN;
+}
+
+static void numbers(html* h, double solved, double unsolved, double seconds, double ms) {
+    cell(h, solved, solved == floor(solved) ? 0 : 1);
+    cell(h, unsolved, 1);
+    cell(h, seconds, 3);
+    cell(h, ms, 1);
+}
+
+static void paper_cells(html* h, paper_value rate, paper_value seconds) {
+    html_put(h, "<td class=\"paper\">");
+    table_value(h, rate.mean, rate.sd, 1);
+    html_put(h, "</td><td class=\"paper\">");
+    table_value(h, seconds.mean, seconds.sd, 3);
+    html_put(h, "</td>");
+}
+
+static void entry_row(html* h, const report_group* g, const report_entry* e) {
+    char name[160];
+    figure_arm_name(e, name, sizeof name);
+    html_add(h, "<tr%s><th scope=\"row\"><i class=\"key k%d\"></i>",
+             strcmp(e->arm, "firm") == 0 ? " class=\"us\"" : "", figure_colour(e->arm));
+    html_text(h, name);
+    if (e->count > 1) html_add(h, " <span class=\"sd\">mean of %d</span>", e->count);
+    html_put(h, "</th><td class=\"big\">");
+    table_value(h, e->mean, e->sd, 1);
+    html_put(h, "</td>");
+    interval(h, e->count == 1 ? cJSON_GetObjectItemCaseSensitive(e->rows[0].json, "ci95") : NULL,
+             1);
+    numbers(h, mean_of(e, "solved_at_start"), mean_of(e, "success_rate_unsolved"),
+            mean_of(e, "seconds_per_episode"), mean_of(e, "ms_per_solve"));
+    if (table_has_paper(g))
+        paper_cells(h, paper_success(g->task, e->arm, e->variant), paper_seconds(g->task, e->arm));
+    html_put(h, "</tr>\n");
+}
+
+static void run_row(html* h, const report_data* data, const report_group* g, const report_entry* e,
+                    const report_row* r) {
+    html_put(h, "<tr class=\"minor\"><th scope=\"row\">");
+    html_text(h, data->runs[r->run].label);
+    html_put(h, "</th>");
+    cell(h, r->rate, 1);
+    interval(h, cJSON_GetObjectItemCaseSensitive(r->json, "ci95"), 1);
+    numbers(h, report_get(r->json, "solved_at_start"), report_get(r->json, "success_rate_unsolved"),
+            report_get(r->json, "seconds_per_episode"), report_get(r->json, "ms_per_solve"));
+    if (table_has_paper(g)) {
+        paper_value rate = {NAN, NAN}, seconds = {NAN, NAN};
+        const paper_seed* s = paper_find_seed(g->task, data->runs[r->run].seed);
+        if (s && !e->variant[0] && strcmp(e->arm, "firm") == 0)
+            rate.mean = s->firm, seconds.mean = s->firm_seconds;
+        paper_cells(h, rate, seconds);
+    }
+    html_put(h, "</tr>\n");
+}
+
+void table_success(html* h, const report_data* data, const report_group* g) {
+    html_put(h,
+             "<div class=\"scroll\"><table><thead><tr><th scope=\"col\">arm</th><th "
+             "scope=\"col\">success<small>%</small></th>"
+             "<th scope=\"col\">95 % interval<small>%</small></th><th scope=\"col\">solved at "
+             "start<small>trials</small></th>"
+             "<th scope=\"col\">success among unsolved<small>%</small></th><th "
+             "scope=\"col\">planner time<small>s per episode</small></th>"
+             "<th scope=\"col\">solve<small>ms</small></th>");
+    if (table_has_paper(g)) {
+        html_put(h,
+                 "<th scope=\"col\" class=\"paper\">paper<small>%</small></th><th scope=\"col\" "
+                 "class=\"paper\">paper<small>s per episode</small></th>");
+    }
+    html_put(h, "</tr></thead><tbody>\n");
+    for (int i = 0; i < g->count; i++) {
+        const report_entry* e = &g->entries[i];
+        entry_row(h, g, e);
+        for (int k = 0; k < e->count && e->count > 1; k++) run_row(h, data, g, e, &e->rows[k]);
+    }
+    html_put(h, "</tbody></table></div>\n");
+}
+
+// ---- paired differences -------------------------------------------------------------------------
+
+static void pair_row(html* h, const report_data* data, const report_doc* d, const cJSON* p) {
+    const char *a = report_text(p, "a"), *b = report_text(p, "b"),
+               *mode = report_text(d->json, "mode");
+    double difference = report_get(p, "difference"), offset = report_get(d->json, "offset");
+    html_put(h, "<tr><th scope=\"row\">");
+    html_text(h, paper_task_title(report_text(d->json, "task")));
+    html_put(h, "</th><td class=\"left\">");
+    html_text(h, mode);
+    html_add(h, ", %d</td><td class=\"left\">", (int)offset);
+    html_text(h, data->runs[d->run].label);
+    html_put(h, "</td><td class=\"left\">");
+    html_text(h, a);
+    html_put(h, " \u2212 ");
+    html_text(h, b);
+    html_put(h, difference > 0 ? "</td><td class=\"big\">+" : "</td><td class=\"big\">");
+    html_number(h, difference, 1);
+    html_put(h, "</td>");
+    interval(h, cJSON_GetObjectItemCaseSensitive(p, "ci95"), 1);
+    cell(h, report_get(p, "rescue"), 0);
+    cell(h, report_get(p, "harm"), 0);
+    const paper_seed* s = paper_find_seed(report_text(d->json, "task"), data->runs[d->run].seed);
+    int same = s && !strcmp(a, "firm") && !strcmp(b, "lewm") && !strcmp(mode, "contract") &&
+               offset == 25 && !data->runs[d->run].variant[0];
+    html_put(h, "<td class=\"paper\">");
+    if (same) {
+        html_put(h, s->difference > 0 ? "+" : "");
+        html_number(h, s->difference, 0);
+        html_put(h, " (");
+        html_number(h, s->lo, 0);
+        html_put(h, " to ");
+        html_number(h, s->hi, 0);
+        html_add(h, "), %d / %d", s->rescue, s->harm);
+    } else {
+        html_put(h, "\u2013");
+    }
+    html_put(h, "</td></tr>\n");
+}
+
+int table_pairs(html* h, const report_data* data) {
+    int rows = 0;
+    for (int i = 0; i < data->doc_count; i++) {
+        const report_doc* d = &data->docs[i];
+        const cJSON* p;
+        if (d->kind != DOC_EVAL) continue;
+        cJSON_ArrayForEach(p, cJSON_GetObjectItemCaseSensitive(d->json, "pairs")) {
+            if (!rows++) {
+                html_put(
+                    h,
+                    "<div class=\"scroll\"><table><thead><tr><th scope=\"col\">task</th><th "
+                    "scope=\"col\" class=\"left\">mode, offset</th>"
+                    "<th scope=\"col\" class=\"left\">run</th><th scope=\"col\" "
+                    "class=\"left\">arms</th><th scope=\"col\">difference<small>points</small></th>"
+                    "<th scope=\"col\">95 % interval<small>points</small></th><th "
+                    "scope=\"col\">rescued<small>trials</small></th>"
+                    "<th scope=\"col\">harmed<small>trials</small></th><th scope=\"col\" "
+                    "class=\"paper\">paper</th></tr></thead><tbody>\n");
+            }
+            pair_row(h, data, d, p);
+        }
+    }
+    if (rows) html_put(h, "</tbody></table></div>\n");
+    return rows;
+}
+
+// ---- published methods --------------------------------------------------------------------------
+
+// Our best entry for a task: plain firm in the given mode, goals 25 controls away.
+static const report_entry* our_entry(const report_data* data, const char* task, const char* mode) {
+    for (int i = 0; i < data->group_count; i++) {
+        const report_group* g = &data->groups[i];
+        if (strcmp(g->task, task) != 0 || strcmp(g->mode, mode) != 0 || g->offset != 25) continue;
+        for (int k = 0; k < g->count; k++) {
+            if (strcmp(g->entries[k].arm, "firm") == 0 && !g->entries[k].variant[0])
+                return &g->entries[k];
+        }
+    }
+    return NULL;
+}
+
+int table_published(html* h, const report_data* data) {
+    static const char* const tasks[] = {"tworoom", "reacher", "pusht", "cube"};
+    static const char* const modes[] = {"contract", "reach"};
+    int methods, any = 0, shown[4];
+    const paper_method* m = paper_methods(&methods);
+    for (int i = 0; i < 4; i++) {
+        shown[i] = our_entry(data, tasks[i], "contract") || our_entry(data, tasks[i], "reach");
+        any |= shown[i];
+    }
+    if (!any) return 0;
+    html_put(
+        h,
+        "<div class=\"scroll\"><table class=\"narrow\"><thead><tr><th scope=\"col\">method</th>");
+    for (int i = 0; i < 4; i++) {
+        if (shown[i])
+            html_add(h, "<th scope=\"col\">%s<small>%%</small></th>", paper_task_title(tasks[i]));
+    }
+    html_put(h, "</tr></thead><tbody>\n");
+    for (int k = 0; k < methods; k++) {
+        html_add(h, "<tr class=\"quoted\"><th scope=\"row\">%s</th>", m[k].name);
+        for (int i = 0; i < 4; i++) {
+            if (!shown[i]) continue;
+            paper_value v = paper_method_task(&m[k], tasks[i]);
+            html_put(h, "<td>");
+            table_value(h, v.mean, v.sd, 1);
+            html_put(h, "</td>");
+        }
+        html_put(h, "</tr>\n");
+    }
+    for (int k = 0; k < 2; k++) {
+        int has = 0;
+        for (int i = 0; i < 4; i++) has |= our_entry(data, tasks[i], modes[k]) != NULL;
+        if (!has) continue;
+        html_add(h, "<tr class=\"us\"><th scope=\"row\">FIRM in C, %s</th>", modes[k]);
+        for (int i = 0; i < 4; i++) {
+            if (!shown[i]) continue;
+            const report_entry* e = our_entry(data, tasks[i], modes[k]);
+            html_put(h, "<td class=\"big\">");
+            table_value(h, e ? e->mean : NAN, e ? e->sd : NAN, 1);
+            html_put(h, "</td>");
+        }
+        html_put(h, "</tr>\n");
+    }
+    html_put(h, "</tbody></table></div>\n");
+    return 1;
+}

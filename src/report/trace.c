@@ -1,0 +1,273 @@
+// trace.c - reads a traced episode: decodes its pictures (equal ones once), checks every
+// coordinate, and carries the last plan on to the frames that follow it.
+#include "report/trace.h"
+
+#include <math.h>
+#include <png.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "core/mem.h"
+#include "report/inputs.h"
+
+enum { MAX_SIDE = 1024, MAX_FRAMES = 5000 };
+
+static int base64_value(char c) {
+    if (c >= 'A' && c <= 'Z') return c - 'A';
+    if (c >= 'a' && c <= 'z') return c - 'a' + 26;
+    if (c >= '0' && c <= '9') return c - '0' + 52;
+    return c == '+' ? 62 : c == '/' ? 63 : -1;
+}
+
+// Strict standard base64; returns the number of bytes, 0 if the text is damaged. out holds 3/4 of
+// it.
+static size_t base64_decode(const char* text, uint8_t* out) {
+    size_t length = strlen(text), n = 0;
+    if (length == 0 || length % 4) return 0;
+    size_t pad = text[length - 1] != '=' ? 0 : text[length - 2] != '=' ? 1 : 2;
+    for (size_t i = 0; i < length; i += 4) {
+        uint32_t word = 0;
+        size_t digits = i + 4 == length ? 4 - pad : 4;
+        for (size_t k = 0; k < 4; k++) {
+            int v = k < digits ? base64_value(text[i + k]) : 0;
+            if (v < 0) return 0;
+            word = word << 6 | (uint32_t)v;
+        }
+        for (size_t k = 0; k + 1 < digits; k++) out[n++] = (uint8_t)(word >> (16 - 8 * k));
+    }
+    return n;
+}
+
+// A PNG in base64 as 8-bit RGB; every picture of a trace has the size of the first.
+static firm_status decode_picture(const char* name, const char* what, int number, const char* text,
+                                  trace* t, uint8_t** rgb, firm_error* err) {
+    uint8_t* bytes = mem_alloc(strlen(text) / 4 * 3 + 4);
+    if (!bytes) return FAIL(err, FIRM_E_MEMORY, "out of memory while reading %s", name);
+    size_t n = base64_decode(text, bytes);
+    png_image image = {.version = PNG_IMAGE_VERSION};
+    firm_status status = FIRM_OK;
+    if (!n || !png_image_begin_read_from_memory(&image, bytes, n)) {
+        status = FAIL(err, FIRM_E_FORMAT,
+                      "%s: %s %d is not a PNG picture in base64; record the trace again", name,
+                      what, number);
+    } else if (image.width < 8 || image.height < 8 || image.width > MAX_SIDE ||
+               image.height > MAX_SIDE ||
+               (t->width &&
+                (image.width != (unsigned)t->width || image.height != (unsigned)t->height))) {
+        status = FAIL(err, FIRM_E_FORMAT,
+                      "%s: %s %d is %u x %u pixels; all pictures must have one size of 8 to %d; "
+                      "record the trace again",
+                      name, what, number, image.width, image.height, MAX_SIDE);
+    } else {
+        t->width = (int)image.width;
+        t->height = (int)image.height;
+        image.format = PNG_FORMAT_RGB;
+        png_color white = {255, 255, 255};
+        *rgb = mem_alloc(PNG_IMAGE_SIZE(image));
+        if (!*rgb) {
+            status = FAIL(err, FIRM_E_MEMORY, "out of memory while reading %s", name);
+        } else if (!png_image_finish_read(&image, &white, *rgb, 0, NULL)) {
+            status = FAIL(err, FIRM_E_FORMAT, "%s: %s %d is a damaged PNG; record the trace again",
+                          name, what, number);
+        }
+    }
+    png_image_free(&image);
+    mem_free(bytes);
+    return status;
+}
+
+static const char* without_prefix(const char* text) {
+    static const char prefix[] = "data:image/png;base64,";
+    return strncmp(text, prefix, sizeof prefix - 1) == 0 ? text + sizeof prefix - 1 : text;
+}
+
+static firm_status add_image(const char* name, int number, const char* text, trace* t, int* index,
+                             firm_error* err) {
+    text = without_prefix(text);
+    for (int i = t->image_count - 1; i >= 0; i--) {
+        if (strcmp(t->image_text[i], text) == 0) {
+            *index = i;
+            return FIRM_OK;
+        }
+    }
+    *index = t->image_count;
+    t->image_text[t->image_count++] = text;
+    return decode_picture(name, "frame", number, text, t, &t->image_rgb[*index], err);
+}
+
+static int is_point(const cJSON* p) {
+    return cJSON_IsArray(p) && cJSON_GetArraySize(p) == 2 && cJSON_IsNumber(p->child) &&
+           cJSON_IsNumber(p->child->next) && isfinite(p->child->valuedouble) &&
+           isfinite(p->child->next->valuedouble);
+}
+
+static int is_path(const cJSON* path) {
+    const cJSON* p;
+    if (!cJSON_IsArray(path)) return 0;
+    cJSON_ArrayForEach(p, path) {
+        if (!is_point(p)) return 0;
+    }
+    return 1;
+}
+
+static int is_fan(const cJSON* fan) {
+    const cJSON* path;
+    if (!cJSON_IsArray(fan)) return 0;
+    cJSON_ArrayForEach(path, fan) {
+        if (!is_path(path)) return 0;
+    }
+    return 1;
+}
+
+static void read_numbers(const cJSON* array, double* out, int n) {
+    const cJSON* v = cJSON_IsArray(array) ? array->child : NULL;
+    for (int i = 0; i < n; i++) {
+        out[i] = v && cJSON_IsNumber(v) && isfinite(v->valuedouble) ? v->valuedouble : NAN;
+        if (v) v = v->next;
+    }
+}
+
+static firm_status read_plan(const char* name, int number, const cJSON* f, trace* t,
+                             trace_frame* frame, firm_error* err) {
+    const cJSON* path = cJSON_GetObjectItemCaseSensitive(f, "plan_xy");
+    const cJSON* fan = cJSON_GetObjectItemCaseSensitive(f, "fan_xy");
+    if (cJSON_IsNull(path)) path = NULL;
+    if (cJSON_IsNull(fan)) fan = NULL;
+    frame->plan = t->plan_count - 1;
+    if (!path && !fan) return FIRM_OK;
+    if ((path && !is_path(path)) || (fan && !is_fan(fan))) {
+        return FAIL(
+            err, FIRM_E_FORMAT,
+            "%s: frame %d: plan_xy or fan_xy is not a list of [x, y] pairs; record the trace again",
+            name, number);
+    }
+    t->plans[t->plan_count] = (trace_plan){path, fan};
+    frame->plan = t->plan_count++;
+    return FIRM_OK;
+}
+
+static double limited(double value, double lo, double hi) {
+    return value < lo ? lo : value > hi ? hi : value;
+}
+
+static firm_status read_frame(const char* name, int number, const cJSON* f, trace* t,
+                              firm_error* err) {
+    trace_frame* frame = &t->frames[t->frame_count];
+    const char* png = report_text(f, "png");
+    if (!png[0])
+        return FAIL(err, FIRM_E_FORMAT, "%s: frame %d has no picture 'png'; record the trace again",
+                    name, number);
+    TRY(add_image(name, number, png, t, &frame->image, err));
+    TRY(read_plan(name, number, f, t, frame, err));
+    double step = report_get(f, "step"), arrival = report_get(f, "arrival");
+    frame->step = isnan(step) ? number : (int)limited(step, 0, 1e8);
+    frame->arrival = isnan(arrival) ? 0 : (int)limited(arrival, 0, 1e6);
+    const cJSON* solved = cJSON_GetObjectItemCaseSensitive(f, "solved");
+    frame->solved = cJSON_IsTrue(solved) || (cJSON_IsNumber(solved) && solved->valuedouble != 0);
+    frame->solve_ms = report_get(f, "solve_ms");
+    read_numbers(cJSON_GetObjectItemCaseSensitive(f, "distance"), frame->distance, TRACE_DISTANCES);
+    read_numbers(cJSON_GetObjectItemCaseSensitive(f, "planned"), frame->planned, TRACE_DISTANCES);
+    const cJSON* action = cJSON_GetObjectItemCaseSensitive(f, "action");
+    frame->action = cJSON_IsArray(action) ? action : NULL;
+    if (!frame->solved && t->frame_count) {
+        // between solves the plan in hand still says when it arrives
+        const trace_frame* last = frame - 1;
+        if (!frame->arrival) frame->arrival = last->arrival;
+    }
+    t->frame_count++;
+    return FIRM_OK;
+}
+
+static firm_status read_goal(const cJSON* json, const char* name, trace* t, firm_error* err) {
+    const char* text = without_prefix(report_text(json, "goal_png"));
+    if (text[0]) {
+        TRY(decode_picture(name, "goal picture", 1, text, t, &t->goal_rgb, err));
+        t->goal_text = text;
+    }
+    const cJSON *goals = cJSON_GetObjectItemCaseSensitive(json, "goal_xy"), *p;
+    if (goals && !cJSON_IsNull(goals) && !is_path(goals)) {
+        return FAIL(err, FIRM_E_FORMAT,
+                    "%s: goal_xy is not a list of [x, y] pairs; record the trace again", name);
+    }
+    cJSON_ArrayForEach(p, goals) {
+        if (t->goal_count < TRACE_GOALS) read_numbers(p, t->goal_xy[t->goal_count++], 2);
+    }
+    double ring = report_get(json, "tolerance");
+    t->ring = ring > 0 && ring <= MAX_SIDE ? ring : 6;
+    const cJSON *list = cJSON_GetObjectItemCaseSensitive(json, "distances"), *d;
+    cJSON_ArrayForEach(d, list) {
+        if (t->distance_count == TRACE_DISTANCES) break;
+        t->distance[t->distance_count].name = report_text(d, "name");
+        t->distance[t->distance_count].unit = report_text(d, "unit");
+        t->distance[t->distance_count++].tolerance = report_get(d, "tolerance");
+    }
+    return FIRM_OK;
+}
+
+static firm_status read_all(const cJSON* json, const char* name, trace* t, firm_error* err) {
+    const cJSON *frames = cJSON_GetObjectItemCaseSensitive(json, "frames"), *f;
+    int count = cJSON_IsArray(frames) ? cJSON_GetArraySize(frames) : 0;
+    if (count < 1 || count > MAX_FRAMES) {
+        return FAIL(err, FIRM_E_FORMAT,
+                    "%s: a trace needs 1 to %d frames and has %d; record the trace again", name,
+                    MAX_FRAMES, count);
+    }
+    t->task = report_text(json, "task");
+    t->mode = report_text(json, "mode");
+    t->arm = report_text(json, "arm");
+    t->success = cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(json, "success"));
+    t->frames = mem_calloc((size_t)count, sizeof *t->frames);
+    t->plans = mem_calloc((size_t)count, sizeof *t->plans);
+    t->image_text = mem_calloc((size_t)count, sizeof *t->image_text);
+    t->image_rgb = mem_calloc((size_t)count, sizeof *t->image_rgb);
+    if (!t->frames || !t->plans || !t->image_text || !t->image_rgb) {
+        return FAIL(err, FIRM_E_MEMORY, "out of memory while reading %s", name);
+    }
+    int number = 0;
+    cJSON_ArrayForEach(f, frames) TRY(read_frame(name, number++, f, t, err));
+    return read_goal(json, name, t, err);
+}
+
+firm_status trace_read(const cJSON* json, const char* name, trace* t, firm_error* err) {
+    memset(t, 0, sizeof *t);
+    firm_status status = read_all(json, name, t, err);
+    if (status != FIRM_OK) trace_free(t);
+    return status;
+}
+
+void trace_free(trace* t) {
+    for (int i = 0; i < t->image_count; i++) mem_free(t->image_rgb[i]);
+    mem_free(t->image_rgb);
+    mem_free(t->image_text);
+    mem_free(t->goal_rgb);
+    mem_free(t->frames);
+    mem_free(t->plans);
+    memset(t, 0, sizeof *t);
+}
+
+double trace_worst(const trace* t, const trace_frame* f) {
+    if (t->distance_count == 0) return NAN;
+    if (t->distance_count == 1) return f->distance[0];
+    double worst = NAN;
+    for (int i = 0; i < t->distance_count; i++) {
+        double r = f->distance[i] / t->distance[i].tolerance;
+        if (isfinite(r) && !(r <= worst)) worst = r;
+    }
+    return worst;
+}
+
+void trace_sentence(const trace* t, const trace_frame* f, char* out, size_t room) {
+    size_t n = 0;
+    out[0] = 0;
+    for (int i = 0; i < t->distance_count && n < room; i++) {
+        if (isnan(f->distance[i])) continue;
+        // small units (radians, metres) need more digits than pixels
+        int decimals = t->distance[i].tolerance < 1 ? 3 : 1;
+        n += (size_t)snprintf(out + n, room - n, "%s%s %.*f %s", n ? ", " : "", t->distance[i].name,
+                              decimals, f->distance[i], t->distance[i].unit);
+    }
+    if (n && n < room) n += (size_t)snprintf(out + n, room - n, " from goal");
+    if (n < room && f->arrival > 0) {
+        snprintf(out + n, room - n, "%sarriving at macro step %d", n ? ", " : "", f->arrival);
+    }
+}

@@ -1,0 +1,58 @@
+// trace.h - one traced episode, read from its JSON into what the animation and the player draw.
+#ifndef REPORT_TRACE_H
+#define REPORT_TRACE_H
+
+#include <cjson/cJSON.h>
+#include <stdint.h>
+
+#include "core/status.h"
+
+enum { TRACE_DISTANCES = 8, TRACE_GOALS = 8 };
+
+typedef struct trace_frame {
+    int step, image;      // image: index of the unique picture
+    int plan;             // index of the plan in hand, -1 before the first
+    int solved, arrival;  // arrival: macro step, 0 unknown
+    double solve_ms;      // NAN unknown
+    double distance[TRACE_DISTANCES], planned[TRACE_DISTANCES];  // NAN unknown
+    const cJSON* action;                                         // list of numbers or NULL
+} trace_frame;
+
+typedef struct trace_plan {
+    const cJSON* path;  // [[x, y], ...], image pixels
+    const cJSON* fan;   // [[[x, y], ...], ...] or NULL
+} trace_plan;
+
+typedef struct trace {
+    const char *task, *mode, *arm;
+    int success;
+    int width, height;  // of every picture
+    int image_count;
+    const char** image_text;  // base64 of the PNG
+    uint8_t** image_rgb;      // (height, width, 3)
+    const char* goal_text;    // NULL if the trace has no goal picture
+    uint8_t* goal_rgb;
+    int goal_count;
+    double goal_xy[TRACE_GOALS][2], ring;  // ring: radius in image pixels
+    int distance_count;
+    struct {
+        const char *name, *unit;
+        double tolerance;
+    } distance[TRACE_DISTANCES];
+    int frame_count, plan_count;
+    trace_frame* frames;
+    trace_plan* plans;
+} trace;
+
+// `name` stands in messages. Texts point into `json`, which must live longer than *t. On failure *t
+// is empty.
+firm_status trace_read(const cJSON* json, const char* name, trace* t, firm_error* err);
+void trace_free(trace* t);
+
+// "agent 83.1 px from goal, arriving at macro step 4"
+void trace_sentence(const trace* t, const trace_frame* f, char* out, size_t room);
+// The frame's distances as one number: its unit if there is one distance, else the largest in
+// tolerances.
+double trace_worst(const trace* t, const trace_frame* f);
+
+#endif

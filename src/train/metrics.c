@@ -1,0 +1,87 @@
+// metrics.c - metrics.csv: one row every few updates. A resumed run drops the rows after its checkpoint, so
+// the file reads as if the run had never stopped.
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/file.h"
+#include "core/mem.h"
+#include "train/run.h"
+
+static const char* const columns[] = {"rgb",  "change", "config",   "config_before",  "difference",
+                                      "nll",  "displacement", "tail", "chi", "chi0",
+                                      "i_config", "i_displacement", "i_tail", "i_chi", "i_chi0"};
+enum { COLUMNS = sizeof columns / sizeof *columns };
+
+// keeps the rows before (stage, update); rows are in order, so the first later one ends the copy
+static firm_status keep_rows(const train_run_state* run, const char* path, int stage_index, int update,
+                             firm_error* err) {
+    char* text;
+    size_t n;
+    TRY(file_read_all(path, &text, &n, err));
+    char* end = strchr(text, '\n');
+    char* line = end ? end + 1 : text + n;
+    while (*line) {
+        int row_stage = MAX_STAGES;
+        const char* name;
+        size_t length = strcspn(line, ",\n");
+        for (int i = 0; (name = config_member(run->settings, "stage.*", i)); i++)
+            if (strlen(name) == length && strncmp(line, name, length) == 0) row_stage = i;
+        int row_update = line[length] == ',' ? atoi(line + length + 1) : 0;
+        char* next = strchr(line, '\n');
+        if (!next || row_stage > stage_index || (row_stage == stage_index && row_update > update)) break;
+        line = next + 1;
+    }
+    file_writer w;
+    firm_status st = file_open_write(&w, path, err);
+    if (st == FIRM_OK) st = file_put(&w, text, (size_t)(line - text), err);
+    if (st == FIRM_OK) st = file_commit(&w, err);
+    mem_free(text);
+    return st;
+}
+
+firm_status metrics_open(train_run_state* run, int stage_index, int update, firm_error* err) {
+    char path[1100];
+    snprintf(path, sizeof path, "%s/metrics.csv", run->opt->folder);
+    int fresh = !run->opt->resume || !file_exists(path);
+    if (!fresh) TRY(keep_rows(run, path, stage_index, update, err));
+    run->metrics = fopen(path, fresh ? "w" : "a");
+    if (!run->metrics)
+        return FAIL(err, FIRM_E_IO, "cannot write %s: %s", path, strerror(errno));
+    if (fresh) {
+        fprintf(run->metrics, "stage,update,loss");
+        for (int i = 0; i < COLUMNS; i++) fprintf(run->metrics, ",%s", columns[i]);
+        fprintf(run->metrics, ",grad_norm,lr,seconds\n");
+    }
+    return FIRM_OK;
+}
+
+static void terms_of(const nn_exec* e, const nn_graph* g, const char* prefix, double* value, int* known) {
+    for (int t = 0; e && t < g->terms; t++) {
+        char name[40];
+        snprintf(name, sizeof name, "%s%s", prefix, g->term[t].name);
+        for (int i = 0; i < COLUMNS; i++) {
+            if (strcmp(name, columns[i]) != 0) continue;
+            value[i] = nn_exec_term(e, t);
+            known[i] = 1;
+        }
+    }
+}
+
+firm_status metrics_row(train_run_state* run, const stage* s, int update, const nn_exec* e, const nn_graph* g,
+                        const nn_exec* e2, const nn_graph* g2, double rate, double norm, double seconds,
+                        firm_error* err) {
+    double value[COLUMNS] = {0};
+    int known[COLUMNS] = {0};
+    terms_of(e, g, "", value, known);
+    terms_of(e2, g2, "i_", value, known);
+    double loss = (e ? nn_exec_loss(e) : 0) + (e2 ? nn_exec_loss(e2) : 0);
+    fprintf(run->metrics, "%s,%d,%.6g", s->name, update, loss);
+    for (int i = 0; i < COLUMNS; i++)
+        known[i] ? fprintf(run->metrics, ",%.6g", value[i]) : fprintf(run->metrics, ",");
+    fprintf(run->metrics, ",%.4g,%.6g,%.2f\n", norm, rate, seconds);
+    if (fflush(run->metrics) != 0)
+        return FAIL(err, FIRM_E_IO, "cannot write %s/metrics.csv: %s; free some space", run->opt->folder,
+                    strerror(errno));
+    return FIRM_OK;
+}

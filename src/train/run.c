@@ -1,0 +1,240 @@
+// run.c - a training run from the first stage to the model file: order of stages, checkpoints, results.
+#include "train/run.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/file.h"
+#include "core/log.h"
+#include "core/mem.h"
+
+static void run_path(const train_run_state* run, const char* name, char path[1100]) {
+    snprintf(path, 1100, "%s/%s", run->opt->folder, name);
+}
+
+// ---- checkpoints --------------------------------------------------------------------------------
+
+// notes of a checkpoint: where the run stands, what it is, and the finished stages
+enum { NOTE_STAGE, NOTE_UPDATE, NOTE_SECONDS, NOTE_IDENTITY, NOTE_RESULTS };
+static const char* const note_keys[] = {"run.stage", "run.update", "run.seconds", "run.identity"};
+
+// settings, seed, sources and data: a run may only be continued with the same ones
+static void identity(const train_run_state* run, char text[256]) {
+    snprintf(text, 256, "config %016" PRIx64 " seed %" PRIu64 " sources %s mismatch %d data %016" PRIx64,
+             config_hash(run->settings), run->opt->seed, run->opt->sources ? run->opt->sources : "FI",
+             run->opt->mismatch, run->set.data->hash);
+}
+
+static int make_notes(checkpoint_note* note, char keys[MAX_STAGES][24]) {
+    for (int i = 0; i < NOTE_RESULTS; i++) note[i] = (checkpoint_note){.key = note_keys[i]};
+    for (int i = 0; i < MAX_STAGES; i++) {
+        snprintf(keys[i], 24, "run.result%d", i);
+        note[NOTE_RESULTS + i] = (checkpoint_note){.key = keys[i]};
+    }
+    return NOTE_RESULTS + MAX_STAGES;
+}
+
+static void print_result(const stage_result* r, char text[256]) {
+    int n = snprintf(text, 256, "%s %d %.3f %.9g %.9g %d", r->name, r->updates, r->seconds, r->gate,
+                     r->limit, r->pass);
+    for (int i = 0; i < 2 * STEPS; i++) n += snprintf(text + n, (size_t)(256 - n), " %.6g", r->detail[i]);
+}
+
+static int parse_result(const char* text, stage_result* r) {
+    int used = 0;
+    if (sscanf(text, "%47s %d %lf %lf %lf %d%n", r->name, &r->updates, &r->seconds, &r->gate, &r->limit,
+               &r->pass, &used) != 6)
+        return 0;
+    char* at = (char*)text + used;
+    for (int i = 0; i < 2 * STEPS; i++) r->detail[i] = strtod(at, &at);
+    return 1;
+}
+
+firm_status run_checkpoint(train_run_state* run, int index, int update, nn_adamw* adamw, double seconds,
+                           firm_error* err) {
+    checkpoint_note note[NOTE_RESULTS + MAX_STAGES];
+    char keys[MAX_STAGES][24], path[1100];
+    int notes = make_notes(note, keys);
+    snprintf(note[NOTE_STAGE].value, sizeof note->value, "%d", index);
+    snprintf(note[NOTE_UPDATE].value, sizeof note->value, "%d", update);
+    snprintf(note[NOTE_SECONDS].value, sizeof note->value, "%.3f", seconds);
+    identity(run, note[NOTE_IDENTITY].value);
+    for (int i = 0; i < run->results; i++) print_result(&run->result[i], note[NOTE_RESULTS + i].value);
+    checkpoint_extra extra = {.name = "optimiser.moments"};
+    if (adamw) extra.data = nn_adamw_moments(adamw, &extra.count);
+    run_path(run, "checkpoint.safetensors", path);
+    return checkpoint_write(path, run->model, CHECKPOINT_TRAINING, &extra, adamw ? 1 : 0, note, notes, err);
+}
+
+firm_status run_read_moments(train_run_state* run, nn_adamw* adamw, firm_error* err) {
+    char path[1100];
+    run_path(run, "checkpoint.safetensors", path);
+    checkpoint_extra extra = {.name = "optimiser.moments"};
+    extra.data = nn_adamw_moments(adamw, &extra.count);
+    return checkpoint_read_training(path, run->model, &extra, 1, NULL, 0, err);
+}
+
+static firm_status read_checkpoint(train_run_state* run, int* stage_index, int* update, firm_error* err) {
+    checkpoint_note note[NOTE_RESULTS + MAX_STAGES];
+    char keys[MAX_STAGES][24], path[1100], own[256];
+    int notes = make_notes(note, keys);
+    run_path(run, "checkpoint.safetensors", path);
+    TRY(checkpoint_read_training(path, run->model, NULL, 0, note, notes, err));
+    identity(run, own);
+    if (strcmp(own, note[NOTE_IDENTITY].value) != 0)
+        return FAIL(err, FIRM_E_USAGE,
+                    "%s belongs to another run (%s, not %s); resume with the same settings, seed, sources "
+                    "and data, or use a new folder",
+                    path, note[NOTE_IDENTITY].value, own);
+    *stage_index = atoi(note[NOTE_STAGE].value);
+    *update = atoi(note[NOTE_UPDATE].value);
+    run->seconds_before = strtod(note[NOTE_SECONDS].value, NULL);
+    while (run->results < MAX_STAGES &&
+           parse_result(note[NOTE_RESULTS + run->results].value, &run->result[run->results]))
+        run->results++;
+    return FIRM_OK;
+}
+
+// ---- results ------------------------------------------------------------------------------------
+
+static cJSON* results_json(const train_run_state* run, const char* model_path) {
+    cJSON* out = cJSON_CreateObject();
+    cJSON_AddStringToObject(out, "task", run->set.env->name);
+    cJSON_AddNumberToObject(out, "seed", (double)run->opt->seed);
+    cJSON_AddStringToObject(out, "device", "cpu");
+    cJSON_AddNumberToObject(out, "threads", pool_threads(run->p));
+    cJSON_AddStringToObject(out, "sources", run->opt->sources ? run->opt->sources : "FI");
+    cJSON* stages = cJSON_AddArrayToObject(out, "stages");
+    double seconds = 0;
+    int pass = 1;
+    for (int i = 0; i < run->results; i++) {
+        const stage_result* r = &run->result[i];
+        cJSON* s = cJSON_CreateObject();
+        cJSON_AddStringToObject(s, "name", r->name);
+        cJSON_AddNumberToObject(s, "updates", r->updates);
+        json_add_number(s, "seconds", r->seconds, 5);
+        json_add_number(s, "gate", r->gate, 5);
+        if (r->limit > 0)
+            json_add_number(s, "gate_limit", r->limit, 5);
+        else
+            cJSON_AddNullToObject(s, "gate_limit");
+        cJSON_AddBoolToObject(s, "pass", r->pass);
+        cJSON_AddItemToArray(stages, s);
+        seconds += r->seconds;
+        pass &= r->pass;
+        stage full;
+        stage_read(run->settings, i, run->opt->sources, &full);
+        if (strcmp(full.objective, "ground") == 0) {
+            char key[64];
+            snprintf(key, sizeof key, "grounder_error_%s", run->set.env->distance[0].unit);
+            json_add_number(out, key, r->detail[0], 4);
+            snprintf(key, sizeof key, "grounder_error_max_%s", run->set.env->distance[0].unit);
+            json_add_number(out, key, r->detail[1], 4);
+        } else if (strcmp(full.objective, "rollout") == 0) {
+            cJSON_DeleteItemFromObject(out, "rollout_error");
+            cJSON_DeleteItemFromObject(out, "rollout_error_p95");
+            cJSON* mean = cJSON_AddArrayToObject(out, "rollout_error");
+            cJSON* p95 = cJSON_AddArrayToObject(out, "rollout_error_p95");
+            for (int k = 0; k < STEPS; k++) {
+                cJSON_AddItemToArray(mean, json_number(r->detail[k], 4));
+                cJSON_AddItemToArray(p95, json_number(r->detail[STEPS + k], 4));
+            }
+        }
+    }
+    json_add_number(out, "seconds", seconds, 6);
+    cJSON_AddBoolToObject(out, "pass", pass);
+    cJSON_AddStringToObject(out, "model", model_path);
+    char hash[24];
+    snprintf(hash, sizeof hash, "%016" PRIx64, config_hash(run->settings));
+    cJSON_AddStringToObject(out, "config_hash", hash);
+    cJSON_AddNumberToObject(out, "version", firm_version());
+    return out;
+}
+
+static firm_status finish(train_run_state* run, cJSON** result, firm_error* err) {
+    char path[1100], model_path[1100];
+    run_path(run, "model.safetensors", model_path);
+    TRY(checkpoint_write(model_path, run->model, CHECKPOINT_MODEL, NULL, 0, NULL, 0, err));
+    cJSON* json = results_json(run, model_path);
+    run_path(run, "train.json", path);
+    firm_status st = json_write_file(path, json, err);
+    if (result && st == FIRM_OK)
+        *result = json;
+    else
+        cJSON_Delete(json);
+    TRY(st);
+    for (int i = 0; i < run->results; i++)
+        if (!run->result[i].pass)
+            return FAIL(err, FIRM_E_GATE,
+                        "stage %s missed its gate: held-out %.4f, limit %.4f; the model was written to %s",
+                        run->result[i].name, run->result[i].gate, run->result[i].limit, model_path);
+    return FIRM_OK;
+}
+
+// ---- the run ------------------------------------------------------------------------------------
+
+static firm_status describe(train_run_state* run, firm_error* err) {
+    char path[1100];
+    mem_free(run->model->config);
+    run->model->config = config_dump(run->settings);
+    if (!run->model->config) return FAIL(err, FIRM_E_MEMORY, "no memory for the settings");
+    snprintf(run->model->provenance, sizeof run->model->provenance,
+             "version=%d seed=%" PRIu64 " sources=%s data_seed=%" PRIu64 " data_hash=%016" PRIx64,
+             firm_version(), run->opt->seed, run->opt->sources ? run->opt->sources : "FI",
+             run->set.data->seed, run->set.data->hash);
+    run_path(run, "config.ini", path);
+    file_writer w;
+    TRY(file_open_write(&w, path, err));
+    TRY(file_put(&w, run->model->config, strlen(run->model->config), err));
+    return file_commit(&w, err);
+}
+
+static firm_status run_stages(train_run_state* run, cJSON** result, firm_error* err) {
+    char path[1100];
+    int index = 0, update = 0;
+    run_path(run, "checkpoint.safetensors", path);
+    TRY(file_make_dirs(run->opt->folder, err));
+    if (run->opt->resume && file_exists(path)) {
+        TRY(read_checkpoint(run, &index, &update, err));
+        log_info("resuming %s at stage %d, update %d", run->opt->folder, index + 1, update);
+    } else if (!run->opt->resume && file_exists(path)) {
+        return FAIL(err, FIRM_E_USAGE, "%s already holds a run; add --resume or use a new folder",
+                    run->opt->folder);
+    } else {
+        TRY(train_set_stats(&run->set, &run->model->stats, err));
+    }
+    TRY(describe(run, err));
+    TRY(metrics_open(run, index, update, err));
+    stage s;
+    for (; stage_read(run->settings, index, run->opt->sources, &s); index++) {
+        if (index >= MAX_STAGES)
+            return FAIL(err, FIRM_E_VALUE, "more than %d stages in the settings", MAX_STAGES);
+        TRY(stage_run(run, &s, update, err));
+        run->seconds_before = 0;
+        update = 0;
+        TRY(run_checkpoint(run, index + 1, 0, NULL, 0, err));
+    }
+    if (index == 0) return FAIL(err, FIRM_E_VALUE, "the settings have no [stage.NAME] section");
+    return finish(run, result, err);
+}
+
+firm_status train_run(const config* settings, const env_spec* env, const episodes* data,
+                      const branches* interventions, const train_options* opt, cJSON** result,
+                      firm_error* err) {
+    train_run_state run = {.settings = settings, .opt = opt};
+    model_shape shape;
+    model_shape_read(settings, &shape);
+    firm_status st = pool_create(opt->threads, &run.p, err);
+    if (st == FIRM_OK)
+        st = train_set_open(settings, env, data, interventions, opt, pool_threads(run.p), &run.set, err);
+    if (st == FIRM_OK) st = model_create(env, &shape, 1, opt->seed, &run.model, err);
+    if (st == FIRM_OK) st = run_stages(&run, result, err);
+    if (run.metrics) fclose(run.metrics);
+    run_drop_caches(&run);
+    firm_model_free(run.model);
+    train_set_close(&run.set);
+    pool_free(run.p);
+    return st;
+}

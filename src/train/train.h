@@ -1,0 +1,40 @@
+// train.h - training runs: the stages of a task's config, one after the other, resumable at any update.
+//
+// A run folder holds config.ini (resolved settings), metrics.csv, checkpoint.safetensors (to resume),
+// model.safetensors (the result) and train.json.
+#ifndef TRAIN_TRAIN_H
+#define TRAIN_TRAIN_H
+
+#include "core/config.h"
+#include "core/json.h"
+#include "data/branches.h"
+#include "model/model.h"
+
+typedef struct train_options {
+    const char* folder;   // the run folder, made if it is not there
+    uint64_t seed;        // initial weights and batches; the data split keeps its own seed
+    int threads;          // 0: all cores
+    int resume;           // continue a run that was stopped
+    const char* sources;  // "F", "I", "FI" restrict every stage; NULL: as the config says
+    int mismatch;         // ablation: outcomes of branches are shuffled
+} train_options;
+
+extern const config_key train_keys[];
+extern const int train_key_count;
+
+// Runs all stages. *result (nullable, caller deletes) gets the JSON object of `firm train --json`.
+// FIRM_E_GATE: it ran, the model is written, but a gate failed (the message says which).
+firm_status train_run(const config* settings, const env_spec* env, const episodes* data,
+                      const branches* interventions, const train_options* opt, cJSON** result,
+                      firm_error* err);
+
+// Speed of the two kinds of training update on synthetic batches, for `firm bench train`.
+typedef struct train_speed {
+    double frontend_frames_per_s;     // frames forward, backward and update of tokenizer + grounder
+    double recurrent_updates_per_s;   // at the config's batch, factual + intervention
+    int frontend_batch, recurrent_batch;
+} train_speed;
+firm_status train_bench(const config* settings, const env_spec* env, int threads, double seconds,
+                        train_speed* out, firm_error* err);
+
+#endif

@@ -1,0 +1,231 @@
+// branches_test.c - split, segments, statistics, interventions and the reset-replay audit.
+#include "data/branches.h"
+
+#include <unistd.h>
+
+#include "core/mem.h"
+#include "data/hdf5.h"
+#include "support.h"
+
+enum { STATES = BRANCH_CONTROLS + 1 };
+
+TEST(data, split_is_disjoint_and_complete) {
+    firm_error err;
+    episodes* e = small_set(1000, 2, NULL);
+    data_split s, again, other;
+    REQUIRE_OK(data_split_make(e, 1, &s, &err), err);
+    REQUIRE_OK(data_split_make(e, 1, &again, &err), err);
+    REQUIRE_OK(data_split_make(e, 2, &other, &err), err);
+    EXPECT_INT(s.valid_count, 100);
+    EXPECT_INT(s.train_count, 900);
+    EXPECT(memcmp(s.is_valid, again.is_valid, 1000) == 0);
+    EXPECT(memcmp(s.is_valid, other.is_valid, 1000) != 0);
+    uint8_t seen[1000] = {0};
+    for (int i = 0; i < s.train_count; i++) seen[s.train[i]]++;
+    for (int i = 0; i < s.valid_count; i++) seen[s.valid[i]]++;
+    for (int i = 0; i < 1000; i++) EXPECT_INT(seen[i], 1);
+    for (int i = 0; i < s.train_count; i++)
+        EXPECT(!s.is_valid[s.train[i]] && (i == 0 || s.train[i] > s.train[i - 1]));
+    for (int i = 0; i < s.valid_count; i++)
+        EXPECT(s.is_valid[s.valid[i]] && (i == 0 || s.valid[i] > s.valid[i - 1]));
+    data_split_free(&s);
+    data_split_free(&again);
+    data_split_free(&other);
+    episodes_free(e);
+
+    e = small_set(2, 2, NULL);
+    REQUIRE_OK(data_split_make(e, 1, &s, &err), err);
+    EXPECT(s.valid_count == 1 && s.train_count == 1);
+    data_split_free(&s);
+    episodes_free(e);
+    e = small_set(1, 2, NULL);
+    expect_failure(data_split_make(e, 1, &s, &err), FIRM_E_VALUE, &err, "at least 2");
+    episodes_free(e);
+}
+
+TEST(data, segments_fit_their_episodes) {
+    firm_error err;
+    episodes* e = small_set(60, 2, NULL);
+    data_split s;
+    int64_t *rows, *again;
+    REQUIRE_OK(data_split_make(e, 1, &s, &err), err);
+    REQUIRE_OK(data_segments(e, s.train, s.train_count, 2, 25, 2000, 1, 0, &rows, &err), err);
+    REQUIRE_OK(data_segments(e, s.train, s.train_count, 2, 25, 2000, 1, 0, &again, &err), err);
+    EXPECT(memcmp(rows, again, 2000 * sizeof *rows) == 0);
+    uint8_t* seen = calloc((size_t)e->rows, 1);
+    for (int i = 0; i < 2000; i++) {
+        int ep = episodes_of_row(e, rows[i]);
+        int64_t t = rows[i] - e->offset[ep];
+        EXPECT(!s.is_valid[ep] && t >= 2 && t + 25 <= e->length[ep] - 1);
+        EXPECT_INT(seen[rows[i]]++, 0);
+    }
+    mem_free(rows);
+    mem_free(again);
+    // every eligible row can be drawn, and not one more without repetition
+    int total = 0;
+    for (int i = 0; i < s.train_count; i++)
+        total += e->length[s.train[i]] > 27 ? e->length[s.train[i]] - 27 : 0;
+    REQUIRE_OK(data_segments(e, s.train, s.train_count, 2, 25, total, 1, 7, &rows, &err), err);
+    memset(seen, 0, (size_t)e->rows);
+    for (int i = 0; i < total; i++) EXPECT_INT(seen[rows[i]]++, 0);
+    mem_free(rows);
+    REQUIRE_OK(data_segments(e, s.train, s.train_count, 2, 25, total + 1, 1, 7, &rows, &err), err);
+    for (int i = 0; i <= total; i++) EXPECT(!s.is_valid[episodes_of_row(e, rows[i])]);
+    mem_free(rows);
+    expect_failure(data_segments(e, s.train, s.train_count, 2, 500, 5, 1, 0, &rows, &err),
+                   FIRM_E_VALUE, &err, "503 rows");
+    expect_failure(data_segments(e, s.train, s.train_count, 2, 25, -5, 1, 0, &rows, &err),
+                   FIRM_E_USAGE, &err, "-5");
+    free(seen);
+    data_split_free(&s);
+    episodes_free(e);
+}
+
+TEST(data, action_statistics) {
+    firm_error err;
+    episodes* e = small_set(100, 2, NULL);
+    data_split s;
+    REQUIRE_OK(data_split_make(e, 1, &s, &err), err);
+    double sum = 0, squares = 0;
+    int64_t n = 0;
+    for (int i = 0; i < s.train_count; i++)
+        for (int t = 0; t < e->length[s.train[i]] - 1; t++, n++) {
+            double a = e->action[2 * (e->offset[s.train[i]] + t) + 1];
+            sum += a;
+            squares += a * a;
+        }
+    float mean[2], std[2];
+    data_action_stats(e, &s, mean, std);
+    EXPECT_NEAR(mean[1], sum / (double)n, 1e-6);
+    EXPECT_NEAR(std[1], sqrt(squares / (double)n - sum / (double)n * (sum / (double)n)), 1e-6);
+    for (int64_t i = 0; i < 2 * e->rows; i++) e->action[i] = 0.5f;
+    data_action_stats(e, &s, mean, std);
+    EXPECT(mean[0] == 0.5f && std[0] == 1.0f);
+    data_split_free(&s);
+    episodes_free(e);
+}
+
+TEST(data, branches_from_distinct_training_episodes) {
+    firm_error err;
+    episodes* e = small_set(400, 2, NULL);
+    data_split s;
+    branches* b;
+    REQUIRE_OK(data_split_make(e, 1, &s, &err), err);
+    REQUIRE_OK(branches_collect(e, &(intervene_options){.seed = 1}, NULL, &b, &err), err);
+    EXPECT_INT(b->anchors, 128);
+    EXPECT_INT(b->per_anchor, 32);
+    uint8_t used[400] = {0};
+    float mean[2], std[2];
+    double sum = 0, outside = 0;
+    data_action_stats(e, &s, mean, std);
+    for (int a = 0; a < b->anchors; a++) {
+        int ep = episodes_of_row(e, b->row[a]);
+        int64_t t = b->row[a] - e->offset[ep];
+        EXPECT(!s.is_valid[ep] && t >= 2 && t + 25 <= e->length[ep] - 1);
+        EXPECT_INT(used[ep]++, 0);
+        for (int k = 0; k < b->per_anchor; k++) {
+            const double* state = b->state + ((int64_t)a * 32 + k) * STATES * 2;
+            const float* action = b->action + ((int64_t)a * 32 + k) * BRANCH_CONTROLS * 2;
+            EXPECT(memcmp(state, e->state + 2 * b->row[a], 2 * sizeof *state) == 0);
+            if (k == 0) {  // the recording itself
+                EXPECT(memcmp(action, e->action + 2 * b->row[a],
+                              BRANCH_CONTROLS * 2 * sizeof *action) == 0);
+                EXPECT(memcmp(state, e->state + 2 * b->row[a], STATES * 2 * sizeof *state) == 0);
+            }
+            for (int i = 0; i < 2 * BRANCH_CONTROLS && k > 0; i++) {
+                outside += action[i] < -1 || action[i] > 1;
+                sum += action[i];
+            }
+        }
+    }
+    EXPECT(outside == 0);
+    EXPECT_NEAR(sum / (128.0 * 31 * 50), (mean[0] + mean[1]) / 2, 0.05);
+    branches_free(b);
+    data_split_free(&s);
+    episodes_free(e);
+}
+
+TEST(data, branches_same_bits_for_any_thread_count) {
+    firm_error err;
+    episodes* e = small_set(60, 2, NULL);
+    branches* b[3];
+    for (int threads = 1; threads <= 3; threads++) {
+        pool* p;
+        REQUIRE_OK(pool_create(threads, &p, &err), err);
+        REQUIRE_OK(branches_collect(e, &(intervene_options){20, 8, 3}, p, &b[threads - 1], &err),
+                   err);
+        pool_free(p);
+    }
+    for (int i = 1; i < 3; i++) {
+        EXPECT(memcmp(b[0]->row, b[i]->row, 20 * sizeof *b[0]->row) == 0);
+        EXPECT(memcmp(b[0]->state, b[i]->state, 20 * 8 * STATES * 2 * sizeof *b[0]->state) == 0);
+        EXPECT(memcmp(b[0]->action, b[i]->action,
+                      20 * 8 * BRANCH_CONTROLS * 2 * sizeof *b[0]->action) == 0);
+    }
+    for (int i = 0; i < 3; i++) branches_free(b[i]);
+    // more than the data hold is refused when asked for, and cut down when it is only the default
+    expect_failure(branches_collect(e, &(intervene_options){200, 2, 1}, NULL, &b[0], &err),
+                   FIRM_E_VALUE, &err, "200 anchors");
+    expect_failure(branches_collect(e, &(intervene_options){-1, 2, 1}, NULL, &b[0], &err),
+                   FIRM_E_USAGE, &err, "-1");
+    expect_failure(branches_collect(e, &(intervene_options){2, -2, 1}, NULL, &b[0], &err),
+                   FIRM_E_USAGE, &err, "-2");
+    REQUIRE_OK(branches_collect(e, &(intervene_options){0, 2, 1}, NULL, &b[0], &err), err);
+    EXPECT_INT(b[0]->anchors, 54);
+    branches_free(b[0]);
+    episodes_free(e);
+}
+
+TEST(data, branches_round_trip) {
+    firm_error err;
+    episodes *e = small_set(60, 2, NULL), *other = small_set(60, 3, NULL);
+    branches *b, *back;
+    const char *path = temp_path("I.h5"), *data = temp_path("F.h5");
+    REQUIRE_OK(branches_collect(e, &(intervene_options){20, 8, 3}, NULL, &b, &err), err);
+    REQUIRE_OK(branches_write(b, path, &err), err);
+    REQUIRE_OK(branches_read(path, e, &back, &err), err);
+    EXPECT(back->anchors == 20 && back->per_anchor == 8 && back->seed == 3);
+    EXPECT(memcmp(back->row, b->row, 20 * sizeof *b->row) == 0);
+    EXPECT(memcmp(back->state, b->state, 20 * 8 * STATES * 2 * sizeof *b->state) == 0);
+    EXPECT(memcmp(back->action, b->action, 20 * 8 * BRANCH_CONTROLS * 2 * sizeof *b->action) == 0);
+    branches_free(back);
+    // made from other episodes; not interventions; episodes asked of an interventions file; changed
+    expect_failure(branches_read(path, other, &back, &err), FIRM_E_VALUE, &err, "other episodes");
+    REQUIRE_OK(episodes_write(e, NULL, NULL, data, &err), err);
+    expect_failure(branches_read(data, e, &back, &err), FIRM_E_FORMAT, &err, "firm intervene");
+    episodes* none;
+    expect_failure(episodes_read(path, e->spec, &none, &err), FIRM_E_FORMAT, &err, "interventions");
+    expect_failure(branches_read(temp_path("none.h5"), e, &back, &err), FIRM_E_MISSING, &err,
+                   "none.h5");
+    expect_failure(branches_write(b, temp_path("no/folder/I.h5"), &err), FIRM_E_MISSING, &err,
+                   "I.h5");
+    hid_t file = H5Fopen(path, H5F_ACC_RDWR, H5P_DEFAULT),
+          column = H5Dopen2(file, "action", H5P_DEFAULT);
+    b->action[5] += 0.125f;
+    H5Dwrite(column, H5T_NATIVE_FLOAT, H5S_ALL, H5S_ALL, H5P_DEFAULT, b->action);
+    H5Dclose(column);
+    H5Fclose(file);
+    expect_failure(branches_read(path, e, &back, &err), FIRM_E_FORMAT, &err, "checksum");
+    branches_free(b);
+    episodes_free(e);
+    episodes_free(other);
+}
+
+TEST(data, audit_of_tworoom_is_exact) {
+    firm_error err;
+    pool* p;
+    REQUIRE_OK(pool_create(2, &p, &err), err);
+    episodes* e = small_set(400, 2, p);
+    audit_result a;
+    REQUIRE_OK(branches_audit(e, 0, 1, p, &a, &err), err);
+    EXPECT(a.anchors == 128 && a.pass == 1 && a.paper_anchors == 128);
+    EXPECT(a.h5_mean == 0 && a.h5_p95 == 0 && a.max == 0);
+    // a recording that was tampered with does not pass: 32 px are two tolerances
+    for (int64_t i = 0; i < e->rows; i++)
+        if (i - e->offset[episodes_of_row(e, i)] > 27) e->state[2 * i] += 32;
+    REQUIRE_OK(branches_audit(e, 0, 1, p, &a, &err), err);
+    EXPECT(a.pass == 0);
+    EXPECT(a.max > 1.9 && a.h5_p95 > 1.9 && a.h5_mean > 0.5);
+    episodes_free(e);
+    pool_free(p);
+}

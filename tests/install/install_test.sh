@@ -1,0 +1,52 @@
+#!/usr/bin/env bash
+# install_test.sh CMAKE BUILD SOURCE - installs into an empty folder, moves it, and builds the example
+# the way a user would: pkg-config alone, against the shared library and against the archive.
+set -euo pipefail
+cmake=$1 build=$2 source=$3
+
+folder=$(mktemp -d)
+trap 'rm -rf "$folder"' EXIT
+"$cmake" --install "$build" --prefix "$folder/first" >/dev/null
+mv "$folder/first" "$folder/moved"
+prefix=$folder/moved
+
+for file in include/firm.h bin/firm; do
+    [ -e "$prefix/$file" ] || { echo "not installed: $file"; exit 1; }
+done
+[ "$(find "$prefix/include" -type f | wc -l)" -eq 1 ] || { echo "firm.h is not the only header"; exit 1; }
+
+pc=$(find "$prefix" -name firm.pc)
+[ -n "$pc" ] || { echo "not installed: firm.pc"; exit 1; }
+export PKG_CONFIG_PATH
+PKG_CONFIG_PATH=$(dirname "$pc")
+library=$(dirname "$PKG_CONFIG_PATH")
+for file in libfirm.so libfirm.a; do
+    [ -e "$library/$file" ] || { echo "not installed: $file"; exit 1; }
+done
+
+cd "$folder"
+cc=${CC:-cc}
+flags="-std=c17 -Wall -Wextra -Wpedantic -Werror"
+# shellcheck disable=SC2046,SC2086
+$cc $flags "$source/examples/control_loop.c" -o shared $(pkg-config --cflags --libs firm) -lm
+# shellcheck disable=SC2046,SC2086
+$cc $flags "$source/examples/control_loop.c" -o static $(pkg-config --cflags firm) \
+    -Wl,-Bstatic -lfirm -L"$library" -Wl,-Bdynamic $(pkg-config --static --libs firm | sed 's/-lfirm//')
+
+# both run, and say in one sentence that there is no such model; exit 2 as for any bad input
+for program in shared static; do
+    set +e
+    text=$(LD_LIBRARY_PATH=$library ./$program no-such-model.safetensors 2>&1)
+    code=$?
+    set -e
+    if [ "$code" -ne 2 ] || ! grep -q no-such-model <<<"$text"; then
+        echo "$program: exit $code, expected 2 and a sentence naming the file: $text"
+        exit 1
+    fi
+done
+ldd shared | grep -q libfirm.so || { echo "the shared example does not use libfirm.so"; exit 1; }
+if ldd static | grep -q libfirm.so; then
+    echo "the static example uses libfirm.so"
+    exit 1
+fi
+echo "installed, moved, and the example built against libfirm.so and libfirm.a"

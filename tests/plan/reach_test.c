@@ -1,0 +1,164 @@
+// reach_test.c - the reach mode: its cost by hand, its settings, and a goal behind a wall that the
+// contract does not reach; the same loop on the true TwoRoom as bench/reach_oracle.c.
+#include "check.h"
+#include "core/mem.h"
+#include "plan/cem.h"
+#include "plan/peak.h"
+#include "toys.h"
+
+// TwoRoom configurations from pixels
+static void at(float* c, double x, double y) {
+    env_find("tworoom")->config((double[]){x, y}, c);
+}
+
+TEST(plan, cost_by_hand) {
+    const env_spec* spec = env_find("tworoom");
+    float goal[2], path[3][2];
+    at(goal, 50, 50);
+    at(path[0], 50, 98);  // 3 tolerances away
+    at(path[1], 50, 58);  // 0.5
+    at(path[2], 50, 52);  // 0.125
+    int arrival = 0;
+    plan_cost cost = {spec, FIRM_MODE_CONTRACT, 0, 0, 0};
+    EXPECT_NEAR(plan_cost_path(&cost, path[0], 3, goal, &arrival), pow(2.0 / 112, 2), 1e-7);
+    EXPECT_INT(arrival, 3);
+    // a dear step: arrive at 2 (0.5 + 2 * 0.6), running mean (3 + 0.5) / 2
+    cost = (plan_cost){spec, FIRM_MODE_REACH, 0.6f, 0.1f, 0.7f};
+    EXPECT_NEAR(plan_cost_path(&cost, path[0], 3, goal, &arrival), 1.7 + 0.175, 1e-5);
+    EXPECT_INT(arrival, 2);
+    // a cheap one: 0.125 + 3 * 0.1, mean 3.625 / 3
+    cost.price = 0.1f;
+    EXPECT_NEAR(plan_cost_path(&cost, path[0], 3, goal, &arrival), 0.425 + 0.1 * 3.625 / 3, 1e-5);
+    EXPECT_INT(arrival, 3);
+    // a path that does not arrive pays for the whole horizon
+    EXPECT_NEAR(plan_cost_path(&cost, path[0], 1, goal, &arrival), 3 + 0.1 + 0.3, 1e-5);
+    at(path[1], 50, 82);  // 2
+    at(path[2], 50, 90);
+    EXPECT_NEAR(plan_cost_path(&cost, path[0], 3, goal, &arrival), 2 + 0.3 + 0.25, 1e-5);
+    EXPECT_INT(arrival, 2);
+    path[2][1] = NAN;
+    EXPECT(isinf(plan_cost_path(&cost, path[0], 3, goal, &arrival)));
+    cost.mode = FIRM_MODE_CONTRACT;
+    EXPECT(isinf(plan_cost_path(&cost, path[0], 3, goal, NULL)));
+}
+
+TEST(plan, options_from_config) {
+    config* c;
+    firm_error err;
+    plan_options o;
+    REQUIRE_OK(config_create(plan_keys, plan_key_count, &c, &err), err);
+    plan_options_read(c, FIRM_MODE_CONTRACT, &o);
+    EXPECT_INT(o.candidates, 300);
+    EXPECT_INT(o.iterations, 30);
+    EXPECT_INT(o.elites, 30);
+    EXPECT_INT(o.horizon, 5);
+    EXPECT_INT(o.replan, 5);
+    EXPECT_NEAR(o.spread, 1, 0);
+    EXPECT_INT(plan_options_check(&o, &err), FIRM_OK);
+    REQUIRE_OK(config_set(c, "plan.reach_horizon=7", &err), err);
+    REQUIRE_OK(config_set(c, "plan.reach_price=0.25", &err), err);
+    plan_options_read(c, FIRM_MODE_REACH, &o);
+    EXPECT_INT(o.horizon, 7);
+    EXPECT_INT(o.replan, 1);
+    EXPECT_NEAR(o.price, 0.25, 0);
+    EXPECT_INT(plan_options_check(&o, &err), FIRM_OK);
+    EXPECT(config_set(c, "plan.reach_candidates=-3", &err) != FIRM_OK);
+    o.keep = o.elites + 1;
+    EXPECT_INT(plan_options_check(&o, &err), FIRM_E_VALUE);
+    config_free(c);
+}
+
+// Walks from start to goal in closed loop; returns the controls needed, 0 if over budget.
+static int walk(firm_mode mode, const double* start, const double* goal_state, int budget,
+                uint64_t seed) {
+    const env_spec* spec = env_find("tworoom");
+    firm_error err = {0};
+    config* c = NULL;
+    env* world = NULL;
+    plan_oracle* oracle = NULL;
+    plan_solver* solver = NULL;
+    float mean[2] = {0.05f, -0.02f}, deviation[2] = {0.83f, 0.85f}, goal[2], c0[2];
+    plan_setup setup = {
+        .spec = spec, .actions = plan_actions_of(spec, 5, mean, deviation), .seed = seed};
+    int arrived = 0;
+    if (config_create(plan_keys, plan_key_count, &c, &err) == FIRM_OK)
+        plan_options_read(c, mode, &setup.options);
+    if (env_create(spec, &world, &err) == FIRM_OK &&
+        plan_oracle_create(spec, &setup.actions, 1, &oracle, &err) == FIRM_OK) {
+        setup.model = plan_oracle_model(oracle);
+        plan_solver_create(&setup, &solver, &err);
+    }
+    if (!solver) test_fail(__FILE__, __LINE__, "%s", err.message);
+    spec->config(goal_state, goal);
+    if (world) spec->state_set(world, start);
+    for (int done = 0; solver && done < budget && !arrived;) {
+        double state[2];
+        plan_result r;
+        spec->state_get(world, state);
+        spec->config(state, c0);
+        plan_oracle_start(oracle, state);
+        plan_solver_solve(solver, c0, goal, 0, &r);
+        for (int k = 0; k < 5 * setup.options.replan && done < budget && !arrived; k++) {
+            float raw[2];
+            plan_actions_raw(&setup.actions, r.plan + 2 * k, 1, raw);
+            if (mode == FIRM_MODE_REACH)
+                EXPECT(fabsf(raw[0]) <= 1.00001f && fabsf(raw[1]) <= 1.00001f);
+            spec->step(world, raw);
+            spec->state_get(world, state);
+            done++;
+            if (spec->success(state, goal_state)) arrived = done;
+        }
+        // the simulator is the model: what was predicted is what happened
+        if (!arrived && mode == FIRM_MODE_REACH && done < budget) {
+            spec->config(state, c0);
+            EXPECT_NEAR(r.path[2], c0[0], 1e-6);
+            EXPECT_NEAR(r.path[3], c0[1], 1e-6);
+        }
+        plan_solver_advance(solver, setup.options.replan);
+    }
+    plan_solver_free(solver);
+    plan_oracle_free(oracle);
+    env_free(world);
+    config_free(c);
+    return arrived;
+}
+
+TEST(plan, reach_goes_round_the_wall) {
+    // the goal is 40 px away, but behind the wall: up to the door, through it and down again
+    double start[2] = {90, 160}, goal[2] = {135, 160};
+    for (uint64_t seed = 0; seed < 3; seed++) {
+        int controls = walk(FIRM_MODE_REACH, start, goal, 150, seed);
+        EXPECT(controls > 35 && controls < 100);
+        EXPECT_INT(walk(FIRM_MODE_CONTRACT, start, goal, 150, seed), 0);
+    }
+}
+
+TEST(plan, reach_is_quick_in_the_open) {
+    double start[2] = {30, 30}, goal[2] = {90, 90};
+    int controls = walk(FIRM_MODE_REACH, start, goal, 100, 1);
+    EXPECT(controls > 0 && controls <= 15);  // 60 px at 5 px per control, less the tolerance
+}
+
+TEST(plan, peak_and_speed) {
+    pool* threads;
+    firm_error err;
+    double peak = 0;
+    REQUIRE_OK(pool_create(2, &threads, &err), err);
+    REQUIRE_OK(plan_measure_peak(threads, &peak, &err), err);
+    EXPECT(peak > 0.05);
+    echo e = {0};
+    plan_setup setup = echo_setup(&e, FIRM_MODE_CONTRACT);
+    plan_solver* s;
+    REQUIRE_OK(plan_solver_create(&setup, &s, &err), err);
+    float c[ECHO_CONFIG] = {0};
+    plan_speed speed;
+    REQUIRE_OK(plan_measure_speed(s, NULL, c, c, 1000, 2, &speed, &err), err);
+    EXPECT_INT(speed.iterations, 30);
+    EXPECT(speed.ms_per_solve > 0 && speed.ms_median >= speed.ms_per_solve);
+    EXPECT_INT(speed.allocations, 0);
+    EXPECT_NEAR(speed.fraction_of_peak, speed.gflops / speed.peak_gflops, 1e-12);
+    EXPECT_NEAR(speed.gflops, 2.0 * 1000 * 300 * 30 * 2 / (speed.ms_per_solve * 1e6), 1e-6);
+    EXPECT_INT(plan_measure_speed(s, NULL, c, c, 1000, 0, &speed, &err), FIRM_E_USAGE);
+    plan_solver_free(s);
+    pool_free(threads);
+}

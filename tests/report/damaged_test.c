@@ -1,0 +1,160 @@
+// damaged_test.c - bad input: each case is refused with one sentence that names the file, and
+// nothing is written.
+#include "check.h"
+#include "core/file.h"
+#include "core/mem.h"
+#include "report/report.h"
+#include "sample.h"
+
+static void expect_refused(const char* name, const char* file, const char* text, firm_status want,
+                           const char* part) {
+    char run[1024], out[1100], page[1024];
+    firm_error err = {0};
+    sample_folder(name, run);
+    sample_put_json(run, "eval-good.json", sample_eval("tworoom", "contract", 25, 1, 95));
+    if (file) sample_put(run, file, text);
+    snprintf(out, sizeof out, "%s-out", run);
+    const char* inputs[] = {run};
+    firm_status status = report_write(inputs, 1, out, page, &err);
+    if (status != want)
+        test_fail(__FILE__, __LINE__, "%s: status %d (%s), expected %d", name, status, err.message,
+                  want);
+    if (!strstr(err.message, file ? file : "") || !strstr(err.message, part)) {
+        test_fail(__FILE__, __LINE__, "%s: '%s' names neither %s nor '%s'", name, err.message, file,
+                  part);
+    }
+    EXPECT(!file_exists(out));
+    EXPECT_TEXT(page, "");
+}
+
+TEST(report, damaged_json) {
+    static const struct {
+        const char *file, *text, *part;
+    } cases[] = {
+        {"eval-b.json", "{\"task\":\"tworoom\",", ""},
+        {"eval-b.json", "", ""},
+        {"eval-b.json", "[1, 2]", "not a JSON object"},
+        {"eval-b.json", "{\"task\":\"tworoom\"}", "keys"},
+        {"eval-b.json", "{\"task\":\"tworoom\",\"arms\":{}}", "mode"},
+        {"eval-b.json", "{\"task\":\"tworoom\",\"mode\":\"reach\",\"offset\":25,\"arms\":{}}",
+         "arms"},
+        {"eval-b.json", "{\"task\":\"tworoom\",\"mode\":\"reach\",\"offset\":25,\"arms\":[1]}",
+         "arms"},
+        {"eval-b.json", "{\"task\":\"tworoom\",\"mode\":\"reach\",\"offset\":-5,\"arms\":{}}",
+         "offset"},
+        {"eval-b.json",
+         "{\"task\":\"tworoom\",\"mode\":\"reach\",\"offset\":25,\"arms\":{\"firm\":{\"success_"
+         "rate\":170}}}",
+         "success_rate"},
+        {"eval-b.json",
+         "{\"task\":\"tworoom\",\"mode\":\"reach\",\"offset\":25,\"arms\":{\"firm\":{\"success_"
+         "rate\":1,\"ci95\":[1]}}}",
+         "ci95"},
+        {"eval-b.json",
+         "{\"task\":\"tworoom\",\"mode\":\"reach\",\"offset\":25,\"arms\":{\"firm\":{\"success_"
+         "rate\":1,\"outcomes\":[\"x\"]}}}",
+         "outcomes"},
+        {"eval-b.json",
+         "{\"task\":\"tworoom\",\"mode\":\"reach\",\"offset\":25,\"arms\":{\"firm\":{\"success_"
+         "rate\":1}},\"pairs\":[{}]}",
+         "pair"},
+        {"eval-b.json",
+         "{\"task\":7,\"mode\":\"reach\",\"offset\":25,\"arms\":{\"firm\":{\"success_rate\":1}}}",
+         "task"},
+        {"train.json", "{\"task\":\"tworoom\",\"stages\":3}", "stages"},
+        {"train.json", "{\"task\":\"tworoom\",\"stages\":[{}]}", "name"},
+        {"params.json", "{\"tasks\":{\"tworoom\":{\"total\":{}}}}", "params"},
+        {"trace-a.json", "{\"task\":\"tworoom\",\"frames\":[]}", "frames"},
+        {"trace-a.json", "{\"task\":\"tworoom\",\"frames\":7}", "frames"},
+        {"trace-a.json", "{\"task\":\"tworoom\",\"frames\":[{}]}", "png"},
+        {"trace-a.json", "{\"task\":\"tworoom\",\"frames\":[{\"png\":\"AAAA\"}]}", "frame 0"},
+        {"trace-a.json", "{\"task\":\"tworoom\",\"frames\":[{\"png\":\"not base64\"}]}", "frame 0"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        char name[32];
+        snprintf(name, sizeof name, "damaged-%02zu", i);
+        expect_refused(name, cases[i].file, cases[i].text, FIRM_E_FORMAT, cases[i].part);
+    }
+}
+
+TEST(report, damaged_csv) {
+    static const struct {
+        const char *text, *part;
+    } cases[] = {
+        {"", "first line"},
+        {"update,loss\n", "first line"},
+        {"stage,step,loss\n", "update"},
+        {"stage,update,loss\na,1,zero\n", "line 2"},
+        {"stage,update,loss\na,1,0.5\na,2\na,3,0.4\n", "line 3"},
+        {"stage,update,loss\na,,0.5\n", "line 2"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        char name[32];
+        snprintf(name, sizeof name, "damaged-csv-%zu", i);
+        expect_refused(name, "metrics.csv", cases[i].text, FIRM_E_FORMAT, cases[i].part);
+    }
+}
+
+// A good trace, spoiled in one place each.
+TEST(report, damaged_trace) {
+    static const char* const what[] = {"cut picture", "flipped picture", "plan", "fan", "goal",
+                                       "size"};
+    for (int i = 0; i < 6; i++) {
+        char run[1024], out[1100], page[1024], name[32];
+        firm_error err = {0};
+        snprintf(name, sizeof name, "damaged-trace-%d", i);
+        sample_folder(name, run);
+        cJSON* t = sample_trace(3, "tworoom", "reach");
+        cJSON* f = cJSON_GetArrayItem(cJSON_GetObjectItem(t, "frames"), i < 2 ? 1 : 0);
+        char* png = cJSON_GetObjectItem(f, "png")->valuestring;
+        if (i == 0) png[strlen(png) / 8 * 4] = 0;
+        if (i == 1) memcpy(png + strlen(png) / 2, "AAAAAAAA", 8);
+        if (i == 2) cJSON_ReplaceItemInObject(f, "plan_xy", cJSON_CreateString("x"));
+        if (i == 3) cJSON_ReplaceItemInObject(f, "fan_xy", cJSON_Parse("[[[1,2],[3]]]"));
+        if (i == 4) cJSON_ReplaceItemInObject(t, "goal_xy", cJSON_Parse("[[1,\"2\"]]"));
+        // a sound PNG of 1 x 1 pixels
+        if (i == 5)
+            cJSON_ReplaceItemInObject(
+                f, "png",
+                cJSON_CreateString("iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+"
+                                   "M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="));
+        sample_put_json(run, "trace-a.json", t);
+        snprintf(out, sizeof out, "%s-out", run);
+        const char* inputs[] = {run};
+        firm_status status = report_write(inputs, 1, out, page, &err);
+        if (status != FIRM_E_FORMAT || !strstr(err.message, "trace-a.json"))
+            test_fail(__FILE__, __LINE__, "%s: status %d, '%s'", what[i], status, err.message);
+        EXPECT(!file_exists(out));
+    }
+}
+
+TEST(report, nothing_to_show) {
+    char run[1024], out[1100], page[1024];
+    firm_error err = {0};
+    sample_folder("empty-run", run);
+    sample_put(run, "notes.txt", "nothing");
+    snprintf(out, sizeof out, "%s-out", run);
+    const char* inputs[] = {run};
+    EXPECT_INT(report_write(inputs, 1, out, page, &err), FIRM_E_MISSING);
+    EXPECT(strstr(err.message, "empty-run") && strstr(err.message, "firm eval"));
+    sample_put(run, "metrics.csv", "stage,update,loss\n");  // a header alone shows nothing either
+    EXPECT_INT(report_write(inputs, 1, out, page, &err), FIRM_E_MISSING);
+    EXPECT(!file_exists(out));
+    const char* missing[] = {"/nonexistent/run"};
+    EXPECT_INT(report_write(missing, 1, out, page, &err), FIRM_E_MISSING);
+    EXPECT(strstr(err.message, "/nonexistent/run") != NULL);
+    EXPECT_INT(report_write(missing, 0, out, page, &err), FIRM_E_USAGE);
+    EXPECT_INT(report_write(missing, 1, "", page, &err), FIRM_E_USAGE);
+}
+
+TEST(report, output_in_the_way) {
+    char run[1024], out[1100], page[1024];
+    firm_error err = {0};
+    sample_folder("way-run", run);
+    sample_put_json(run, "eval-a.json", sample_eval("tworoom", "contract", 25, 1, 95));
+    sample_put(run, "file", "x");
+    snprintf(out, sizeof out, "%s/file/out", run);
+    const char* inputs[] = {run};
+    EXPECT(report_write(inputs, 1, out, page, &err) != FIRM_OK);
+    EXPECT(strstr(err.message, "file") != NULL);
+}

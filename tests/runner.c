@@ -1,0 +1,99 @@
+// runner.c - runs the registered tests, all or those whose name starts with an argument.
+#define _GNU_SOURCE
+#include <ftw.h>
+#include <stdarg.h>
+#include <unistd.h>
+
+#include "check.h"
+
+enum { MAX_TESTS = 1024 };
+static struct { const char* name; test_fn fn; } tests[MAX_TESTS];
+static int count, failures_in_test, skipped_test;
+static char temp_dir[256];
+
+void test_register(const char* name, test_fn fn) {
+    if (count == MAX_TESTS) abort();
+    tests[count].name = name;
+    tests[count++].fn = fn;
+}
+
+void test_fail(const char* file, int line, const char* fmt, ...) {
+    va_list args;
+    va_start(args, fmt);
+    printf("  %s:%d: ", file, line);
+    vprintf(fmt, args);
+    printf("\n");
+    va_end(args);
+    failures_in_test++;
+}
+
+void test_skip(const char* why) {
+    printf("  skipped: %s\n", why);
+    skipped_test = 1;
+}
+
+double test_tolerance_scale(void) {
+    const char* text = getenv("FIRM_TOL_SCALE");
+    return text ? atof(text) : 1.0;
+}
+
+const char* test_temp_dir(void) {
+    if (!temp_dir[0]) {
+        const char* base = getenv("TMPDIR");
+        snprintf(temp_dir, sizeof temp_dir, "%s/firm-tests-XXXXXX", base ? base : "/tmp");
+        if (!mkdtemp(temp_dir)) {
+            perror("mkdtemp");
+            abort();
+        }
+    }
+    return temp_dir;
+}
+
+const char* test_source_dir(void) { return FIRM_SOURCE_DIR; }
+
+static int remove_entry(const char* path, const struct stat* s, int type, struct FTW* f) {
+    (void)s, (void)type, (void)f;
+    return remove(path);
+}
+
+static int by_name(const void* a, const void* b) {
+    return strcmp(*(const char* const*)a, *(const char* const*)b);
+}
+
+static int wanted(const char* name, int argc, char** argv) {
+    int filters = 0;
+    for (int i = 1; i < argc; i++) {
+        if (argv[i][0] == '-') continue;
+        filters++;
+        if (strncmp(name, argv[i], strlen(argv[i])) == 0) return 1;
+    }
+    return filters == 0;
+}
+
+int main(int argc, char** argv) {
+    setvbuf(stdout, NULL, _IOLBF, 0);
+    qsort(tests, (size_t)count, sizeof tests[0], by_name);
+    int passed = 0, failed = 0, skipped = 0;
+    for (int i = 0; i < count; i++) {
+        if (argc > 1 && strcmp(argv[1], "--list") == 0) {
+            printf("%s\n", tests[i].name);
+            continue;
+        }
+        if (!wanted(tests[i].name, argc, argv)) continue;
+        failures_in_test = skipped_test = 0;
+        tests[i].fn();
+        if (failures_in_test) {
+            printf("FAIL %s\n", tests[i].name);
+            failed++;
+        } else if (skipped_test) {
+            skipped++;
+        } else {
+            printf("ok   %s\n", tests[i].name);
+            passed++;
+        }
+    }
+    if (temp_dir[0]) nftw(temp_dir, remove_entry, 16, FTW_DEPTH | FTW_PHYS);
+    if (argc > 1 && strcmp(argv[1], "--list") == 0) return 0;
+    printf("%d passed, %d failed, %d skipped\n", passed, failed, skipped);
+    return failed || passed + skipped == 0;
+}
