@@ -16,7 +16,8 @@ build: setup build/build.ninja ## the program build/firm, libfirm.so, libfirm.a 
 	@cmake --build --preset release --target firm firm_shared firm_archive control_loop
 
 demo: setup build/build.ninja ## the shipped model plans to a goal image; prints the page to open
-	@cmake --build --preset release --target firm
+	@echo "building build/firm"
+	@cmake --build --preset release --target firm -- --quiet
 	@build/firm demo tworoom
 
 test: ## all tests, again with sanitizers; ends with the sum (under ten minutes on two cores)
@@ -27,7 +28,7 @@ install: build ## header, libraries, pkg-config file and program into PREFIX (/u
 	@cmake --install build --prefix "$(abspath $(PREFIX))"
 
 bench: setup build/build.ninja ## speed of planner, training, simulator and renderer
-	@cmake --build --preset release --target firm
+	@cmake --build --preset release --target firm -- --quiet
 	@for part in plan train env render; do build/firm bench $$part tworoom || exit $$?; done
 
 fuzz: ## fuzzes the file parsers with clang, FUZZ_SECONDS (600) shared among them
@@ -39,4 +40,4 @@ format: ## clang-format over our sources
 	@find include src tests examples fuzz bench -name '*.[ch]' -print0 | xargs -0 clang-format -i
 
 clean: ## removes what make built
-	rm -rf build build-debug build-asan build-tsan build-fuzz
+	rm -rf build build-debug build-asan build-tsan build-fuzz demo

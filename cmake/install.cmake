@@ -28,9 +28,10 @@ install(FILES ${CMAKE_SOURCE_DIR}/include/firm.h DESTINATION ${CMAKE_INSTALL_INC
 install(FILES ${CMAKE_BINARY_DIR}/firm.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
 install(FILES ${FIRM_ARCHIVE} DESTINATION ${CMAKE_INSTALL_LIBDIR})
 install(TARGETS firm_shared LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
-if(TARGET firm)
-  install(TARGETS firm RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
-endif()
+install(TARGETS firm RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
+# where the installed program looks for the model of `firm demo`
+install(DIRECTORY ${CMAKE_SOURCE_DIR}/models DESTINATION ${CMAKE_INSTALL_DATADIR}/firm
+  FILES_MATCHING PATTERN "*.safetensors")
 
 # the example sees nothing but the public header and the shared library
 add_executable(control_loop ${CMAKE_SOURCE_DIR}/examples/control_loop.c)
@@ -49,6 +50,7 @@ if(FIRM_TESTS AND NOT FIRM_SANITIZE)
     COMMAND ${here}/install_test.sh ${CMAKE_COMMAND} ${CMAKE_BINARY_DIR} ${CMAKE_SOURCE_DIR})
   add_test(NAME install.example
     COMMAND ${here}/example_test.sh $<TARGET_FILE:control_loop> ${CMAKE_SOURCE_DIR}/models/tworoom.safetensors)
+  add_test(NAME install.docs COMMAND ${here}/docs_test.sh $<TARGET_FILE:firm> ${CMAKE_SOURCE_DIR})
   set_tests_properties(install.header_c install.header_cpp install.symbols install.package install.example
-    PROPERTIES LABELS install SKIP_RETURN_CODE 77 TIMEOUT 120)
+    install.docs PROPERTIES LABELS install SKIP_RETURN_CODE 77 TIMEOUT 120)
 endif()

@@ -23,8 +23,11 @@ static const colour paper = {251, 251, 249}, ink = {28, 32, 38}, grey = {112, 11
 typedef struct detail {
     int fan;     // lines of the fan at most
     int stride;  // every n-th frame
+    int over;    // transparent where nothing changed: smaller, but a little more than every viewer
+                 // can do
 } detail;
-static const detail details[] = {{48, 1}, {24, 1}, {24, 2}, {12, 4}, {0, 4}, {0, 16}};
+static const detail details[] = {{48, 1, 0}, {48, 1, 1}, {24, 1, 1}, {24, 2, 1},
+                                 {12, 4, 1}, {0, 4, 1},  {0, 16, 1}};
 
 typedef struct scene {
     const trace* t;
@@ -204,7 +207,9 @@ static int frame_number(const trace* t, const detail* d, int i) {
     return number - last < d->stride ? last : -1;
 }
 
-static firm_status encode(scene* s, const detail* d, apng* a, firm_error* err) {
+// Stops early, with an unfinished file, when it has grown beyond `limit`.
+static firm_status encode(scene* s, const detail* d, size_t limit, apng* a, firm_error* err) {
+    a->over = d->over;
     const colour exact[] = {white, paper, ink, blue, green, {0, 0, 0}};
     for (size_t i = 0; i < sizeof exact / sizeof exact[0]; i++) apng_keep(a, exact[i]);
     int count = 0;
@@ -219,6 +224,7 @@ static firm_status encode(scene* s, const detail* d, apng* a, firm_error* err) {
     for (int i = 0; i < count; i++) {
         draw_frame(s, frame_number(s->t, d, i), d);
         TRY(apng_frame(a, s->c.rgb, i == count - 1 ? 2200 : i == 0 ? 700 : delay, err));
+        if (a->out.size >= limit) return FIRM_OK;
     }
     return apng_end(a, err);
 }
@@ -232,8 +238,9 @@ firm_status animation_make(const trace* t, html* png, firm_error* err) {
         apng a;
         status = apng_create(&a, s.c.width, s.c.height, err);
         if (status != FIRM_OK) break;
-        status = encode(&s, &details[i], &a, err);
-        int good = status == FIRM_OK && (a.out.size < LIMIT || i + 1 == levels);
+        size_t limit = i + 1 == levels ? SIZE_MAX : LIMIT;  // the last level is taken as it is
+        status = encode(&s, &details[i], limit, &a, err);
+        int good = status == FIRM_OK && a.out.size < limit;
         if (good) {
             *png = a.out;
             memset(&a.out, 0, sizeof a.out);

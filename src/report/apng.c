@@ -251,14 +251,14 @@ firm_status apng_frame(apng* a, const uint8_t* rgb, int delay_ms, firm_error* er
         if (!*known) *known = find_nearest(a, rgb);
         a->now[i] = *known;
     }
-    int rect[4] = {0, 0, a->width, a->height};
+    int rect[4] = {0, 0, a->width, a->height}, over = a->over && !a->first;
     if (!a->first) changed(a, rect);
     uint8_t* out = a->packed;
     for (int y = rect[1]; y < rect[1] + rect[3]; y++) {
         *out++ = 0;  // filter none: palette entries have no slope to predict
         for (int x = rect[0]; x < rect[0] + rect[2]; x++) {
             size_t at = (size_t)y * (size_t)a->width + (size_t)x;
-            *out++ = !a->first && a->now[at] == a->last[at] ? 0 : a->now[at];
+            *out++ = over && a->now[at] == a->last[at] ? 0 : a->now[at];
         }
     }
     uint8_t *packed = NULL, control[26], number[4];
@@ -271,8 +271,8 @@ firm_status apng_frame(apng* a, const uint8_t* rgb, int delay_ms, firm_error* er
     put32(control + 16, (uint32_t)rect[1]);
     control[20] = (uint8_t)(delay_ms >> 8), control[21] = (uint8_t)delay_ms;
     control[22] = 1000 >> 8, control[23] = 1000 & 255;
-    control[24] = 0;          // leave the frame in place
-    control[25] = !a->first;  // draw over it
+    control[24] = 0;              // leave the frame in place
+    control[25] = (uint8_t)over;  // 0 replaces the rectangle, 1 paints over it
     put_chunk(a, "fcTL", NULL, 0, control, 26);
     if (a->first) {
         put_chunk(a, "IDAT", NULL, 0, packed, size);

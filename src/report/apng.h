@@ -23,6 +23,7 @@ typedef struct apng {
     uint8_t* packed;          // scan lines to compress
     uint32_t sequence;
     int frames_left, first;
+    int over;  // unchanged pixels transparent: half the size, but some viewers get palettes wrong
     html out;  // the file so far
 } apng;
 

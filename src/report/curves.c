@@ -8,11 +8,11 @@
 #include "core/mem.h"
 #include "report/figures.h"
 
-enum { WIDTH = 360, HEIGHT = 232, MAX_LINES = 8, MAX_POINTS = 360 };
+enum { WIDTH = 360, HEIGHT = 232, MAX_LINES = 12, MAX_POINTS = 360 };
 
 typedef struct curve {
     char label[160];
-    int colour, main, n;
+    int colour, main, dashed, n;
     double x[MAX_POINTS], raw[MAX_POINTS], smooth[MAX_POINTS];
 } curve;
 
@@ -46,15 +46,15 @@ static void take_points(const report_metrics* m, int stage, int column, curve* c
     }
 }
 
-// Mean over a window of about a twentieth of the stage, shrunk at both ends so that they stay true.
+// Mean over a window of about a twentieth of the stage. At the start, where a loss falls steeply,
+// the window shrinks on both sides; at the end it only loses its later half.
 static void smooth_points(curve* c) {
     int reach = c->n / 40 + 1;
     for (int i = 0; i < c->n; i++) {
-        int k = i < reach ? i : reach;
-        if (c->n - 1 - i < k) k = c->n - 1 - i;
+        int k = i < reach ? i : reach, end = i + k < c->n ? i + k : c->n - 1;
         double sum = 0;
         int count = 0;
-        for (int j = i - k; j <= i + k; j++) {
+        for (int j = i - k; j <= end; j++) {
             if (isfinite(c->raw[j])) sum += c->raw[j], count++;
         }
         c->smooth[i] = count && isfinite(c->raw[i]) ? sum / count : NAN;
@@ -65,6 +65,32 @@ static int has_values(const curve* c) {
     int valid = 0;
     for (int i = 0; i < c->n; i++) valid += isfinite(c->raw[i]);
     return valid >= 2;
+}
+
+// A stage with a single term has it twice, as the term and as the loss.
+static int same_curve(const curve* a, const curve* b) {
+    if (a->n != b->n) return 0;
+    for (int i = 0; i < a->n; i++) {
+        if (isfinite(a->raw[i]) && !(fabs(a->raw[i] - b->raw[i]) <= 1e-6 * fabs(a->raw[i])))
+            return 0;
+    }
+    return 1;
+}
+
+static int is_aside(const char* column) {
+    return !strcmp(column, "lr") || !strcmp(column, "seconds") || !strcmp(column, "grad_norm");
+}
+
+// An intervention term i_X is drawn like its factual twin X, dashed.
+static void set_look(curve* c, int n, int several_runs) {
+    curve* one = &c[n];
+    one->colour = one->main && !several_runs ? 0 : n % 6;
+    if (several_runs || strncmp(one->label, "i_", 2) != 0) return;
+    for (int i = 0; i < n; i++) {
+        if (strcmp(c[i].label, one->label + 2) != 0) continue;
+        one->colour = c[i].colour;
+        one->dashed = 1;
+    }
 }
 
 // One run: its loss and its terms. Several runs: their losses side by side.
@@ -81,47 +107,50 @@ static int collect(const report_data* data, const char* task, const char* stage,
         for (int k = 0; k < m->columns && n < MAX_LINES; k++) {
             const char* name = m->column[k];
             int main = k == m->loss;
-            if (k == m->update || strcmp(name, "lr") == 0 || strcmp(name, "seconds") == 0 ||
-                (runs > 1 && !main))
-                continue;
+            if (k == m->update || is_aside(name) || (runs > 1 && !main)) continue;
             take_points(m, s, k, &c[n]);
-            if (!has_values(&c[n])) continue;
+            if (!has_values(&c[n]) || (!main && n && same_curve(&c[0], &c[n]))) continue;
             smooth_points(&c[n]);
             c[n].main = main;
-            c[n].colour = main && runs == 1 ? 0 : n % 6;
             snprintf(c[n].label, sizeof c[n].label, "%s",
                      runs > 1 ? data->runs[m->run].label : name);
+            set_look(c, n, runs > 1);
             n++;
         }
     }
     return n;
 }
 
+// The losses decide on the axis. Their terms may lie lower, but one that vanishes must not stretch
+// a logarithmic axis over empty decades.
 static void set_range(const curve* c, int n, svg_plot* p) {
-    double lo = INFINITY, hi = -INFINITY, smooth_lo = INFINITY, smooth_hi = -INFINITY;
+    double lo = INFINITY, hi = -INFINITY, raw_hi = -INFINITY, term_lo = INFINITY,
+           term_hi = -INFINITY;
     p->x0 = INFINITY;
     p->x1 = -INFINITY;
     for (int i = 0; i < n; i++) {
         for (int k = 0; k < c[i].n; k++) {
+            double v = c[i].smooth[k];
             p->x0 = fmin(p->x0, c[i].x[k]);
             p->x1 = fmax(p->x1, c[i].x[k]);
-            if (!isfinite(c[i].raw[k])) continue;
-            lo = fmin(lo, c[i].raw[k]), hi = fmax(hi, c[i].raw[k]);
-            smooth_lo = fmin(smooth_lo, c[i].smooth[k]),
-            smooth_hi = fmax(smooth_hi, c[i].smooth[k]);
+            if (!isfinite(v)) continue;
+            term_hi = fmax(term_hi, v);
+            if (v > 0) term_lo = fmin(term_lo, v);
+            if (!c[i].main) continue;
+            lo = fmin(lo, v), hi = fmax(hi, v), raw_hi = fmax(raw_hi, c[i].raw[k]);
         }
     }
+    if (lo > hi) lo = term_lo, hi = raw_hi = term_hi;  // terms without a loss
     if (p->x0 > 0 && p->x0 < 0.2 * p->x1) p->x0 = 0;
-    p->log_y = smooth_lo > 0 && smooth_hi / smooth_lo > 10;
+    p->log_y = lo > 0 && hi / lo > 10;
     if (p->log_y) {
-        // one outlier near zero must not stretch the axis over empty decades
-        p->y0 = fmax(lo, smooth_lo / 3), p->y1 = fmin(hi, smooth_hi * 3);
-        p->y0 = fmin(p->y0, smooth_lo) / 1.15, p->y1 = fmax(p->y1, smooth_hi) * 1.15;
-    } else if (smooth_lo >= 0) {
-        p->y0 = 0, p->y1 = svg_nice_top(fmin(hi, 1.5 * smooth_hi));
+        p->y0 = fmax(fmin(lo, term_lo), lo / 100) / 1.3;
+        p->y1 = fmax(hi, fmin(raw_hi, 2 * hi)) * 1.15;
+    } else if (lo >= 0) {
+        p->y0 = 0, p->y1 = svg_nice_top(fmax(hi, fmin(raw_hi, 1.5 * hi)));
     } else {
-        double pad = fmax(0.08 * (smooth_hi - smooth_lo), 1e-12);
-        p->y0 = smooth_lo - pad, p->y1 = smooth_hi + pad;
+        double pad = fmax(0.08 * (hi - lo), 1e-12);
+        p->y0 = lo - pad, p->y1 = hi + pad;
     }
 }
 
@@ -172,11 +201,13 @@ figure* figure_curve(figure_list* list, const report_data* data, const char* tas
         svg_axis_y(h, &p, p.log_y ? "loss (log scale)" : "loss");
         svg_axis_x(h, &p, ticks, svg_ticks(p.x0, p.x1, 4, ticks), "updates");
         for (int i = n - 1; i >= 0; i--) {
+            if (!c[i].main && n > 4) continue;  // too many pale lines say nothing
             snprintf(cls, sizeof cls, "raw l%d", c[i].colour);
             svg_line(h, &p, c[i].x, c[i].raw, c[i].n, cls);
         }
         for (int i = n - 1; i >= 0; i--) {
-            snprintf(cls, sizeof cls, "%s l%d", c[i].main ? "main" : "thin", c[i].colour);
+            snprintf(cls, sizeof cls, "%s%s l%d", c[i].main ? "main" : "thin",
+                     c[i].dashed ? " dash" : "", c[i].colour);
             svg_line(h, &p, c[i].x, c[i].smooth, c[i].n, cls);
         }
         end_labels(h, c, n, &p);

@@ -99,7 +99,7 @@ static void success_bar(html* h, const svg_plot* p, const report_group* g, const
         html_add(h, "<path class=\"paper\" d=\"M%.1f %.1fl4.5 -6h-9z\"/>\n", px, y - 9);
     }
     snprintf(value, sizeof value, "%.1f", e->mean);
-    svg_label(h, p->right + 36, y + 4, "end", "strong", value);
+    svg_label(h, WIDTH - 4, y + 4, "end", "strong", value);
 }
 
 figure* figure_success(figure_list* list, const report_group* g) {
@@ -111,7 +111,7 @@ figure* figure_success(figure_list* list, const report_group* g) {
              paper_task_title(g->task), g->mode, g->offset);
     svg_plot p = {.left = 112,
                   .top = 16,
-                  .right = WIDTH - 44,
+                  .right = WIDTH - 56,
                   .bottom = f->height - 40,
                   .x0 = 0,
                   .x1 = 100,
@@ -136,24 +136,48 @@ static const char* outcome_class(const cJSON* o) {
 
 enum { PER_LINE = 25, LABEL = 92, MAX_TRIALS = 1000 };
 
+static int outcome_count(const report_row* r) {
+    return cJSON_GetArraySize(cJSON_GetObjectItemCaseSensitive(r->json, "outcomes"));
+}
+
 // One row of cells: trials first .. first + 24 of one arm in one run.
 static void grid_row(html* h, const report_row* r, const char* label, int first, double y) {
-    const cJSON* o =
-        cJSON_GetArrayItem(cJSON_GetObjectItemCaseSensitive(r->json, "outcomes"), first);
+    const cJSON* list = cJSON_GetObjectItemCaseSensitive(r->json, "outcomes");
+    const cJSON* o = cJSON_GetArrayItem(list, first);
     double pitch = (WIDTH - LABEL) / (double)PER_LINE;
     char shown[64];
     if (!o) return;
-    short_label(label, 15, shown, sizeof shown);
+    short_label(label, 16, shown, sizeof shown);
     svg_label(h, LABEL - 7, y + 8.5, "end", "small", shown);
     for (int i = first; o && i < first + PER_LINE && i < MAX_TRIALS; i++, o = o->next) {
         const char* cls = outcome_class(o);
+        const char* what = cls[0] == 'm'   ? "missed"
+                           : cls[0] == 's' ? "solved at the start"
+                                           : "reached";
         html_add(h,
-                 "<rect x=\"%.1f\" y=\"%.1f\" width=\"9.4\" height=\"9.4\" rx=\"1\" "
-                 "class=\"%s\"><title>trial %d: %s</title></rect>\n",
-                 LABEL + (i - first) * pitch, y, cls, i + 1,
-                 cls[0] == 'm'   ? "missed"
-                 : cls[0] == 's' ? "solved at the start"
-                                 : "reached");
+                 "<rect x=\"%.1f\" y=\"%.1f\" width=\"9.4\" height=\"9.4\" rx=\"1\" class=\"%s\">"
+                 "<title>trial %d: %s</title></rect>\n",
+                 LABEL + (i - first) * pitch, y, cls, i + 1, what);
+    }
+}
+
+// The same 25 trials for all arms, one below the other.
+static void grid_block(html* h, const report_data* data, const report_group* g, int first,
+                       double top) {
+    double y = top;
+    for (int i = 0; i < g->count; i++) {
+        const report_entry* e = &g->entries[i];
+        int pale = strcmp(e->arm, "random") == 0;  // its misses are no news
+        char name[160];
+        figure_arm_name(e, name, sizeof name);
+        if (pale) html_put(h, "<g opacity=\".45\">\n");
+        for (int k = 0; k < e->count; k++) {
+            if (!outcome_count(&e->rows[k])) continue;
+            grid_row(h, &e->rows[k], k ? data->runs[e->rows[k].run].label : name, first, y);
+            y += 11.5;
+        }
+        if (pale) html_put(h, "</g>\n");
+        y += 3;
     }
 }
 
@@ -161,8 +185,7 @@ figure* figure_trials(figure_list* list, const report_data* data, const report_g
     int rows = 0, trials = 0;
     for (int i = 0; i < g->count; i++) {
         for (int k = 0; k < g->entries[i].count; k++) {
-            int n = cJSON_GetArraySize(
-                cJSON_GetObjectItemCaseSensitive(g->entries[i].rows[k].json, "outcomes"));
+            int n = outcome_count(&g->entries[i].rows[k]);
             rows += n > 0;
             if (n > trials) trials = n;
         }
@@ -170,8 +193,8 @@ figure* figure_trials(figure_list* list, const report_data* data, const report_g
     if (trials > MAX_TRIALS) trials = MAX_TRIALS;
     if (!rows) return NULL;
     int lines = (trials + PER_LINE - 1) / PER_LINE;
-    double block = 11.5 * rows + 20;
-    char stem[200], text[240];
+    double block = 11.5 * rows + 3 * g->count + 20, x = LABEL;
+    char stem[200], text[64];
     snprintf(stem, sizeof stem, "trials-%.60s-%.40s-%d", g->task, g->mode, g->offset);
     figure* f = figure_new(list, stem, WIDTH, lines * block + 26);
     if (!f) return NULL;
@@ -180,33 +203,17 @@ figure* figure_trials(figure_list* list, const report_data* data, const report_g
              paper_task_title(g->task), g->mode, g->offset);
     html* h = &f->body;
     for (int line = 0; line < lines; line++) {
-        double y = line * block + 14;
         int first = line * PER_LINE, last = first + PER_LINE < trials ? first + PER_LINE : trials;
         snprintf(text, sizeof text, "trials %d\u2013%d", first + 1, last);
-        svg_label(h, LABEL, y - 4, "start", "dim small", text);
-        for (int i = 0; i < g->count; i++) {
-            const report_entry* e = &g->entries[i];
-            for (int k = 0; k < e->count; k++) {
-                char name[96];
-                figure_arm_name(e, name, sizeof name);
-                if (e->count > 1)
-                    snprintf(text, sizeof text, "%.10s %.100s", name,
-                             data->runs[e->rows[k].run].label);
-                else
-                    snprintf(text, sizeof text, "%s", name);
-                grid_row(h, &e->rows[k], text, first, y);
-                y += cJSON_GetArraySize(
-                         cJSON_GetObjectItemCaseSensitive(e->rows[k].json, "outcomes")) > 0
-                         ? 11.5
-                         : 0;
-            }
-        }
+        svg_label(h, LABEL, line * block + 10, "start", "dim small", text);
+        grid_block(h, data, g, first, line * block + 14);
     }
-    double y = f->height - 12;
     static const char* const key[3][2] = {
         {"hit", "reached"}, {"start", "solved at the start"}, {"miss", "missed"}};
-    double x = LABEL;
+    int starts = h->data && strstr(h->data, "class=\"start\"") != NULL;
     for (int i = 0; i < 3; i++) {
+        double y = f->height - 12;
+        if (i == 1 && !starts) continue;
         html_add(
             h, "<rect x=\"%.1f\" y=\"%.1f\" width=\"9.4\" height=\"9.4\" rx=\"1\" class=\"%s\"/>\n",
             x, y, key[i][0]);
@@ -235,7 +242,7 @@ static int collect_errors(const report_data* data, const char* task, error_line*
             continue;
         const cJSON* mean = report_series(d->json, "rollout_error");
         const cJSON* p95 = report_series(d->json, "rollout_error_p95");
-        const char* what = d->kind == DOC_TRAIN ? "held out" : "evaluation";
+        const char* what = d->kind == DOC_TRAIN ? "" : ", eval";
         if (mean && n < MAX_LINES) lines[n++] = (error_line){mean, d->run, 0, what};
         if (p95 && n < MAX_LINES) lines[n++] = (error_line){p95, d->run, 1, what};
     }
@@ -312,11 +319,12 @@ figure* figure_rollout(figure_list* list, const report_data* data, const char* t
     for (int i = 0; i < n; i++) {
         char text[200], label[64];
         const char* what = lines[i].dashed ? "95th pct." : "mean";
-        if (data->run_count > 1)
+        if (data->run_count > 1) {
             snprintf(text, sizeof text, "%s %s", what, data->runs[lines[i].run].label);
-        else
-            snprintf(text, sizeof text, "%s, %s", what, lines[i].what);
-        short_label(text, 16, label, sizeof label);
+        } else {
+            snprintf(text, sizeof text, "%s%s", what, lines[i].what);
+        }
+        short_label(text, 17, label, sizeof label);
         svg_label(h, p.right + 8, label_y[i], "start", lines[i].dashed ? "dim small" : "small",
                   label);
     }
@@ -368,7 +376,7 @@ figure* figure_distance(figure_list* list, const trace* t, const char* stem, svg
                 h,
                 "<line x1=\"%.1f\" y1=\"%.1f\" x2=\"%.1f\" y2=\"%.1f\" class=\"thin dash l2\"/>\n",
                 p.left, ty, p.right, ty);
-            svg_label(h, p.right, ty - 4, "end", "small dim", "tolerance");
+            svg_label(h, p.left + 4, ty - 4, "start", "small dim", "tolerance");
         }
         for (int k = 0; k < t->distance_count; k++) {
             char cls[32];

@@ -263,32 +263,61 @@ static firm_status add_input(report_data* data, const char* path, firm_error* er
 
 // ---- runs ---------------------------------------------------------------------------------------
 
-static const char* variant_of(const cJSON* j) {
-    if (cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(j, "no_fiber"))) return "no history fiber";
-    if (cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(j, "mismatch"))) return "mismatched outcomes";
-    if (strcmp(report_text(j, "sources"), "F") == 0) return "factual only";
-    if (strcmp(report_text(j, "sources"), "I") == 0) return "intervention only";
-    return "";
+// "seed" of the text "version=100 seed=1 sources=FI ..." that a model carries and an evaluation
+// quotes. Returns 0 if there is none.
+static int quoted(const cJSON* j, const char* key, char* out, size_t room) {
+    const char* p = report_text(j, "provenance");
+    size_t n = strlen(key);
+    while (*p) {
+        size_t length = strcspn(p, " ");
+        if (length > n && strncmp(p, key, n) == 0 && p[n] == '=') {
+            snprintf(out, room, "%.*s", (int)(length - n - 1), p + n + 1);
+            return 1;
+        }
+        p += length + strspn(p + length, " ");
+    }
+    return 0;
 }
 
-// The training seed comes from train.json, or from an evaluation that quotes it.
+static const char* variant_of(const cJSON* j) {
+    char sources[16] = "";
+    if (cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(j, "no_fiber"))) return "no history fiber";
+    if (cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(j, "mismatch"))) return "mismatched outcomes";
+    if (!quoted(j, "sources", sources, sizeof sources)) {
+        snprintf(sources, sizeof sources, "%.15s", report_text(j, "sources"));
+    }
+    if (strcmp(sources, "F") == 0) return "factual only";
+    return strcmp(sources, "I") == 0 ? "intervention only" : "";
+}
+
+// The seed a model was trained with, -1 if the document does not say. An evaluation's own `seed` is
+// that of its trials.
+static int training_seed(const report_doc* d) {
+    char text[32];
+    double seed = NAN;
+    if (d->kind == DOC_TRAIN) seed = report_get(d->json, "seed");
+    if (d->kind == DOC_EVAL) seed = report_get(d->json, "model_seed");
+    if (d->kind == DOC_EVAL && isnan(seed) && quoted(d->json, "seed", text, sizeof text))
+        seed = atof(text);
+    return seed >= 0 && seed < 1e9 ? (int)seed : -1;
+}
+
 static void describe_runs(report_data* data) {
     for (int i = 0; i < data->doc_count; i++) {
         const report_doc* d = &data->docs[i];
         report_run* r = &data->runs[d->run];
+        int seed = training_seed(d);
         if (!r->task[0]) r->task = report_text(d->json, "task");
-        double seed = d->kind == DOC_TRAIN  ? report_get(d->json, "seed")
-                      : d->kind == DOC_EVAL ? report_get(d->json, "model_seed")
-                                            : NAN;
-        if (seed >= 0 && seed < 1e9 && (d->kind == DOC_TRAIN || r->seed < 0)) r->seed = (int)seed;
-        if ((d->kind == DOC_TRAIN || d->kind == DOC_EVAL) && variant_of(d->json)[0])
-            r->variant = variant_of(d->json);
+        if (seed >= 0 && (d->kind == DOC_TRAIN || r->seed < 0)) r->seed = seed;
+        if (d->kind != DOC_TRAIN && d->kind != DOC_EVAL) continue;
+        if (variant_of(d->json)[0]) r->variant = variant_of(d->json);
     }
     for (int i = 0; i < data->run_count; i++) {
         report_run* r = &data->runs[i];
         int unique = r->seed >= 0;
-        for (int k = 0; k < data->run_count; k++)
+        for (int k = 0; k < data->run_count; k++) {
             unique = unique && (k == i || data->runs[k].seed != r->seed);
+        }
         if (unique) {
             snprintf(r->label, sizeof r->label, "seed %d", r->seed);
         } else {

@@ -87,18 +87,16 @@ static void put_task_names(html* h, const report_data* data) {
     if (!n) html_put(h, "the given runs");
 }
 
-// One value per distinct text of a key over all documents: "seed 1, 2, 3".
-static int put_distinct(html* h, const report_data* data, const char* key, const char* label,
-                        int before) {
+// One value per distinct text of a key over the documents of some kinds (bits): "seed 1, 2, 3".
+static int put_distinct(html* h, const report_data* data, int kinds, const char* key,
+                        const char* label, int before) {
     char seen[16][96];
     int n = 0;
     for (int i = 0; i < data->doc_count; i++) {
         const cJSON* v = cJSON_GetObjectItemCaseSensitive(data->docs[i].json, key);
-        char text[96] = "";
-        if (cJSON_IsString(v))
-            snprintf(text, sizeof text, "%s", v->valuestring);
-        else if (cJSON_IsNumber(v))
-            snprintf(text, sizeof text, "%.10g", v->valuedouble);
+        char text[96];
+        if (!(kinds >> data->docs[i].kind & 1)) continue;
+        table_fact(key, v, text, sizeof text);
         int known = !text[0];
         for (int k = 0; k < n; k++) known |= strcmp(seen[k], text) == 0;
         if (known || n == 16) continue;
@@ -160,12 +158,11 @@ static void put_head(html* h, const report_data* data) {
                       "measured success, with the paper\u2019s numbers beside ours."
                     : "Planning to goal images from pixels with a compact typed world model.");
     html_put(h, "</p>\n<p class=\"prov\">");
-    int any = put_distinct(h, data, "config_hash", "config", 0);
-    any = put_distinct(h, data, "seed", "seed", any);
-    any = put_distinct(h, data, "version", "firm", any);
-    any = put_distinct(h, data, "firm_version", "firm", any);
-    any = put_distinct(h, data, "device", "device", any);
-    html_put(h, any ? "" : "see the end of the page for the files behind it");
+    int all = -1, any = put_distinct(h, data, all, "config_hash", "config", 0);
+    any = put_distinct(h, data, 1 << DOC_TRAIN, "seed", "training seed", any);
+    any = put_distinct(h, data, 1 << DOC_EVAL, "seed", "trials of seed", any);
+    any = put_distinct(h, data, all, "version", "firm", any);
+    put_distinct(h, data, all, "device", "device", any);
     html_put(h, "</p>\n");
 }
 
@@ -267,11 +264,12 @@ static firm_status section_episodes(page* p, firm_error* err) {
     for (int i = 0; i < p->data->doc_count; i++) {
         if (p->data->docs[i].kind != DOC_TRACE) continue;
         if (!number) {
-            open_section(p, "episode", "An episode, as planned",
-                         "Thin lines are candidates of the last search, the strong line is the "
-                         "plan with a dot per macro step, the green ring is the goal "
-                         "with its tolerance. Distances are what the controller itself reads from "
-                         "the pixels.");
+            open_section(
+                p, "episode", "An episode, as planned",
+                "Thin lines are candidates of the last search, the strong line is the "
+                "plan with a dot per macro step, the green ring is the goal "
+                "with its tolerance. Distances are the planner\u2019s own: firm reads them "
+                "from the pixels, the oracles from the true state.");
         }
         TRY(put_episode(p, &p->data->docs[i], ++number, err));
     }
@@ -284,9 +282,7 @@ static void section_pairs(page* p) {
     if (table_pairs(&table, p->data)) {
         open_section(p, "pairs", "Paired differences",
                      "The same trials under two arms. Rescued: won by the first arm only; harmed: "
-                     "won by the second only. "
-                     "The paper column gives its difference, interval and rescued / harmed counts "
-                     "for the same seed.");
+                     "won by the second only.");
         html_bytes(&p->body, table.data, table.size);
         close_section(p);
     }

@@ -119,14 +119,15 @@ void svg_axis_y(html* h, const svg_plot* p, const char* name) {
     char text[32];
     int n = 0;
     if (p->log_y) {
-        // whole powers of ten, thinned out on long axes; within two decades also 2 and 5 times them
-        double first = floor(log10(p->y0) + 1e-9), last = ceil(log10(p->y1) - 1e-9);
-        int decades = (int)(last - first), each = decades / 6 + 1, fine = decades <= 2;
-        for (double k = first; k <= last && n < 16; k += each) {
-            for (int m = 1; m <= 5 && n < 16; m = m == 1 ? 2 : m == 2 ? 5 : 6) {
-                double v = m * pow(10, k);
-                if ((m == 1 || fine) && v >= p->y0 * (1 - 1e-9) && v <= p->y1 * (1 + 1e-9))
-                    ticks[n++] = v;
+        // powers of ten, thinned out on long axes; on short ones also 3, or 2 and 5, times them
+        static const int steps[3][3] = {{1, 2, 5}, {1, 3, 0}, {1, 0, 0}};
+        double span = log10(p->y1 / p->y0), first = floor(log10(p->y0) + 1e-9);
+        const int* step = steps[span < 1.6 ? 0 : span < 3 ? 1 : 2];
+        int each = (int)(span / 6) + 1;
+        for (double k = first; pow(10, k) <= p->y1 && n < 16; k += each) {
+            for (int i = 0; i < 3 && step[i] && n < 16; i++) {
+                double v = step[i] * pow(10, k);
+                if (v >= p->y0 * (1 - 1e-9) && v <= p->y1 * (1 + 1e-9)) ticks[n++] = v;
             }
         }
     } else {

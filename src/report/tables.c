@@ -130,67 +130,91 @@ void table_success(html* h, const report_data* data, const report_group* g) {
 
 // ---- paired differences -------------------------------------------------------------------------
 
-static void pair_row(html* h, const report_data* data, const report_doc* d, const cJSON* p) {
-    const char *a = report_text(p, "a"), *b = report_text(p, "b"),
-               *mode = report_text(d->json, "mode");
-    double difference = report_get(p, "difference"), offset = report_get(d->json, "offset");
+// The paper's row for the same comparison and seed, NULL where it has none.
+static const paper_seed* paper_pair(const report_data* data, const report_doc* d, const cJSON* p) {
+    const report_run* r = &data->runs[d->run];
+    int same = !strcmp(report_text(p, "a"), "firm") && !strcmp(report_text(p, "b"), "lewm") &&
+               !strcmp(report_text(d->json, "mode"), "contract") &&
+               report_get(d->json, "offset") == 25;
+    return same && !r->variant[0] ? paper_find_seed(report_text(d->json, "task"), r->seed) : NULL;
+}
+
+static void pair_row(html* h, const report_data* data, const report_group* g, const report_doc* d,
+                     const cJSON* p, int paper_column) {
+    double difference = report_get(p, "difference");
     html_put(h, "<tr><th scope=\"row\">");
-    html_text(h, paper_task_title(report_text(d->json, "task")));
+    html_text(h, paper_task_title(g->task));
     html_put(h, "</th><td class=\"left\">");
-    html_text(h, mode);
-    html_add(h, ", %d</td><td class=\"left\">", (int)offset);
+    html_text(h, g->mode);
+    html_add(h, ", %d</td><td class=\"left\">", g->offset);
     html_text(h, data->runs[d->run].label);
     html_put(h, "</td><td class=\"left\">");
-    html_text(h, a);
+    html_text(h, report_text(p, "a"));
     html_put(h, " \u2212 ");
-    html_text(h, b);
+    html_text(h, report_text(p, "b"));
     html_put(h, difference > 0 ? "</td><td class=\"big\">+" : "</td><td class=\"big\">");
     html_number(h, difference, 1);
     html_put(h, "</td>");
     interval(h, cJSON_GetObjectItemCaseSensitive(p, "ci95"), 1);
     cell(h, report_get(p, "rescue"), 0);
     cell(h, report_get(p, "harm"), 0);
-    const paper_seed* s = paper_find_seed(report_text(d->json, "task"), data->runs[d->run].seed);
-    int same = s && !strcmp(a, "firm") && !strcmp(b, "lewm") && !strcmp(mode, "contract") &&
-               offset == 25 && !data->runs[d->run].variant[0];
-    html_put(h, "<td class=\"paper\">");
-    if (same) {
-        html_put(h, s->difference > 0 ? "+" : "");
+    const paper_seed* s = paper_pair(data, d, p);
+    if (s) {
+        html_put(h, s->difference > 0 ? "<td class=\"paper\">+" : "<td class=\"paper\">");
         html_number(h, s->difference, 0);
         html_put(h, " (");
         html_number(h, s->lo, 0);
         html_put(h, " to ");
         html_number(h, s->hi, 0);
-        html_add(h, "), %d / %d", s->rescue, s->harm);
-    } else {
-        html_put(h, "\u2013");
+        html_add(h, "), %d / %d</td>", s->rescue, s->harm);
+    } else if (paper_column) {
+        html_put(h, "<td class=\"paper\">\u2013</td>");
     }
-    html_put(h, "</td></tr>\n");
+    html_put(h, "</tr>\n");
+}
+
+static int in_group(const report_group* g, const report_doc* d) {
+    return d->kind == DOC_EVAL && report_get(d->json, "offset") == g->offset &&
+           !strcmp(report_text(d->json, "task"), g->task) &&
+           !strcmp(report_text(d->json, "mode"), g->mode);
 }
 
 int table_pairs(html* h, const report_data* data) {
-    int rows = 0;
+    int rows = 0, paper_column = 0;
+    const cJSON* p;
     for (int i = 0; i < data->doc_count; i++) {
         const report_doc* d = &data->docs[i];
-        const cJSON* p;
         if (d->kind != DOC_EVAL) continue;
         cJSON_ArrayForEach(p, cJSON_GetObjectItemCaseSensitive(d->json, "pairs")) {
-            if (!rows++) {
-                html_put(
-                    h,
-                    "<div class=\"scroll\"><table><thead><tr><th scope=\"col\">task</th><th "
-                    "scope=\"col\" class=\"left\">mode, offset</th>"
-                    "<th scope=\"col\" class=\"left\">run</th><th scope=\"col\" "
-                    "class=\"left\">arms</th><th scope=\"col\">difference<small>points</small></th>"
-                    "<th scope=\"col\">95 % interval<small>points</small></th><th "
-                    "scope=\"col\">rescued<small>trials</small></th>"
-                    "<th scope=\"col\">harmed<small>trials</small></th><th scope=\"col\" "
-                    "class=\"paper\">paper</th></tr></thead><tbody>\n");
-            }
-            pair_row(h, data, d, p);
+            rows++;
+            paper_column |= paper_pair(data, d, p) != NULL;
         }
     }
-    if (rows) html_put(h, "</tbody></table></div>\n");
+    if (!rows) return 0;
+    html_put(h,
+             "<div class=\"scroll\"><table><thead><tr><th scope=\"col\">task</th>"
+             "<th scope=\"col\" class=\"left\">mode, offset</th><th scope=\"col\" "
+             "class=\"left\">run</th>"
+             "<th scope=\"col\" class=\"left\">arms</th><th "
+             "scope=\"col\">difference<small>points</small></th>"
+             "<th scope=\"col\">95 % interval<small>points</small></th>"
+             "<th scope=\"col\">rescued<small>trials</small></th><th "
+             "scope=\"col\">harmed<small>trials</small></th>");
+    if (paper_column)
+        html_put(h,
+                 "<th scope=\"col\" class=\"paper\">paper<small>interval, rescued / "
+                 "harmed</small></th>");
+    html_put(h, "</tr></thead><tbody>\n");
+    for (int g = 0; g < data->group_count; g++) {
+        for (int i = 0; i < data->doc_count; i++) {
+            const report_doc* d = &data->docs[i];
+            if (!in_group(&data->groups[g], d)) continue;
+            cJSON_ArrayForEach(p, cJSON_GetObjectItemCaseSensitive(d->json, "pairs")) {
+                pair_row(h, data, &data->groups[g], d, p, paper_column);
+            }
+        }
+    }
+    html_put(h, "</tbody></table></div>\n");
     return rows;
 }
 

@@ -16,6 +16,8 @@ int table_gates(html* h, const report_data* data);
 int table_params(html* h, const report_data* data);
 int table_audit(html* h, const report_data* data);
 int table_bench(html* h, const report_data* data);
+// A scalar of the JSON as text, "" for anything else; version numbers as major.minor.patch.
+void table_fact(const char* key, const cJSON* v, char* out, size_t room);
 void table_provenance(html* h, const report_data* data);
 
 #endif

@@ -28,21 +28,26 @@ static void cell_figure(html* h, double v) {
     html_put(h, "</td>");
 }
 
-static void cell_count(html* h, double v) {
-    char digits[32], grouped[80];
-    html_put(h, "<td>");
+// Whole numbers with thin spaces between thousands.
+static void put_count(html* h, double v) {
+    char digits[32];
     if (!isfinite(v) || fabs(v) > 1e15) {
-        html_put(h, "\u2013</td>");
+        html_put(h, "\u2013");
         return;
     }
     snprintf(digits, sizeof digits, "%.0f", fabs(v));
-    size_t n = strlen(digits), k = 0;
+    size_t n = strlen(digits);
+    html_put(h, v < 0 ? "\u2212" : "");
     for (size_t i = 0; i < n; i++) {
-        if (i && (n - i) % 3 == 0) memcpy(grouped + k, "\u2009", 3), k += 3;
-        grouped[k++] = digits[i];
+        if (i && (n - i) % 3 == 0) html_put(h, "\u2009");
+        html_bytes(h, digits + i, 1);
     }
-    grouped[k] = 0;
-    html_add(h, "%s%s</td>", v < 0 ? "\u2212" : "", grouped);
+}
+
+static void cell_count(html* h, double v, const char* cls) {
+    html_add(h, "<td class=\"%s\">", cls);
+    put_count(h, v);
+    html_put(h, "</td>");
 }
 
 static void cell_seconds(html* h, double s) {
@@ -66,6 +71,20 @@ static void cell_pass(html* h, const cJSON* pass) {
         html_put(h, "<td class=\"no\">missed</td>");
     } else {
         html_put(h, "<td>\u2013</td>");
+    }
+}
+
+// grounder_error_px, grounder_error_rad, ...: the unit is the end of the key.
+static void put_grounder_error(html* h, const cJSON* json) {
+    static const char key[] = "grounder_error_";
+    const cJSON* v;
+    cJSON_ArrayForEach(v, json) {
+        if (!v->string || strncmp(v->string, key, sizeof key - 1) != 0 || !cJSON_IsNumber(v))
+            continue;
+        const char* unit = v->string + sizeof key - 1;
+        if (strncmp(unit, "max", 3) == 0) continue;
+        html_add(h, "grounder %.3g ", v->valuedouble);
+        html_text(h, unit);
     }
 }
 
@@ -93,21 +112,23 @@ int table_gates(html* h, const report_data* data) {
             html_put(h, "</th>");
             first = 0;
             cell_text(h, report_text(s, "name"), "left");
-            cell_count(h, report_get(s, "updates"));
+            cell_count(h, report_get(s, "updates"), "");
             cell_seconds(h, report_get(s, "seconds"));
             cell_figure(h, report_get(s, "gate"));
             cell_figure(h, report_get(s, "gate_limit"));
-            cell_pass(h, cJSON_GetObjectItemCaseSensitive(s, "pass"));
+            const cJSON* pass = cJSON_GetObjectItemCaseSensitive(s, "pass");
+            // a stage without a limit has no gate to pass
+            cell_pass(h,
+                      isfinite(report_get(s, "gate_limit")) || cJSON_IsFalse(pass) ? pass : NULL);
             html_put(h, "</tr>\n");
         }
         html_put(
             h,
             "<tr class=\"sum\"><th scope=\"row\"></th><td class=\"left\">all stages</td><td></td>");
         cell_seconds(h, report_get(d->json, "seconds"));
-        const cJSON* gates = cJSON_GetObjectItemCaseSensitive(d->json, "gates");
-        double px = report_get(gates ? gates : d->json, "grounder_error_px");
         html_put(h, "<td colspan=\"3\">");
-        if (isfinite(px)) html_add(h, "grounder %.3g px", px);
+        put_grounder_error(h, d->json);
+        put_grounder_error(h, cJSON_GetObjectItemCaseSensitive(d->json, "gates"));
         html_put(h, "</td></tr>\n");
     }
     if (rows) html_put(h, "</tbody></table></div>\n");
@@ -145,8 +166,8 @@ int table_params(html* h, const report_data* data) {
                 html_text(h, paper_task_title(t->string));
                 html_put(h, "</th>");
                 cell_text(h, m->string, "left");
-                cell_count(h, ours);
-                cell_count(h, theirs);
+                cell_count(h, ours, "");
+                cell_count(h, theirs, "paper");
                 html_put(h, "<td>");
                 html_put(h, ours > theirs ? "+" : "");
                 html_number(h, 100 * (ours / theirs - 1), 2);
@@ -177,7 +198,7 @@ int table_audit(html* h, const report_data* data) {
         html_put(h, "<tr><th scope=\"row\">");
         html_text(h, paper_task_title(report_text(j, "task")));
         html_put(h, "</th>");
-        cell_count(h, report_get(j, "anchors"));
+        cell_count(h, report_get(j, "anchors"), "");
         cell_figure(h, report_get(j, "h5_mean"));
         cell_figure(h, report_get(j, "h5_p95"));
         cell_figure(h, report_get(j, "max"));
@@ -233,11 +254,13 @@ static void bench_row(html* h, const cJSON* j) {
         double v = report_get(j, measures[i].key);
         if (!isfinite(v)) continue;
         html_put(h, n++ ? "<span class=\"sd\"> \u00b7 </span>" : "");
-        html_add(h, "<b>%.*f</b> %s",
-                 fabs(v) >= 100 || v == 0 ? 0
-                 : fabs(v) >= 10          ? 1
-                                          : 2,
-                 v, measures[i].what);
+        html_put(h, "<b>");
+        if (fabs(v) >= 100) {
+            put_count(h, v);
+        } else {
+            html_number(h, v, v == 0 ? 0 : fabs(v) >= 10 ? 1 : 2);
+        }
+        html_add(h, "</b> %s", measures[i].what);
     }
     html_put(h, "</td></tr>\n");
 }
@@ -261,31 +284,42 @@ int table_bench(html* h, const report_data* data) {
 
 // ---- provenance ---------------------------------------------------------------------------------
 
+void table_fact(const char* key, const cJSON* v, char* out, size_t room) {
+    out[0] = 0;
+    if (cJSON_IsString(v)) {
+        snprintf(out, room, "%s", v->valuestring);
+    } else if (cJSON_IsNumber(v) && strcmp(key, "version") == 0 && v->valuedouble >= 0 &&
+               v->valuedouble < 1e8) {
+        int n = (int)v->valuedouble;
+        snprintf(out, room, "%d.%d.%d", n / 10000, n / 100 % 100, n % 100);
+    } else if (cJSON_IsNumber(v)) {
+        snprintf(out, room, "%.10g", v->valuedouble);
+    } else if (cJSON_IsBool(v)) {
+        snprintf(out, room, "%s", cJSON_IsTrue(v) ? "yes" : "no");
+    }
+}
+
 static int put_fact(html* h, const char* key, const cJSON* v, int n) {
-    if (!cJSON_IsString(v) && !cJSON_IsNumber(v) && !cJSON_IsBool(v)) return n;
+    char text[400];
+    table_fact(key, v, text, sizeof text);
+    if (!text[0]) return n;
     html_put(h, n ? "<span class=\"sd\"> \u00b7 </span>" : "");
-    html_put(h, "<span class=\"fact\">");
     for (const char* p = key; *p; p++) {
         char c[2] = {*p == '_' ? ' ' : *p, 0};
         html_text(h, c);
     }
     html_put(h, " <b>");
-    if (cJSON_IsString(v))
-        html_text(h, v->valuestring);
-    else if (cJSON_IsNumber(v))
-        html_add(h, "%.10g", v->valuedouble);
-    else
-        html_put(h, cJSON_IsTrue(v) ? "yes" : "no");
-    html_put(h, "</b></span>");
+    html_text(h, text);
+    html_put(h, "</b>");
     return n + 1;
 }
 
 // Only facts that are the same on a rerun: no dates, no host names.
 static void put_facts(html* h, const cJSON* j) {
     static const char* const keys[] = {
-        "config_hash", "seed",   "model_seed", "sources",   "version",  "firm_version",
-        "commit",      "device", "threads",    "precision", "renderer", "trials",
-        "model",       "data",   "data_hash",  "branches",  "start_row"};
+        "config_hash", "seed",      "model_seed", "sources", "version",     "commit",      "device",
+        "threads",     "precision", "renderer",   "trials",  "trials_from", "trials_hash", "data",
+        "data_hash",   "branches",  "start_row",  "model",   "provenance"};
     const cJSON* v;
     int n = 0;
     for (size_t i = 0; i < sizeof keys / sizeof keys[0]; i++)

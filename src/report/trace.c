@@ -169,11 +169,6 @@ static firm_status read_frame(const char* name, int number, const cJSON* f, trac
     read_numbers(cJSON_GetObjectItemCaseSensitive(f, "planned"), frame->planned, TRACE_DISTANCES);
     const cJSON* action = cJSON_GetObjectItemCaseSensitive(f, "action");
     frame->action = cJSON_IsArray(action) ? action : NULL;
-    if (!frame->solved && t->frame_count) {
-        // between solves the plan in hand still says when it arrives
-        const trace_frame* last = frame - 1;
-        if (!frame->arrival) frame->arrival = last->arrival;
-    }
     t->frame_count++;
     return FIRM_OK;
 }

@@ -67,7 +67,7 @@ firm_status dynamics_graph(const firm_model* m, int train, frontend_graph* out, 
     return FIRM_OK;
 }
 
-// two consecutive moments of the recording, of a branch, or of a validation episode
+// two moments at most `lag` rows apart: of the recording, of a branch, or of a validation episode
 static firm_status pair_sample(const frontend_batch* b, int sample, int worker, uint8_t* image,
                                uint8_t* before, float* now, float* then) {
     const train_set* s = b->set;
@@ -79,17 +79,20 @@ static firm_status pair_sample(const frontend_batch* b, int sample, int worker, 
                                   (int64_t)s->intervened.count * BRANCH_CONTROLS);
         moment m = s->intervened.item[pick / BRANCH_CONTROLS];
         int control = (int)(pick % BRANCH_CONTROLS) + 1;
+        int then_control = control > b->lag ? control - b->lag : 0;
         TRY(moment_frame(s, &m, control, worker, image));
-        TRY(moment_frame(s, &m, control - 1, worker, before));
+        TRY(moment_frame(s, &m, then_control, worker, before));
         state = moment_state(s, &m, control);
-        earlier = moment_state(s, &m, control - 1);
+        earlier = moment_state(s, &m, then_control);
     } else {
         int64_t row = b->held ? s->held.item[sample % s->held.count].row
                               : s->pair_row[train_pick(s->seed, b->stage, b->update, sample, s->pair_rows)];
+        int64_t start = s->data->offset[episodes_of_row(s->data, row)];
+        int64_t then_row = row - start > b->lag ? row - b->lag : start;
         TRY(frames_get(s->frames, worker, row, image));
-        TRY(frames_get(s->frames, worker, row - 1, before));
+        TRY(frames_get(s->frames, worker, then_row, before));
         state = s->data->state + row * env->state_dim;
-        earlier = state - env->state_dim;
+        earlier = s->data->state + then_row * env->state_dim;
     }
     if (now) env->config(state, now);
     if (then) env->config(earlier, then);

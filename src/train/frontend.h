@@ -22,7 +22,7 @@ typedef struct frontend_batch {
     const train_set* set;
     const firm_model* model;
     const frontend_graph* graph;
-    int sources, stage;
+    int sources, stage, lag;
     int64_t update;
     int held;                   // frames of validation episodes, sample i fixed by its number
     const token_cache* tokens;  // dynamics

@@ -59,7 +59,7 @@ firm_status gate_ground(const train_set* s, const firm_model* m, int count, pool
     nn_exec_options opt = {.batch = count, .shard = 4, .lanes = 1};
     firm_status st = ground_graph(m, 0, 0, &g, err);
     if (st == FIRM_OK) st = nn_exec_create(g.g, nn_backend_cpu(), &opt, p, &e, err);
-    frontend_batch b = {.set = s, .model = m, .graph = &g, .held = 1};
+    frontend_batch b = {.set = s, .model = m, .graph = &g, .lag = 1, .held = 1};
     if (st == FIRM_OK) st = nn_exec_forward(e, count, pair_fill, &b);
     *out = (ground_error){0};
     for (int i = 0; i < count && st == FIRM_OK; i++) {

@@ -123,6 +123,7 @@ typedef struct stage {
     int updates, batch, batch_i;
     nn_adamw_options adamw;
     float refine;           // ground: rate factor of the tokenizer; 0: frozen
+    int lag;                // ground: rows between the two frames of a pair
     double gate_limit;      // 0: no gate
     int index;
 } stage;

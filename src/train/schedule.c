@@ -37,6 +37,8 @@ const config_key train_keys[] = {
     {"stage.*", "clip", CONFIG_REAL, 0, 1e3, "1", NULL, "gradient norm limit, 0: none"},
     {"stage.*", "refine", CONFIG_REAL, 0, 10, "0", NULL,
      "ground: the tokenizer learns too, at this factor of the rate"},
+    {"stage.*", "lag", CONFIG_INT, 1, 1000, "1", NULL,
+     "picture, ground: rows between the two frames of a pair, at most"},
     {"stage.*", "gate", CONFIG_REAL, 0, 1e6, "0", NULL,
      "largest held-out figure that passes (tolerance units for ground and rollout), 0: none"},
 };
@@ -72,6 +74,7 @@ int stage_read(const config* c, int i, const char* sources, stage* s) {
     s->adamw.schedule =
         strcmp(config_text(c, section, "schedule"), "cosine") == 0 ? NN_COSINE : NN_CONSTANT;
     s->refine = (float)config_real(c, section, "refine");
+    s->lag = (int)config_int(c, section, "lag");
     s->gate_limit = config_real(c, section, "gate");
     return 1;
 }

@@ -96,7 +96,7 @@ static firm_status prepare_frontend(train_run_state* run, const stage* s, stage_
     run_drop_caches(run);  // the modules behind them are about to change
     const char* shard = "frontend_shard";
     w->front_batch = (frontend_batch){.set = &run->set, .model = run->model, .graph = &w->front,
-                                      .sources = s->sources, .stage = 2 * s->index};
+                                      .sources = s->sources, .stage = 2 * s->index, .lag = s->lag};
     w->fill = pair_fill;
     if (strcmp(s->objective, "picture") == 0) {
         TRY(picture_graph(run->model, 1, &w->front, err));
@@ -179,7 +179,7 @@ static firm_status held_loss(train_run_state* run, const stage* s, stage_work* w
     nn_exec* e = NULL;
     int picture = strcmp(s->objective, "picture") == 0, count = 128;
     nn_exec_options opt = {.batch = count, .shard = 4, .lanes = 1};
-    frontend_batch b = {.set = &run->set, .model = run->model, .graph = &g, .held = 1,
+    frontend_batch b = {.set = &run->set, .model = run->model, .graph = &g, .lag = 1, .held = 1,
                         .tokens = &w->held_tokens, .from = &run->set.held};
     firm_status st = picture ? picture_graph(run->model, 0, &g, err) : dynamics_graph(run->model, 0, &g, err);
     if (st == FIRM_OK) st = nn_exec_create(g.g, nn_backend_cpu(), &opt, run->p, &e, err);

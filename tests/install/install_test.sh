@@ -31,7 +31,7 @@ flags="-std=c17 -Wall -Wextra -Wpedantic -Werror"
 $cc $flags "$source/examples/control_loop.c" -o shared $(pkg-config --cflags --libs firm) -lm
 # shellcheck disable=SC2046,SC2086
 $cc $flags "$source/examples/control_loop.c" -o static $(pkg-config --cflags firm) \
-    -Wl,-Bstatic -lfirm -L"$library" -Wl,-Bdynamic $(pkg-config --static --libs firm | sed 's/-lfirm//')
+    $(pkg-config --static --libs firm | sed s/-lfirm/-l:libfirm.a/)
 
 # both run, and say in one sentence that there is no such model; exit 2 as for any bad input
 for program in shared static; do

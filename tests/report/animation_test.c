@@ -3,7 +3,9 @@
 #include <zlib.h>
 
 #include "check.h"
+#include "core/image.h"
 #include "core/mem.h"
+#include "core/rng.h"
 #include "report/canvas.h"
 #include "report/font.h"
 #include "report/report.h"
@@ -123,6 +125,40 @@ TEST(report, animation_chunks) {
         EXPECT(agent[0] > 180 && agent[1] < 120);
     }
     mem_free(rgb);
+    mem_free(m.shown);
+    mem_free(bytes);
+}
+
+// Noise is the worst that can happen: detail is given up until the file is small enough, the last
+// frame stays.
+TEST(report, animation_stays_small) {
+    enum { SIDE = 200, FRAMES = 40 };
+    static uint8_t rgb[SIDE * SIDE * 3];
+    char path[1024];
+    firm_error err;
+    size_t size;
+    movie m;
+    cJSON* t = sample_trace(FRAMES, "tworoom", "reach");
+    cJSON* f;
+    rng r = rng_start(3, RNG_STREAM(RNG_TEST, 4));
+    cJSON_ArrayForEach(f, cJSON_GetObjectItem(t, "frames")) {
+        uint8_t* png = NULL;
+        for (size_t i = 0; i < sizeof rgb; i++) rgb[i] = (uint8_t)(rng_u32(&r) & 0xe0);
+        REQUIRE_OK(image_encode_png(SIDE, SIDE, rgb, &png, &size, &err), err);
+        char* text = image_base64(png, size);
+        cJSON_ReplaceItemInObject(f, "png", cJSON_CreateString(text));
+        mem_free(text);
+        mem_free(png);
+    }
+    cJSON_DeleteItemFromObject(t, "goal_png");
+    snprintf(path, sizeof path, "%s/noise.png", test_temp_dir());
+    REQUIRE_OK(report_animation(t, path, &err), err);
+    cJSON_Delete(t);
+    uint8_t* bytes = (uint8_t*)sample_read(test_temp_dir(), "noise.png", &size);
+    EXPECT(bytes && size < 1500000);
+    if (!bytes) return;
+    check_apng(bytes, size, &m);
+    EXPECT(m.frames > 1 && m.frames < FRAMES);
     mem_free(m.shown);
     mem_free(bytes);
 }

@@ -152,6 +152,11 @@ TEST(report, page_from_runs) {
                                          "1\u2009613\u2009442",
                                          "Reset-replay",
                                          "9f3ac41d0b77e215",
+                                         "firm <b>0.1.0</b>",
+                                         "training seed <b>1</b>, <b>2</b>, <b>3</b>",
+                                         "trials of seed <b>42</b>",
+                                         "thin dash l1",
+                                         "grounder 0.166 px",
                                          "class=\"player\"",
                                          "<noscript>",
                                          "of peak",
@@ -242,6 +247,32 @@ TEST(report, page_from_single_files) {
     EXPECT(text && contains(text, "class=\"player\"") && !contains(text, "id=\"success\"") &&
            !contains(text, "id=\"training\""));
     if (text) check_markup("index.html", text, 1);
+    mem_free(text);
+}
+
+// Evaluations without their training record: seed and sources come from the model's quoted
+// provenance.
+TEST(report, page_from_evaluations_alone) {
+    char run[1024], out[1024], page[1024], file[2][1100];
+    firm_error err;
+    size_t size;
+    sample_folder("alone-run", run);
+    cJSON* e = sample_eval("reacher", "contract", 25, 2, 90);
+    sample_put_json(run, "one.json", e);
+    e = sample_eval("reacher", "contract", 25, 3, 90);
+    cJSON_ReplaceItemInObject(e, "provenance",
+                              cJSON_CreateString("version=100 sources=I data_seed=9 seed=3"));
+    sample_put_json(run, "two.json", e);
+    snprintf(file[0], sizeof file[0], "%s/one.json", run);
+    snprintf(file[1], sizeof file[1], "%s/two.json", run);
+    snprintf(out, sizeof out, "%s/alone-out", test_temp_dir());
+    const char* inputs[] = {file[0], file[1]};
+    REQUIRE_OK(report_write(inputs, 2, out, page, &err), err);
+    char* text = sample_read(out, "index.html", &size);
+    EXPECT(text && contains(text, "firm, intervention only") &&
+           contains(text, "71.7<span class=\"sd\"> \u00b1 4.6"));
+    EXPECT(text && contains(text, "seed 2") && contains(text, "seed 3") &&
+           !contains(text, "seed 9"));
     mem_free(text);
 }
 

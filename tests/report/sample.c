@@ -109,7 +109,7 @@ cJSON* sample_trace(int frames, const char* task, const char* mode) {
         cJSON_AddNumberToObject(f, "solve_ms", i % 5 == 0 ? 11.8 + 0.1 * i : 0);
         cJSON_AddNumberToObject(f, "arrival", 5);
         cJSON_AddItemToArray(cJSON_AddArrayToObject(f, "distance"),
-                             json_number(hypot(x - gx, y - gy) + 0.2 * rng_gauss(&r), 4));
+                             json_number(fabs(hypot(x - gx, y - gy) + 0.2 * rng_gauss(&r)), 4));
         cJSON_AddItemToArray(cJSON_AddArrayToObject(f, "planned"), json_number(1.2, 4));
         advance(&x, &y, gx, gy);
         a = cJSON_AddArrayToObject(f, "action");
@@ -158,7 +158,10 @@ cJSON* sample_eval(const char* task, const char* mode, int offset, int seed, dou
     cJSON_AddStringToObject(e, "model", "models/tworoom.safetensors");
     cJSON_AddStringToObject(e, "mode", mode);
     cJSON_AddStringToObject(e, "config_hash", "9f3ac41d0b77e215");
-    cJSON_AddStringToObject(e, "version", "0.1.0");
+    char text[96];
+    snprintf(text, sizeof text, "version=100 seed=%d sources=FI data_seed=7 data_hash=0123", seed);
+    cJSON_AddStringToObject(e, "provenance", text);
+    cJSON_AddNumberToObject(e, "seed", 42);
     cJSON_AddNumberToObject(e, "offset", offset);
     cJSON_AddNumberToObject(e, "trials", 100);
     arms = cJSON_AddObjectToObject(e, "arms");
@@ -199,6 +202,7 @@ cJSON* sample_train(const char* task, int seed) {
     cJSON_AddNumberToObject(t, "seed", seed);
     cJSON_AddStringToObject(t, "device", "cpu");
     cJSON_AddNumberToObject(t, "threads", 2);
+    cJSON_AddNumberToObject(t, "version", 100);
     cJSON_AddStringToObject(t, "config_hash", "9f3ac41d0b77e215");
     list = cJSON_AddArrayToObject(t, "stages");
     for (int i = 0; i < 5; i++) {
@@ -232,25 +236,30 @@ void sample_metrics(const char* folder, int seed) {
         return;
     }
     rng r = rng_start((uint64_t)seed, RNG_STREAM(RNG_TEST, 3));
-    n +=
-        (size_t)snprintf(text, room, "stage,update,loss,config,displacement,tail,nll,lr,seconds\n");
+    n += (size_t)snprintf(
+        text, room,
+        "stage,update,loss,config,displacement,tail,nll,i_config,i_tail,grad_norm,lr,seconds\n");
     for (int s = 0; s < 5; s++) {
         for (int u = 10; u <= updates[s]; u += 10) {
             double noise = exp(0.25 * rng_gauss(&r)),
                    fall = 0.002 + exp(-u / (0.12 * updates[s])) * 0.4;
             n += (size_t)snprintf(text + n, room - n, "%s,%d,", stages[s], u);
-            if (s == 2)
-                n += (size_t)snprintf(text + n, room - n, "%.5g,,,,%.5g,",
-                                      -1.2 + 2 * fall + 0.1 * log(noise),
-                                      -1.2 + 2 * fall + 0.1 * log(noise));
-            else if (s < 2)
-                n += (size_t)snprintf(text + n, room - n, "%.5g,%.5g,,,,", fall * noise,
-                                      0.8 * fall * noise);
-            else
-                n += (size_t)snprintf(text + n, room - n, "%.5g,%.5g,%.5g,%.5g,,",
-                                      0.1 * fall * noise, 0.05 * fall * noise, 0.02 * fall * noise,
-                                      0.03 * fall * noise * noise);
-            n += (size_t)snprintf(text + n, room - n, "%.4g,%.1f\n", 3e-4, 0.05 * u);
+            char* at = text + n;
+            size_t left = room - n;
+            double nll = -1.2 + 2 * fall + 0.1 * log(noise), rollout = 0.1 * fall * noise;
+            if (s == 2) {
+                n += (size_t)snprintf(at, left, "%.5g,,,,%.5g,,,", nll, nll);
+            } else if (s < 2) {
+                n += (size_t)snprintf(at, left, "%.5g,%.5g,,,,,,", 5 * rollout, 4 * rollout);
+            } else if (s == 3) {
+                n += (size_t)snprintf(at, left, "%.5g,%.5g,%.5g,%.5g,,,,", rollout, 0.5 * rollout,
+                                      0.2 * rollout, 0.3 * rollout * noise);
+            } else {
+                n += (size_t)snprintf(at, left, "%.5g,%.5g,%.5g,%.5g,,%.5g,%.5g,", 2 * rollout,
+                                      0.5 * rollout, 0.2 * rollout, 0.3 * rollout, 0.6 * rollout,
+                                      0.4 * rollout);
+            }
+            n += (size_t)snprintf(text + n, room - n, "%.3g,%.4g,%.1f\n", noise, 3e-4, 0.05 * u);
         }
     }
     sample_put(folder, "metrics.csv", text);

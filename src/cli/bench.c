@@ -1,0 +1,137 @@
+// bench.c - `firm bench plan|train|env|render [TASK]`: speed, beside the machine's own peak where there is
+// one. Planner: bench_plan.c.
+#include "cli/bench.h"
+
+#include <string.h>
+
+#include "core/clock.h"
+#include "core/mem.h"
+#include "train/train.h"
+
+static const arg_option options[] = {
+    {"model", 0, ARG_TEXT, 0, 0, NULL, NULL, "M", "plan: a model file; else random weights of the same shape"},
+    {"device", 0, ARG_CHOICE, 0, 0, "cpu", "cpu|cuda", NULL, "where to compute"},
+    {"repeats", 0, ARG_INT, 3, 64, "9", NULL, "N", "plan: solves measured"},
+    {"seconds", 0, ARG_REAL, 0.1, 600, "2", NULL, "T", "train, env, render: time to measure for"},
+};
+
+// ---- env, render --------------------------------------------------------------------------------
+
+typedef struct env_work {
+    env** envs;
+    int render, per_item;
+    uint8_t* picture;  // (threads, frame)
+    float* action;     // (per_item, action_dim)
+} env_work;
+
+static void work_piece(void* arg, int item, int worker) {
+    (void)item;
+    env_work* w = arg;
+    env* e = w->envs[worker];
+    for (int i = 0; i < w->per_item; i++) {
+        if (w->render) e->spec->render(e, w->picture + (size_t)worker * ENV_FRAME_BYTES);
+        else e->spec->step(e, w->action + i * e->spec->action_dim);
+    }
+}
+
+// Calls per second over all threads of the pool.
+static firm_status measure_env(const env_spec* spec, int render, double seconds, uint64_t seed, pool* p, double* rate,
+                               firm_error* err) {
+    int threads = pool_threads(p);
+    env_work w = {.render = render, .per_item = render ? 8 : 1024};
+    TRY(env_create_many(spec, threads, &w.envs, err));
+    w.picture = mem_alloc((size_t)threads * ENV_FRAME_BYTES);
+    w.action = mem_alloc((size_t)(w.per_item * spec->action_dim) * sizeof *w.action);
+    firm_status status = w.picture && w.action ? FIRM_OK : cli_no_memory(err);
+    if (status == FIRM_OK) {
+        rng r = rng_start(seed, RNG_STREAM(RNG_ARM, 0));
+        for (int i = 0; i < w.per_item * spec->action_dim; i++)
+            w.action[i] = (float)rng_uniform(&r, spec->action_low, spec->action_high);
+        for (int i = 0; i < threads; i++) spec->reset(w.envs[i], &r);
+        pool_for(p, threads, work_piece, &w);  // warm-up
+        double begun = clock_seconds(), now = begun, done = 0;
+        for (int items = 4 * threads; now - begun < seconds; now = clock_seconds()) {
+            pool_for(p, items, work_piece, &w);
+            done += (double)items * w.per_item;
+        }
+        *rate = done / (now - begun);
+    }
+    mem_free(w.picture);
+    mem_free(w.action);
+    env_free_many(w.envs, threads);
+    return status;
+}
+
+static firm_status bench_env(const args* a, const env_spec* spec, int render, cJSON* j, firm_error* err) {
+    pool* p;
+    double rate = 0;
+    TRY(pool_create((int)args_int(a, "threads"), &p, err));
+    int threads = pool_threads(p);
+    firm_status status = measure_env(spec, render, args_real(a, "seconds"), (uint64_t)args_int(a, "seed"), p, &rate, err);
+    pool_free(p);
+    TRY(status);
+    int ok = cJSON_AddNumberToObject(j, "threads", threads) != NULL;
+    if (render)
+        // tasks drawn in C have no second renderer to compare with
+        ok = ok && cJSON_AddStringToObject(j, "renderer", "native") && json_add_number(j, "frames_per_s", rate, 5) &&
+             cJSON_AddNullToObject(j, "gl_frames_per_s") && cJSON_AddNullToObject(j, "ratio") &&
+             cJSON_AddNullToObject(j, "psnr_db");
+    else
+        ok = ok && json_add_number(j, "steps_per_s", rate, 5);
+    return ok ? FIRM_OK : cli_no_memory(err);
+}
+
+// ---- train --------------------------------------------------------------------------------------
+
+static firm_status bench_train(const args* a, const env_spec* spec, cJSON* j, firm_error* err) {
+    config* settings;
+    train_speed s;
+    TRY(cli_settings(a, spec, NULL, &settings, err));
+    int threads = (int)args_int(a, "threads");
+    firm_status status = train_bench(settings, spec, threads, args_real(a, "seconds"), &s, err);
+    config_free(settings);
+    TRY(status);
+    int ok = cJSON_AddStringToObject(j, "device", "cpu") &&
+             cJSON_AddNumberToObject(j, "threads", threads ? threads : pool_cores()) &&
+             json_add_number(j, "frontend_frames_per_s", s.frontend_frames_per_s, 5) &&
+             json_add_number(j, "recurrent_updates_per_s", s.recurrent_updates_per_s, 5) &&
+             cJSON_AddNumberToObject(j, "frontend_batch", s.frontend_batch) &&
+             cJSON_AddNumberToObject(j, "recurrent_batch", s.recurrent_batch);
+    return ok ? FIRM_OK : cli_no_memory(err);
+}
+
+// ---- command ------------------------------------------------------------------------------------
+
+static void show(const cJSON* json) {
+    const cJSON* v;
+    cJSON_ArrayForEach(v, json) {
+        if (cJSON_IsString(v)) printf("  %-26s %s\n", v->string, v->valuestring);
+        else if (cJSON_IsNumber(v)) printf("  %-26s %.6g\n", v->string, v->valuedouble);
+        else if (cJSON_IsNull(v)) printf("  %-26s -\n", v->string);
+    }
+}
+
+static firm_status run(const args* a, firm_error* err) {
+    const char* what = a->positional[0];
+    const env_spec* spec = env_at(0);
+    if (a->positionals > 1) TRY(cli_task(a, 1, &spec, err));
+    if (strcmp(args_text(a, "device"), "cuda") == 0)
+        return FAIL(err, FIRM_E_UNAVAILABLE, "this build has no CUDA backend; measure with --device cpu");
+    cJSON* j = cJSON_CreateObject();
+    if (!j || !cJSON_AddStringToObject(j, "task", spec->name)) {
+        cJSON_Delete(j);
+        return cli_no_memory(err);
+    }
+    firm_status status;
+    if (strcmp(what, "plan") == 0) status = bench_plan(a, spec, j, err);
+    else if (strcmp(what, "train") == 0) status = bench_train(a, spec, j, err);
+    else if (strcmp(what, "env") == 0) status = bench_env(a, spec, 0, j, err);
+    else if (strcmp(what, "render") == 0) status = bench_env(a, spec, 1, j, err);
+    else status = FAIL(err, FIRM_E_USAGE, "there is no bench '%s'; give plan, train, env or render", what);
+    if (status == FIRM_OK) return cli_finish(a, j, show, err);
+    cJSON_Delete(j);
+    return status;
+}
+
+const cli_command cli_bench = {"bench", "bench plan|train|env|render [TASK]", "measure speed", "", options,
+                               sizeof options / sizeof *options, 1, 2, run};

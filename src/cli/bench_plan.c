@@ -1,0 +1,191 @@
+// bench_plan.c - the planner's speed through the public controller, peak measurements of OpenBLAS in
+// between, and every allocation of the process counted.
+//
+// One contract solve multiplies candidates x iterations x horizon rows through the transition; its rate is
+// set beside the best rate of large matrix products on the same threads in the same run. A machine that is
+// shared shows both only now and then, so they alternate.
+#include <math.h>
+#include <string.h>
+
+#include "cli/bench.h"
+#include "core/mem.h"
+#include "eval/eval.h"
+#include "model/model.h"
+#include "plan/controller.h"
+#include "plan/net.h"
+#include "plan/peak.h"
+
+typedef struct subject {
+    firm_model* own;  // random weights, if there is no model file
+    const firm_model* model;
+    plan_options options;
+    firm_controller* ctl;
+    uint8_t* picture;  // (2, frame): now, goal
+} subject;
+
+static void subject_close(subject* s) {
+    firm_controller_free(s->ctl);
+    firm_model_free(s->own);
+    mem_free(s->picture);
+    *s = (subject){0};
+}
+
+// Two moments of the task's own start distribution.
+static firm_status draw_pictures(const env_spec* spec, uint8_t* picture, firm_error* err) {
+    env* world;
+    TRY(env_create(spec, &world, err));
+    for (int i = 0; i < 2; i++) {
+        rng r = rng_start(0, RNG_STREAM(RNG_TRIAL, i + 1));
+        spec->reset(world, &r);
+        spec->render(world, picture + (size_t)i * ENV_FRAME_BYTES);
+    }
+    env_free(world);
+    return FIRM_OK;
+}
+
+static firm_status open_parts(subject* s, const env_spec* spec, const firm_model* model, const config* settings,
+                              firm_mode mode, int threads, firm_error* err) {
+    s->model = model;
+    if (!model) {
+        model_shape shape;
+        model_shape_read(settings, &shape);
+        TRY(model_create(spec, &shape, 0, 1, &s->own, err));
+        s->model = s->own;
+    }
+    TRY(eval_plan_options(settings, mode, 0, 0, 0, &s->options, err));
+    firm_controller_params p = firm_controller_params_default();
+    p.mode = mode;
+    p.threads = threads;
+    TRY(controller_create_with(s->model, &p, &s->options, &s->ctl, err));
+    s->picture = mem_alloc(2 * ENV_FRAME_BYTES);
+    return s->picture ? draw_pictures(spec, s->picture, err) : cli_no_memory(err);
+}
+
+static firm_status subject_open(subject* s, const env_spec* spec, const firm_model* model, const config* settings,
+                                firm_mode mode, int threads, firm_error* err) {
+    *s = (subject){0};
+    firm_status status = open_parts(s, spec, model, settings, mode, threads, err);
+    if (status != FIRM_OK) subject_close(s);
+    return status;
+}
+
+static int64_t allocations_so_far(void) {
+    int64_t all = cli_malloc_count();
+    return all >= 0 ? all : mem_count();  // under sanitizers only our own
+}
+
+// One decision from new pictures: perception and a full solve. `allocations` (2, nullable): those of
+// showing the pictures and those of the decision are added.
+static firm_status solve(subject* s, firm_step* step, int64_t* allocations, firm_error* err) {
+    static const float still[FIRM_MAX_ACTION];
+    firm_controller_reset(s->ctl, 1);
+    firm_status status = FIRM_OK;
+    int64_t count[3] = {allocations_so_far()};
+    for (int i = 0; i < FIRM_HISTORY && status == FIRM_OK; i++)
+        status = firm_controller_push(s->ctl, s->picture, i ? still : NULL);
+    if (status == FIRM_OK) status = firm_controller_goal(s->ctl, s->picture + ENV_FRAME_BYTES);
+    count[1] = allocations_so_far();
+    if (status == FIRM_OK) status = firm_controller_act(s->ctl, 0, step);
+    count[2] = allocations_so_far();
+    for (int i = 0; i < 2 && allocations; i++) allocations[i] += count[i + 1] - count[i];
+    if (status != FIRM_OK) return FAIL(err, status, "the controller failed: %s", firm_status_str(status));
+    return FIRM_OK;
+}
+
+firm_status bench_solve_ms(const env_spec* spec, const firm_model* model, const config* settings, firm_mode mode,
+                           int threads, int repeats, double* ms, firm_error* err) {
+    subject s;
+    eval_times times = {0};
+    TRY(subject_open(&s, spec, model, settings, mode, threads, err));
+    firm_status status = FIRM_OK;
+    for (int i = 0; i < repeats && status == FIRM_OK; i++) {
+        firm_step step;
+        status = solve(&s, &step, NULL, err);
+        if (status == FIRM_OK) status = eval_times_add(&times, step.solve_ms, err);
+    }
+    *ms = eval_times_quantile(&times, 0.5);
+    eval_times_free(&times);
+    subject_close(&s);
+    return status;
+}
+
+typedef struct measured {
+    eval_times times;
+    double peak;
+    int64_t allocations[2];  // perception of frames and goal; decisions
+    int iterations, horizon, threads;
+} measured;
+
+static firm_status measure(subject* s, int threads, int repeats, measured* m, firm_error* err) {
+    pool* p;
+    firm_step step;
+    TRY(pool_create(threads, &p, err));
+    m->threads = pool_threads(p);
+    firm_status status = solve(s, &step, NULL, err);  // warm-up: page faults, clock rate
+    for (int i = 0; i < repeats && status == FIRM_OK; i++) {
+        double peak = 0;
+        status = plan_measure_peak(p, &peak, err);
+        if (peak > m->peak) m->peak = peak;
+        if (status != FIRM_OK) break;
+        status = solve(s, &step, m->allocations, err);
+        if (status == FIRM_OK) status = eval_times_add(&m->times, step.solve_ms, err);
+    }
+    m->iterations = step.iterations;
+    m->horizon = step.horizon;
+    pool_free(p);
+    return status;
+}
+
+static firm_status describe(const subject* s, measured* m, cJSON* j, firm_error* err) {
+    const model_shape* shape = &s->model->shape;
+    const env_spec* spec = s->model->env;
+    plan_net_shape net = {spec->config_dim, spec->pairs, shape->fiber, MODEL_CONTROLS * spec->action_dim,
+                          shape->hidden, shape->inner, shape->blocks};
+    double work = 2.0 * (double)plan_net_macs(&net) * s->options.candidates * m->iterations * m->horizon;
+    double median = eval_times_quantile(&m->times, 0.5), best = m->times.ms[0];
+    int ok = cJSON_AddStringToObject(j, "device", "cpu") && cJSON_AddNumberToObject(j, "threads", m->threads) &&
+             cJSON_AddStringToObject(j, "precision", "fp32") && cJSON_AddStringToObject(j, "mode", "contract") &&
+             cJSON_AddNumberToObject(j, "candidates", s->options.candidates) &&
+             cJSON_AddNumberToObject(j, "iterations", m->iterations) &&
+             cJSON_AddNumberToObject(j, "horizon", m->horizon) && cJSON_AddNumberToObject(j, "solves", m->times.count) &&
+             json_add_number(j, "ms_per_solve", median, 5) && json_add_number(j, "ms_p50", median, 5) &&
+             json_add_number(j, "ms_p99", eval_times_quantile(&m->times, 0.99), 5) &&
+             json_add_number(j, "ms_max", m->times.ms[m->times.count - 1], 5) && json_add_number(j, "ms_best", best, 5) &&
+             json_add_number(j, "gflop_per_solve", work * 1e-9, 5) &&
+             json_add_number(j, "gflops", work / median * 1e-6, 5) && json_add_number(j, "peak_gflops", m->peak, 5) &&
+             json_add_number(j, "fraction_of_peak", work / median * 1e-6 / m->peak, 4) &&
+             json_add_number(j, "fraction_of_peak_best", work / best * 1e-6 / m->peak, 4) &&
+             cJSON_AddNumberToObject(j, "allocations", (double)m->allocations[1]) &&
+             cJSON_AddNumberToObject(j, "perception_allocations", (double)m->allocations[0]) &&
+             cJSON_AddStringToObject(j, "allocations_counted", cli_malloc_count() >= 0 ? "process" : "library") &&
+             cJSON_AddNumberToObject(j, "controller_bytes", (double)firm_controller_bytes(s->ctl));
+    return ok ? FIRM_OK : cli_no_memory(err);
+}
+
+static firm_status bench_both(const args* a, const env_spec* spec, const firm_model* model, const config* settings,
+                              cJSON* j, firm_error* err) {
+    int threads = (int)args_int(a, "threads"), repeats = (int)args_int(a, "repeats");
+    subject s;
+    measured m = {0};
+    double reach_ms;
+    TRY(subject_open(&s, spec, model, settings, FIRM_MODE_CONTRACT, threads, err));
+    firm_status status = measure(&s, threads, repeats, &m, err);
+    if (status == FIRM_OK) status = describe(&s, &m, j, err);
+    eval_times_free(&m.times);
+    subject_close(&s);
+    TRY(status);
+    TRY(bench_solve_ms(spec, model, settings, FIRM_MODE_REACH, threads, repeats, &reach_ms, err));
+    return json_add_number(j, "reach_ms_per_solve", reach_ms, 5) ? FIRM_OK : cli_no_memory(err);
+}
+
+firm_status bench_plan(const args* a, const env_spec* spec, cJSON* j, firm_error* err) {
+    const char* path = args_text(a, "model");
+    firm_model* model = NULL;
+    config* settings = NULL;
+    firm_status status = path ? cli_load_model(path, spec, &model, err) : FIRM_OK;
+    if (status == FIRM_OK) status = cli_settings(a, spec, model, &settings, err);
+    if (status == FIRM_OK) status = bench_both(a, spec, model, settings, j, err);
+    config_free(settings);
+    firm_model_free(model);
+    return status;
+}

@@ -1,0 +1,105 @@
+// common.c - what the commands share: task, settings, data and model from the arguments, and the way a
+// result leaves the program.
+#define _GNU_SOURCE
+#include <limits.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "cli/cli.h"
+#include "core/file.h"
+#include "model/model.h"
+#include "plan/settings.h"
+
+firm_status cli_no_memory(firm_error* err) { return FAIL(err, FIRM_E_MEMORY, "out of memory"); }
+
+firm_status cli_finish(const args* a, cJSON* json, void (*show)(const cJSON* json), firm_error* err) {
+    if (!json) return cli_no_memory(err);
+    if (a->capture) {
+        *(cJSON**)a->capture = json;
+        return FIRM_OK;
+    }
+    firm_status status = FIRM_OK;
+    if (args_switch(a, "json")) status = json_print(json, err);
+    else show(json);
+    cJSON_Delete(json);
+    return status;
+}
+
+firm_status cli_task(const args* a, int which, const env_spec** spec, firm_error* err) {
+    CHECK(which < a->positionals, "firm %s: argument %d was not required", a->command, which);
+    return env_find_or_fail(a->positional[which], spec, err);
+}
+
+firm_status cli_settings(const args* a, const env_spec* spec, const firm_model* model, config** out,
+                         firm_error* err) {
+    const char* set[ARGS_MAX_VALUES];
+    const char* file = args_text(a, "config");
+    int count = args_list(a, "set", set);
+    if (!model || !model->config || !model->config[0])
+        return settings_load(spec, file, set, count, out, err);
+    TRY(settings_from_text(spec, model->config, out, err));
+    firm_status status = FIRM_OK;
+    if (file) {
+        const char* text = config_builtin(file);
+        status = text ? config_read_text(*out, file, text, err) : config_read_file(*out, file, err);
+    }
+    for (int i = 0; i < count && status == FIRM_OK; i++) status = config_set(*out, set[i], err);
+    if (status != FIRM_OK) {
+        config_free(*out);
+        *out = NULL;
+    }
+    return status;
+}
+
+firm_status cli_required(const args* a, const char* name, const char** out, firm_error* err) {
+    *out = args_text(a, name);
+    if (*out) return FIRM_OK;
+    return FAIL(err, FIRM_E_USAGE, "--%s is missing; see firm %s --help", name, a->command);
+}
+
+firm_status cli_read_data(const args* a, const env_spec* spec, episodes** out, firm_error* err) {
+    const char* path;
+    TRY(cli_required(a, "data", &path, err));
+    return episodes_read(path, spec, out, err);
+}
+
+firm_status cli_load_model(const char* path, const env_spec* spec, firm_model** out, firm_error* err) {
+    TRY(firm_model_load(path, out, err));
+    if ((*out)->env == spec) return FIRM_OK;
+    const char* made_for = (*out)->env->name;
+    firm_model_free(*out);
+    *out = NULL;
+    return FAIL(err, FIRM_E_TASK, "%s is a model for %s, not for %s; give a model trained on %s", path, made_for,
+                spec->name, spec->name);
+}
+
+firm_status cli_shipped_model(const env_spec* spec, char path[1024], firm_error* err) {
+    static const char* const places[] = {"%s/../models/%s.safetensors", "%s/../share/firm/models/%s.safetensors",
+                                         "%s/models/%s.safetensors"};
+    char folder[PATH_MAX] = "";
+    ssize_t n = readlink("/proc/self/exe", folder, sizeof folder - 1);
+    if (n > 0) {
+        folder[n] = 0;
+        char* slash = strrchr(folder, '/');
+        if (slash) *slash = 0;
+    }
+    for (size_t i = 0; n > 0 && i < sizeof places / sizeof *places; i++) {
+        int length = snprintf(path, 1024, places[i], folder, spec->name);
+        if (length > 0 && length < 1024 && file_exists(path)) return FIRM_OK;
+    }
+    snprintf(path, 1024, "models/%s.safetensors", spec->name);
+    if (file_exists(path)) return FIRM_OK;
+    return FAIL(err, FIRM_E_MISSING,
+                "no shipped model models/%s.safetensors was found; give one with --model, or train one with firm "
+                "train %s",
+                spec->name, spec->name);
+}
+
+firm_status cli_check_output(const char* path, firm_error* err) {
+    char temp[1100];
+    return file_temp_name(path, temp, err);
+}
+
+firm_mode cli_mode(const char* text) {
+    return strcmp(text, "reach") == 0 ? FIRM_MODE_REACH : FIRM_MODE_CONTRACT;
+}

@@ -1,0 +1,64 @@
+// export.c - `firm export MODEL -o OUT`: a run's model as a file to ship, in half precision if asked, with
+// planner settings renewed if asked.
+#include <string.h>
+#include <sys/stat.h>
+
+#include "cli/cli.h"
+#include "core/mem.h"
+#include "model/checkpoint.h"
+
+static const arg_option options[] = {
+    {"output", 'o', ARG_TEXT, 0, 0, NULL, NULL, "OUT", "the file to write"},
+    {"half", 0, ARG_SWITCH, 0, 0, NULL, NULL, NULL, "weights in float16"},
+};
+
+static void show(const cJSON* j) {
+    printf("%s: %s, %.0f parameters, %s, %.2f MB\n", cJSON_GetObjectItemCaseSensitive(j, "model")->valuestring,
+           cJSON_GetObjectItemCaseSensitive(j, "task")->valuestring, json_get(j, "params", 0),
+           cJSON_GetObjectItemCaseSensitive(j, "precision")->valuestring, json_get(j, "bytes", 0) * 1e-6);
+}
+
+// --config and --set change the settings that travel with the model (its planner's defaults).
+static firm_status renew_settings(const args* a, firm_model* model, firm_error* err) {
+    if (!args_given(a, "config") && !args_given(a, "set")) return FIRM_OK;
+    config* settings;
+    TRY(cli_settings(a, model->env, model, &settings, err));
+    char* text = config_dump(settings);
+    config_free(settings);
+    if (!text) return cli_no_memory(err);
+    mem_free(model->config);
+    model->config = text;
+    return FIRM_OK;
+}
+
+static firm_status run(const args* a, firm_error* err) {
+    const char* path;
+    firm_model* model;
+    int half = args_switch(a, "half");
+    TRY(cli_required(a, "output", &path, err));
+    TRY(firm_model_load(a->positional[0], &model, err));
+    firm_status status = renew_settings(a, model, err);
+    if (status == FIRM_OK)
+        status = checkpoint_write(path, model, half ? CHECKPOINT_MODEL_HALF : CHECKPOINT_MODEL, NULL, 0, NULL, 0, err);
+    cJSON* j = NULL;
+    if (status == FIRM_OK) {
+        struct stat s = {0};
+        stat(path, &s);
+        j = cJSON_CreateObject();
+        if (!(j && cJSON_AddStringToObject(j, "model", path) && cJSON_AddStringToObject(j, "task", model->env->name) &&
+              cJSON_AddNumberToObject(j, "params", (double)model_count(model).total) &&
+              cJSON_AddStringToObject(j, "precision", half ? "fp16" : "fp32") &&
+              cJSON_AddNumberToObject(j, "bytes", (double)s.st_size) &&
+              cJSON_AddStringToObject(j, "provenance", model->provenance)))
+            status = cli_no_memory(err);
+    }
+    firm_model_free(model);
+    if (status == FIRM_OK) return cli_finish(a, j, show, err);
+    cJSON_Delete(j);
+    return status;
+}
+
+const cli_command cli_export = {"export", "export MODEL -o OUT [--half]", "write a model file to ship",
+                                "With --config or --set the settings stored in the model change too, e.g. the\n"
+                                "planner's defaults: --set plan.reach_candidates=256\n",
+                                options, sizeof options / sizeof *options, 1, 1, run};

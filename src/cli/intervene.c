@@ -1,0 +1,73 @@
+// intervene.c - `firm intervene TASK --data F.h5 -o I.h5`: common-reset branches of training episodes.
+#include "cli/cli.h"
+#include "core/clock.h"
+#include "core/log.h"
+#include "data/branches.h"
+
+static const arg_option options[] = {
+    {"data", 0, ARG_TEXT, 0, 0, NULL, NULL, "F.h5", "recorded episodes"},
+    {"output", 'o', ARG_TEXT, 0, 0, NULL, NULL, "I.h5", "the file to write"},
+    {"anchors", 0, ARG_INT, 1, 10000000, NULL, NULL, "N", "restored moments; the task's own number if not given"},
+    {"branches", 0, ARG_INT, 1, 100000, NULL, NULL, "N", "action sequences from each; likewise"},
+    {"seed", 0, ARG_SEED, 0, 0, NULL, NULL, "S", "seed of split, anchors and actions; data.split_seed if not given"},
+};
+
+static void show(const cJSON* j) {
+    printf("%s: %.0f anchors x %.0f branches of %.0f controls, %.1f s\n",
+           cJSON_GetObjectItemCaseSensitive(j, "file")->valuestring, json_get(j, "anchors", 0),
+           json_get(j, "per_anchor", 0), json_get(j, "controls", 0), json_get(j, "seconds", 0));
+}
+
+static firm_status branch(const args* a, const episodes* e, uint64_t seed, pool* p, const char* path, cJSON** json,
+                          firm_error* err) {
+    intervene_options opt = {.anchors = (int)args_int(a, "anchors"), .per_anchor = (int)args_int(a, "branches"),
+                             .seed = seed};
+    double begun = clock_seconds();
+    branches* b;
+    TRY(branches_collect(e, &opt, p, &b, err));
+    firm_status status = branches_write(b, path, err);
+    if (status == FIRM_OK) {
+        cJSON* j = *json = cJSON_CreateObject();
+        if (!(j && cJSON_AddStringToObject(j, "task", e->spec->name) && cJSON_AddStringToObject(j, "file", path) &&
+              cJSON_AddNumberToObject(j, "anchors", b->anchors) &&
+              cJSON_AddNumberToObject(j, "per_anchor", b->per_anchor) &&
+              cJSON_AddNumberToObject(j, "controls", BRANCH_CONTROLS) &&
+              cJSON_AddNumberToObject(j, "seed", (double)seed) &&
+              json_add_number(j, "seconds", clock_seconds() - begun, 4)))
+            status = cli_no_memory(err);
+    }
+    branches_free(b);
+    return status;
+}
+
+static firm_status run(const args* a, firm_error* err) {
+    const env_spec* spec;
+    const char* path;
+    config* settings = NULL;
+    episodes* e = NULL;
+    pool* p = NULL;
+    cJSON* json = NULL;
+    TRY(cli_task(a, 0, &spec, err));
+    TRY(cli_required(a, "output", &path, err));
+    TRY(cli_check_output(path, err));
+    TRY(cli_settings(a, spec, NULL, &settings, err));
+    uint64_t split = (uint64_t)config_int(settings, "data", "split_seed");
+    uint64_t seed = args_given(a, "seed") ? (uint64_t)args_int(a, "seed") : split;
+    config_free(settings);
+    if (seed != split)
+        log_warn("anchors are drawn from the training episodes of split seed %llu; train with --set "
+                 "data.split_seed=%llu, or validation episodes would be among them",
+                 (unsigned long long)seed, (unsigned long long)seed);
+    firm_status status = cli_read_data(a, spec, &e, err);
+    if (status == FIRM_OK) status = pool_create((int)args_int(a, "threads"), &p, err);
+    if (status == FIRM_OK) status = branch(a, e, seed, p, path, &json, err);
+    pool_free(p);
+    episodes_free(e);
+    if (status == FIRM_OK) return cli_finish(a, json, show, err);
+    cJSON_Delete(json);
+    return status;
+}
+
+const cli_command cli_intervene = {"intervene", "intervene TASK --data F.h5 -o I.h5 [--anchors N --branches N]",
+                                   "branch off recorded moments with other actions", "", options,
+                                   sizeof options / sizeof *options, 1, 1, run};

@@ -1,0 +1,114 @@
+// main.c - the firm program: finds the command, turns errors into one sentence and an exit status.
+// Exit 0: done; 1: ran, but a gate or check failed; 2: bad usage or bad input.
+#include <stdio.h>
+#include <string.h>
+
+#include "cli/cli.h"
+#include "core/log.h"
+#include "plan/settings.h"
+
+static const cli_command* const commands[] = {
+#define CLI_ENTRY(name) &cli_##name,
+    CLI_COMMANDS(CLI_ENTRY)
+#undef CLI_ENTRY
+};
+enum { COMMANDS = sizeof commands / sizeof *commands };
+
+static const cli_command* find(const char* name) {
+    for (int i = 0; i < COMMANDS; i++)
+        if (strcmp(commands[i]->name, name) == 0) return commands[i];
+    return NULL;
+}
+
+static void print_log(void* user, firm_log_level level, const char* text) {
+    (void)user;
+    fprintf(stderr, "%s%s\n", level == FIRM_LOG_WARN ? "warning: " : "", text);
+}
+
+static void help_all(FILE* to) {
+    fputs("firm - a compact pixel world model: goal image in, actions out\n\n", to);
+    for (int i = 0; i < COMMANDS; i++) fprintf(to, "  firm %-10s %s\n", commands[i]->name, commands[i]->summary);
+    fputs("\n  firm help COMMAND    options of a command\n"
+          "  firm help settings   every key that --config files and --set may change\n"
+          "  firm --version\n\n"
+          "Try it: firm demo tworoom\n", to);
+}
+
+static void help_one(const cli_command* c, FILE* to) {
+    fprintf(to, "firm %s\n\n%s\n%s\n", c->usage, c->summary, c->more);
+    args_help(c->options, c->option_count, to);
+    fputs(c->option_count ? "\nand, as for every command:\n" : "as for every command:\n", to);
+    for (int i = 0; i < args_common_count; i++) {
+        int own = 0;
+        for (int k = 0; k < c->option_count; k++) own |= strcmp(c->options[k].name, args_common[i].name) == 0;
+        if (!own) args_help(&args_common[i], 1, to);
+    }
+}
+
+static firm_status no_command(const char* name, firm_error* err) {
+    const char* names[COMMANDS];
+    for (int i = 0; i < COMMANDS; i++) names[i] = commands[i]->name;
+    const char* near = args_nearest(name, names, COMMANDS);
+    if (near) return FAIL(err, FIRM_E_USAGE, "there is no command '%.60s'; did you mean '%s'?", name, near);
+    return FAIL(err, FIRM_E_USAGE, "there is no command '%.60s'; firm --help lists them", name);
+}
+
+firm_status cli_run(int argc, char** argv, cJSON** capture, firm_error* err) {
+    const cli_command* c = argc > 0 ? find(argv[0]) : NULL;
+    if (!c) return no_command(argc > 0 ? argv[0] : "", err);
+    args a;
+    TRY(args_parse(&a, c->name, c->usage, c->options, c->option_count, c->min, c->max, argc - 1, argv + 1, err));
+    a.capture = capture;
+    if (args_switch(&a, "help")) {
+        help_one(c, stdout);
+        return FIRM_OK;
+    }
+    return c->run(&a, err);
+}
+
+static firm_status help(int argc, char** argv, firm_error* err) {
+    if (argc == 0) {
+        help_all(stdout);
+        return FIRM_OK;
+    }
+    if (strcmp(argv[0], "settings") == 0) {
+        settings_help(stdout);
+        return FIRM_OK;
+    }
+    const cli_command* c = find(argv[0]);
+    if (!c) return no_command(argv[0], err);
+    help_one(c, stdout);
+    return FIRM_OK;
+}
+
+static firm_status dispatch(int argc, char** argv, firm_error* err) {
+    if (argc == 0) {
+        help_all(stderr);
+        return FAIL(err, FIRM_E_USAGE, "a command is missing");
+    }
+    if (strcmp(argv[0], "--version") == 0) {
+        int v = firm_version();
+        printf("firm %d.%d.%d\n", v / 10000, v / 100 % 100, v % 100);
+        return FIRM_OK;
+    }
+    if (strcmp(argv[0], "--help") == 0 || strcmp(argv[0], "-h") == 0) return help(0, NULL, err);
+    if (strcmp(argv[0], "help") == 0) return help(argc - 1, argv + 1, err);
+    return cli_run(argc, argv, NULL, err);
+}
+
+int main(int argc, char** argv) {
+    int quiet = 0;
+    for (int i = 1; i < argc; i++) quiet |= strcmp(argv[i], "--quiet") == 0;
+    progress_enable(!quiet);
+    if (!quiet) firm_set_log(print_log, NULL);
+
+    firm_error err = {0};
+    firm_status status = dispatch(argc - 1, argv + 1, &err);
+    if (fflush(stdout) != 0 && status == FIRM_OK)
+        status = FAIL(&err, FIRM_E_IO, "cannot write to standard output; is the disk full?");
+    if (status == FIRM_OK) return 0;
+    const cli_command* c = argc > 1 ? find(argv[1]) : NULL;
+    const char* text = err.message[0] ? err.message : firm_status_str(status);
+    fprintf(stderr, "firm%s%s: %s\n", c ? " " : "", c ? c->name : "", text);
+    return status == FIRM_E_GATE ? 1 : 2;
+}

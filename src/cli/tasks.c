@@ -1,0 +1,65 @@
+// tasks.c - `firm tasks`: what there is to plan in.
+#include "cli/cli.h"
+
+static void show(const cJSON* json) {
+    const cJSON* t;
+    cJSON_ArrayForEach(t, cJSON_GetObjectItemCaseSensitive(json, "tasks")) {
+        printf("%-9s %s\n", cJSON_GetObjectItemCaseSensitive(t, "name")->valuestring,
+               cJSON_GetObjectItemCaseSensitive(t, "title")->valuestring);
+        const cJSON* d;
+        printf("          action %g, configuration:", json_get(t, "action_dim", 0));
+        cJSON_ArrayForEach(d, cJSON_GetObjectItemCaseSensitive(t, "config")) printf(" %s", d->valuestring);
+        printf("; reached when");
+        int first = 1;
+        cJSON_ArrayForEach(d, cJSON_GetObjectItemCaseSensitive(t, "distances")) {
+            printf("%s %s < %g %s", first ? "" : " and", cJSON_GetObjectItemCaseSensitive(d, "name")->valuestring,
+                   json_get(d, "tolerance", 0), cJSON_GetObjectItemCaseSensitive(d, "unit")->valuestring);
+            first = 0;
+        }
+        const cJSON* model = cJSON_GetObjectItemCaseSensitive(t, "model");
+        printf("\n          %s\n", cJSON_IsString(model) ? model->valuestring : "no shipped model");
+    }
+}
+
+static int describe(const env_spec* spec, cJSON* list) {
+    cJSON* t = cJSON_CreateObject();
+    if (!t || !cJSON_AddItemToArray(list, t)) {
+        cJSON_Delete(t);
+        return 0;
+    }
+    int ok = cJSON_AddStringToObject(t, "name", spec->name) && cJSON_AddStringToObject(t, "title", spec->title) &&
+             cJSON_AddNumberToObject(t, "action_dim", spec->action_dim) &&
+             cJSON_AddNumberToObject(t, "state_dim", spec->state_dim) &&
+             cJSON_AddNumberToObject(t, "chi_dim", spec->chi_dim) &&
+             cJSON_AddNumberToObject(t, "image_size", ENV_IMAGE) &&
+             cJSON_AddNumberToObject(t, "default_episodes", spec->default_episodes);
+    cJSON *names = cJSON_AddArrayToObject(t, "config"), *distances = cJSON_AddArrayToObject(t, "distances");
+    for (int i = 0; names && i < spec->config_dim; i++)
+        ok = ok && cJSON_AddItemToArray(names, cJSON_CreateString(spec->config_name[i]));
+    for (int i = 0; distances && i < spec->distances; i++) {
+        cJSON* d = cJSON_CreateObject();
+        ok = ok && d && cJSON_AddStringToObject(d, "name", spec->distance[i].name) &&
+             cJSON_AddStringToObject(d, "unit", spec->distance[i].unit) &&
+             json_add_number(d, "tolerance", spec->distance[i].tolerance, 6);
+        ok = cJSON_AddItemToArray(distances, d) && ok;
+    }
+    char path[1024];
+    firm_error ignored;  // no model for a task is an answer here
+    if (cli_shipped_model(spec, path, &ignored) == FIRM_OK) ok = ok && cJSON_AddStringToObject(t, "model", path);
+    else ok = ok && cJSON_AddNullToObject(t, "model");
+    return ok && names && distances;
+}
+
+static firm_status run(const args* a, firm_error* err) {
+    cJSON* json = cJSON_CreateObject();
+    cJSON* list = json ? cJSON_AddArrayToObject(json, "tasks") : NULL;
+    int ok = list != NULL;
+    for (int i = 0; ok && env_at(i); i++) ok = describe(env_at(i), list);
+    if (!ok) {
+        cJSON_Delete(json);
+        return cli_no_memory(err);
+    }
+    return cli_finish(a, json, show, err);
+}
+
+const cli_command cli_tasks = {"tasks", "tasks", "list the tasks of this build", "", NULL, 0, 0, 0, run};

@@ -1,0 +1,91 @@
+// train.c - `firm train TASK --data F.h5 --branches I.h5 -o RUN`: all stages of the task's config.
+#include <string.h>
+
+#include "cli/cli.h"
+#include "core/file.h"
+#include "train/train.h"
+
+static const arg_option options[] = {
+    {"data", 0, ARG_TEXT, 0, 0, NULL, NULL, "F.h5", "recorded episodes"},
+    {"branches", 0, ARG_TEXT, 0, 0, NULL, NULL, "I.h5", "interventions; not needed with --sources F"},
+    {"output", 'o', ARG_TEXT, 0, 0, NULL, NULL, "RUN", "run folder: checkpoints, metrics, model, train.json"},
+    {"seed", 0, ARG_SEED, 0, 0, "1", NULL, "S", "initial weights and batches"},
+    {"device", 0, ARG_CHOICE, 0, 0, "cpu", "cpu|cuda", NULL, "where to compute"},
+    {"resume", 0, ARG_SWITCH, 0, 0, NULL, NULL, NULL, "continue a run that was stopped, bit for bit"},
+    {"sources", 0, ARG_CHOICE, 0, 0, NULL, "F|I|FI", NULL, "restrict every stage to factual rows or interventions"},
+    {"no-fiber", 0, ARG_SWITCH, 0, 0, NULL, NULL, NULL, "ablation: no history fiber"},
+    {"mismatch", 0, ARG_SWITCH, 0, 0, NULL, NULL, NULL, "ablation: outcomes of branches shuffled"},
+};
+
+static void show(const cJSON* j) {
+    const cJSON* s;
+    printf("  stage            updates   seconds   held-out   limit\n");
+    cJSON_ArrayForEach(s, cJSON_GetObjectItemCaseSensitive(j, "stages")) {
+        const cJSON* limit = cJSON_GetObjectItemCaseSensitive(s, "gate_limit");
+        printf("  %-16s %7.0f   %7.1f   %8.4f   ", cJSON_GetObjectItemCaseSensitive(s, "name")->valuestring,
+               json_get(s, "updates", 0), json_get(s, "seconds", 0), json_get(s, "gate", 0));
+        if (cJSON_IsNumber(limit))
+            printf("%.4f %s\n", limit->valuedouble,
+                   cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(s, "pass")) ? "passed" : "MISSED");
+        else
+            printf("-\n");
+    }
+    printf("%.1f s in all; model: %s\n", json_get(j, "seconds", 0),
+           cJSON_GetObjectItemCaseSensitive(j, "model")->valuestring);
+}
+
+// --no-fiber is a setting of the model, so it is recorded with the others
+static firm_status load_settings(const args* a, const env_spec* spec, config** settings, firm_error* err) {
+    TRY(cli_settings(a, spec, NULL, settings, err));
+    if (!args_switch(a, "no-fiber")) return FIRM_OK;
+    firm_status status = config_set(*settings, "model.no_fiber=true", err);
+    if (status == FIRM_OK) return FIRM_OK;
+    config_free(*settings);
+    *settings = NULL;
+    return status;
+}
+
+static firm_status run(const args* a, firm_error* err) {
+    const env_spec* spec;
+    const char *folder, *data, *branch_path = args_text(a, "branches"), *sources = args_text(a, "sources");
+    config* settings = NULL;
+    episodes* e = NULL;
+    branches* b = NULL;
+    cJSON* json = NULL;
+    TRY(cli_task(a, 0, &spec, err));
+    TRY(cli_required(a, "data", &data, err));
+    TRY(cli_required(a, "output", &folder, err));
+    if (strcmp(args_text(a, "device"), "cuda") == 0)
+        return FAIL(err, FIRM_E_UNAVAILABLE, "this build has no CUDA backend; train with --device cpu");
+    if (!branch_path && !(sources && strcmp(sources, "F") == 0))
+        return FAIL(err, FIRM_E_USAGE, "--branches is missing; make the file with firm intervene, or train with "
+                    "--sources F");
+    train_options opt = {.folder = folder, .seed = (uint64_t)args_int(a, "seed"),
+                         .threads = (int)args_int(a, "threads"), .resume = args_switch(a, "resume"),
+                         .sources = sources, .mismatch = args_switch(a, "mismatch")};
+    firm_status status = load_settings(a, spec, &settings, err);
+    if (status == FIRM_OK) status = episodes_read(data, spec, &e, err);
+    if (status == FIRM_OK && branch_path) status = branches_read(branch_path, e, &b, err);
+    if (status == FIRM_OK) status = train_run(settings, spec, e, b, &opt, &json, err);
+    branches_free(b);
+    episodes_free(e);
+    config_free(settings);
+    // a missed gate still has a result to show
+    if (json && (status == FIRM_OK || status == FIRM_E_GATE)) {
+        firm_error print_err;
+        firm_status shown = cli_finish(a, json, show, &print_err);
+        if (shown != FIRM_OK && status == FIRM_OK) {
+            *err = print_err;
+            return shown;
+        }
+        return status;
+    }
+    cJSON_Delete(json);
+    return status;
+}
+
+const cli_command cli_train = {"train", "train TASK --data F.h5 --branches I.h5 -o RUN [--seed S --resume --sources F|I|FI]",
+                               "train a model through all stages",
+                               "The stages, their updates, rates, batches and gates come from the task's settings;\n"
+                               "firm help settings lists the keys.\n",
+                               options, sizeof options / sizeof *options, 1, 1, run};

@@ -1,0 +1,132 @@
+// usage_test.c - flags, help and suggestions; the option parser by itself.
+#include "cli/args.h"
+#include "program.h"
+
+TEST(cli, help_and_version) {
+    const outcome* o = firm_run("/", 0, "--version");
+    EXPECT_INT(o->code, 0);
+    EXPECT(strncmp(o->out, "firm 0.", 7) == 0);
+    o = firm_run("/", 0, "--help");
+    EXPECT_INT(o->code, 0);
+    static const char* const commands[] = {"tasks", "collect", "intervene", "audit", "train", "plan", "eval",
+                                           "params", "report", "bench", "demo", "reproduce", "export"};
+    char listing[1 << 14];
+    snprintf(listing, sizeof listing, "%s", o->out);
+    for (size_t i = 0; i < sizeof commands / sizeof *commands; i++) {
+        EXPECT(strstr(listing, commands[i]) != NULL);
+        o = firm_run("/", 0, "%s --help", commands[i]);
+        EXPECT_INT(o->code, 0);
+        EXPECT(strstr(o->out, "--json") != NULL && !o->err[0]);
+        static char again[1 << 16];
+        snprintf(again, sizeof again, "%s", o->out);
+        o = firm_run("/", 0, "help %s", commands[i]);
+        EXPECT_TEXT(o->out, again);
+    }
+    o = firm_run("/", 0, "help settings");
+    EXPECT_INT(o->code, 0);
+    EXPECT(strstr(o->out, "contract_candidates") != NULL);
+}
+
+TEST(cli, wrong_usage) {
+    const outcome* o = firm_run("/", 0, "colect tworoom");
+    EXPECT_INT(o->code, 2);
+    EXPECT(strstr(o->err, "did you mean 'collect'") != NULL);
+    EXPECT_REFUSAL(firm_run("/", 0, "collect tworoom --episode 5"), "collect", "did you mean --episodes");
+    EXPECT_REFUSAL(firm_run("/", 0, "collect tworom -o x.h5"), "collect", "tworoom");
+    EXPECT_REFUSAL(firm_run("/", 0, "collect tworoom"), "collect", "--output is missing");
+    EXPECT_REFUSAL(firm_run("/", 0, "collect -o x.h5"), "collect", "argument is missing");
+    EXPECT_REFUSAL(firm_run("/", 0, "collect tworoom more -o x.h5"), "collect", "'more'");
+    EXPECT_REFUSAL(firm_run("/", 0, "collect tworoom -o"), "collect", "needs a value");
+    EXPECT_REFUSAL(firm_run("/", 0, "collect tworoom -o a -o b"), "collect", "twice");
+    EXPECT_REFUSAL(firm_run("/", 0, "eval tworoom --mode fast"), "eval", "contract|reach");
+    EXPECT_REFUSAL(firm_run("/", 0, "eval tworoom --arms nobody --quiet"), "eval", "oracle-dynamics");
+    EXPECT_REFUSAL(firm_run("/", 0, "eval tworoom --quiet"), "eval", "--model");
+    EXPECT_REFUSAL(firm_run("/", 0, "eval tworoom --traces 3"), "eval", "-o FILE");
+    EXPECT_REFUSAL(firm_run("/", 0, "bench speed"), "bench", "plan, train, env or render");
+    EXPECT_REFUSAL(firm_run("/", 0, "train tworoom --data a --branches b -o c --device cuda"), "train", "--device cpu");
+    EXPECT_REFUSAL(firm_run("/", 0, "train tworoom --data a -o c"), "train", "--branches");
+}
+
+TEST(cli, counts_out_of_range) {
+    static const struct { const char *command, *line, *says; } cases[] = {
+        {"collect", "collect tworoom -o x.h5 --episodes -5", "whole number from 1"},
+        {"collect", "collect tworoom -o x.h5 --episodes=0", "whole number from 1"},
+        {"collect", "collect tworoom -o x.h5 --episodes 1e3", "whole number"},
+        {"collect", "collect tworoom -o x.h5 --episodes 99999999999999999999", "whole number"},
+        {"collect", "collect tworoom -o x.h5 --seed -1", "whole number from 0"},
+        {"collect", "collect tworoom -o x.h5 --threads -2", "whole number from 0"},
+        {"intervene", "intervene tworoom --data f.h5 -o x.h5 --anchors -1", "whole number from 1"},
+        {"intervene", "intervene tworoom --data f.h5 -o x.h5 --branches 0", "whole number from 1"},
+        {"eval", "eval tworoom --trials -100", "whole number from 1"},
+        {"eval", "eval tworoom --offset 2.5", "whole number from 1"},
+        {"eval", "eval tworoom --deadline-ms -3", "number from 0"},
+        {"eval", "eval tworoom --deadline-ms nan", "number from 0"},
+        {"reproduce", "reproduce --seeds 1,-2", "whole numbers"},
+    };
+    char folder[512];
+    fresh_folder(folder);
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+        EXPECT_REFUSAL(firm_run(folder, 0, "%s", cases[i].line), cases[i].command, cases[i].says);
+    EXPECT_INT(folder_entries(folder, NULL, 0), 0);
+}
+
+TEST(cli, settings_are_checked) {
+    char folder[512];
+    fresh_folder(folder);
+    static const char unknown[] = "[plan]\ncontract_candidates = 100\ncontract_candidate = 3\n";
+    static const char wild[] = "[plan]\ncontract_candidates = -100\n";
+    put_file(folder, "unknown.ini", unknown, sizeof unknown - 1);
+    put_file(folder, "wild.ini", wild, sizeof wild - 1);
+    EXPECT_REFUSAL(firm_run(folder, 0, "eval tworoom --arms random --config unknown.ini"), "eval", "contract_candidate");
+    EXPECT_REFUSAL(firm_run(folder, 0, "eval tworoom --arms random --config wild.ini"), "eval", "contract_candidates");
+    EXPECT_REFUSAL(firm_run(folder, 0, "eval tworoom --arms random --config absent.ini"), "eval", "absent.ini");
+    EXPECT_REFUSAL(firm_run(folder, 0, "eval tworoom --arms random --set plan.nothing=1"), "eval", "nothing");
+    EXPECT_REFUSAL(firm_run(folder, 0, "eval tworoom --arms random --set nonsense"), "eval", "nonsense");
+    EXPECT_REFUSAL(firm_run(folder, 0, "params --set model.hidden=lots"), "params", "hidden");
+    EXPECT_INT(folder_entries(folder, NULL, 0), 2);
+}
+
+static const arg_option table[] = {
+    {"count", 'n', ARG_INT, -10, 10, "3", NULL, "N", "a count"},
+    {"share", 0, ARG_REAL, -1, 1, NULL, NULL, "X", "a share"},
+    {"files", 0, ARG_SEVERAL, 0, 0, NULL, NULL, "F", "some files"},
+    {"moves", 0, ARG_TEXT, 0, 0, NULL, NULL, "M", "text"},
+};
+
+TEST(cli, parser_reads_all_forms) {
+    firm_error err;
+    args a;
+    char* line[] = {"first", "-n", "-4", "--share=-0.5", "--files", "a", "b", "c", "--set", "x.y=1",
+                    "--set=z.w=2", "--moves", "-1,0;0.5,1", "second", "--json"};
+    REQUIRE_OK(args_parse(&a, "test", "test", table, 4, 1, 2, 15, line, &err), err);
+    EXPECT_INT(args_int(&a, "count"), -4);
+    EXPECT_NEAR(args_real(&a, "share"), -0.5, 0);
+    EXPECT_TEXT(args_text(&a, "moves"), "-1,0;0.5,1");
+    const char* list[ARGS_MAX_VALUES];
+    EXPECT_INT(args_list(&a, "files", list), 3);
+    EXPECT_TEXT(list[2], "c");
+    EXPECT_INT(args_list(&a, "set", list), 2);
+    EXPECT_TEXT(list[1], "z.w=2");
+    EXPECT_INT(a.positionals, 2);
+    EXPECT_TEXT(a.positional[1], "second");
+    EXPECT(args_switch(&a, "json") && !args_switch(&a, "quiet"));
+    // defaults
+    REQUIRE_OK(args_parse(&a, "test", "test", table, 4, 0, 0, 0, NULL, &err), err);
+    EXPECT_INT(args_int(&a, "count"), 3);
+    EXPECT(!args_given(&a, "count") && args_text(&a, "moves") == NULL);
+    // a number outside its range, a value for a switch, an empty text
+    char* wild[] = {"--count", "11"};
+    EXPECT_INT(args_parse(&a, "test", "test", table, 4, 0, 0, 2, wild, &err), FIRM_E_USAGE);
+    char* valued[] = {"--json=yes"};
+    EXPECT_INT(args_parse(&a, "test", "test", table, 4, 0, 0, 1, valued, &err), FIRM_E_USAGE);
+    char* empty[] = {"--moves", ""};
+    EXPECT_INT(args_parse(&a, "test", "test", table, 4, 0, 0, 2, empty, &err), FIRM_E_USAGE);
+}
+
+TEST(cli, nearest_names) {
+    static const char* const names[] = {"collect", "train", "report", "bench"};
+    EXPECT_TEXT(args_nearest("colect", names, 4), "collect");
+    EXPECT_TEXT(args_nearest("trian", names, 4), "train");
+    EXPECT_TEXT(args_nearest("rep", names, 4), "report");
+    EXPECT(args_nearest("xyzzy", names, 4) == NULL);
+}

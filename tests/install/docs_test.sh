@@ -1,0 +1,52 @@
+#!/usr/bin/env bash
+# docs_test.sh PROGRAM SOURCE - the documents tell the truth where a script can check it: every command
+# and flag of the program is in docs/commands.md and no other, paths and links exist, and no cell of a
+# table waits for its number.
+set -uo pipefail
+program=$1 source=$2
+cd "$source" || exit 1
+status=0
+complain() { echo "$*"; status=1; }
+
+# commands and flags, both ways
+commands=$("$program" --help | sed -n 's/^  firm \([a-z]*\) .*/\1/p' | grep -v '^help$' | sort -u)
+[ "$(wc -l <<<"$commands")" -ge 10 ] || complain "the program's list of commands was not understood"
+documented=$(sed -n 's/^## firm \([a-z]*\).*/\1/p' docs/commands.md | sort -u)
+diff <(echo "$commands") <(echo "$documented") || complain "docs/commands.md has other commands (>) than the program (<)"
+flags() { grep -oE -- '--[a-z][a-z-]*' | sort -u; }
+common=$(sed -n '/^Every command takes/,/^## /p' docs/commands.md | flags)
+for command in $commands; do
+    known=$("$program" help "$command" | flags)
+    section=$(awk -v head="## firm $command" 'index($0, "## ") == 1 { on = ($0 == head || index($0, head " ") == 1) } on' docs/commands.md)
+    for flag in $known; do
+        grep -qxF -- "$flag" <<<"$common"$'\n'"$(flags <<<"$section")" || complain "docs/commands.md: firm $command lacks $flag"
+    done
+    # the text may speak of another command's flag, so only the tables are held to it
+    for flag in $(grep '^|' <<<"$section" | flags); do
+        grep -qxF -- "$flag" <<<"$known" || complain "docs/commands.md: firm $command has no $flag"
+    done
+done
+
+# links between the documents
+for file in README.md CONTRIBUTING.md docs/*.md; do
+    for link in $(grep -oE '\]\([^)#]+' "$file" | sed 's/^](//' | grep -v '^http'); do
+        [ -e "$(dirname "$file")/$link" ] || complain "$file: $link does not exist"
+    done
+    if grep -nE '@@[A-Z0-9_]+@@' "$file"; then complain "$file: numbers are missing"; fi
+done
+
+# the tree map, and source files named in the documents
+for path in $(sed -n '/^include\/firm.h/,/^```/p' README.md | grep -oE '^[a-z]+/[a-z./]*'); do
+    [ -e "$path" ] || complain "README.md: $path does not exist"
+done
+for path in $(grep -ohE '`(src|tests|scripts|configs|fuzz|bench|cmake|examples|include)/[A-Za-z0-9_./-]+`' README.md CONTRIBUTING.md docs/*.md | tr -d '`' | sort -u); do
+    case $path in *NAME* | *TASK*) continue ;; esac
+    [ -e "$path" ] || complain "the documents name $path, which does not exist"
+done
+
+# functions named in the tour
+for name in $(grep -oE '`[a-z_]+\(\)`' docs/tour.md | tr -d '`()' | sort -u); do
+    grep -rqE "\b$name\(" src include || complain "docs/tour.md: there is no function $name()"
+done
+[ "$status" -eq 0 ] && echo "commands, flags, links, paths and functions of the documents are there"
+exit $status
