@@ -76,4 +76,7 @@ if(FIRM_TESTS)
   target_include_directories(firm_tests PRIVATE ${CMAKE_SOURCE_DIR}/src ${CMAKE_SOURCE_DIR}/tests)
   target_compile_definitions(firm_tests PRIVATE FIRM_SOURCE_DIR="${CMAKE_SOURCE_DIR}" FIRM_BINARY_DIR="${CMAKE_BINARY_DIR}")
   target_link_libraries(firm_tests PRIVATE firm_static)
+  if(TARGET firm)
+    add_dependencies(firm_tests firm)  # tests/cli drive the program
+  endif()
 endif()

@@ -7,7 +7,7 @@
 # Every step runs even if an earlier one failed; the last line adds them up, and the exit status is
 # the verdict. Full output of each step: <build folder>/Testing/Temporary/LastTest.log
 set -uo pipefail
-cd "$(dirname "$0")/.."
+cd "$(dirname "$0")/.." || exit 2
 
 steps=("$@")
 [ ${#steps[@]} -gt 0 ] || steps=(release asan tsan)

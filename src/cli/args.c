@@ -9,9 +9,11 @@
 const arg_option args_common[] = {
     {"threads", 0, ARG_INT, 0, 1024, "0", NULL, "N", "threads to use; 0: all cores"},
     {"seed", 0, ARG_SEED, 0, 0, NULL, NULL, "S", "seed of everything random in this command"},
-    {"config", 0, ARG_TEXT, 0, 0, NULL, NULL, "FILE", "settings on top of the task's own, or a built-in name"},
+    {"config", 0, ARG_TEXT, 0, 0, NULL, NULL, "FILE",
+     "settings on top of the task's own, or a built-in name"},
     {"set", 0, ARG_LIST, 0, 0, NULL, NULL, "SECTION.KEY=VALUE", "one setting; may be repeated"},
-    {"json", 0, ARG_SWITCH, 0, 0, NULL, NULL, NULL, "one JSON object on standard output and nothing else"},
+    {"json", 0, ARG_SWITCH, 0, 0, NULL, NULL, NULL,
+     "one JSON object on standard output and nothing else"},
     {"quiet", 0, ARG_SWITCH, 0, 0, NULL, NULL, NULL, "no progress and no messages"},
     {"help", 'h', ARG_SWITCH, 0, 0, NULL, NULL, NULL, "this text"},
 };
@@ -79,27 +81,34 @@ static int is_choice(const char* choices, const char* text) {
     return 0;
 }
 
-static firm_status check_value(const args* a, const arg_option* o, const char* text, firm_error* err) {
+static firm_status check_value(const args* a, const arg_option* o, const char* text,
+                               firm_error* err) {
     int64_t whole;
     double real;
     switch (o->type) {
-    case ARG_INT:
-        if (read_whole(text, &whole) && (double)whole >= o->min && (double)whole <= o->max) return FIRM_OK;
-        return FAIL(err, FIRM_E_USAGE, "--%s is '%s'; give a whole number from %.0f to %.0f", o->name, text, o->min,
-                    o->max);
-    case ARG_SEED:
-        if (read_whole(text, &whole) && whole >= 0 && whole <= 9007199254740992) return FIRM_OK;
-        return FAIL(err, FIRM_E_USAGE, "--%s is '%s'; give a whole number from 0 to 9007199254740992", o->name, text);
-    case ARG_REAL:
-        if (read_real(text, &real) && real >= o->min && real <= o->max) return FIRM_OK;
-        return FAIL(err, FIRM_E_USAGE, "--%s is '%s'; give a number from %g to %g", o->name, text, o->min, o->max);
-    case ARG_CHOICE: {
-        if (is_choice(o->choices, text)) return FIRM_OK;
-        return FAIL(err, FIRM_E_USAGE, "--%s is '%s'; give one of %s", o->name, text, o->choices);
-    }
-    default:
-        if (*text) return FIRM_OK;
-        return FAIL(err, FIRM_E_USAGE, "--%s is empty; see firm %s --help", o->name, a->command);
+        case ARG_INT:
+            if (read_whole(text, &whole) && (double)whole >= o->min && (double)whole <= o->max)
+                return FIRM_OK;
+            return FAIL(err, FIRM_E_USAGE, "--%s is '%s'; give a whole number from %.0f to %.0f",
+                        o->name, text, o->min, o->max);
+        case ARG_SEED:
+            if (read_whole(text, &whole) && whole >= 0 && whole <= 9007199254740992) return FIRM_OK;
+            return FAIL(err, FIRM_E_USAGE,
+                        "--%s is '%s'; give a whole number from 0 to 9007199254740992", o->name,
+                        text);
+        case ARG_REAL:
+            if (read_real(text, &real) && real >= o->min && real <= o->max) return FIRM_OK;
+            return FAIL(err, FIRM_E_USAGE, "--%s is '%s'; give a number from %g to %g", o->name,
+                        text, o->min, o->max);
+        case ARG_CHOICE: {
+            if (is_choice(o->choices, text)) return FIRM_OK;
+            return FAIL(err, FIRM_E_USAGE, "--%s is '%s'; give one of %s", o->name, text,
+                        o->choices);
+        }
+        default:
+            if (*text) return FIRM_OK;
+            return FAIL(err, FIRM_E_USAGE, "--%s is empty; see firm %s --help", o->name,
+                        a->command);
     }
 }
 
@@ -108,7 +117,8 @@ static firm_status store(args* a, int index, const char* text, firm_error* err) 
     TRY(check_value(a, o, text, err));
     if (o->type == ARG_LIST || o->type == ARG_SEVERAL) {
         if (a->listed == ARGS_MAX_VALUES)
-            return FAIL(err, FIRM_E_USAGE, "more than %d values for --%s and the like", ARGS_MAX_VALUES, o->name);
+            return FAIL(err, FIRM_E_USAGE, "more than %d values for --%s and the like",
+                        ARGS_MAX_VALUES, o->name);
         a->list[a->listed] = text;
         a->list_of[a->listed++] = o;
     } else if (a->value[index]) {
@@ -135,12 +145,15 @@ static firm_status unknown(const args* a, const char* word, firm_error* err) {
     const char* names[ARGS_MAX_OPTIONS];
     char bare[64];
     for (int i = 0; i < a->options; i++) names[i] = a->option[i]->name;
-    snprintf(bare, sizeof bare, "%.*s", (int)strcspn(word + strspn(word, "-"), "="), word + strspn(word, "-"));
+    snprintf(bare, sizeof bare, "%.*s", (int)strcspn(word + strspn(word, "-"), "="),
+             word + strspn(word, "-"));
     const char* near = args_nearest(bare, names, a->options);
     if (near)
-        return FAIL(err, FIRM_E_USAGE, "there is no option %.60s; did you mean --%s? (firm %s --help lists all)", word,
+        return FAIL(err, FIRM_E_USAGE,
+                    "there is no option %.60s; did you mean --%s? (firm %s --help lists all)", word,
                     near, a->command);
-    return FAIL(err, FIRM_E_USAGE, "there is no option %.60s; firm %s --help lists all", word, a->command);
+    return FAIL(err, FIRM_E_USAGE, "there is no option %.60s; firm %s --help lists all", word,
+                a->command);
 }
 
 static firm_status parse_flag(args* a, int argc, char** argv, int* at, firm_error* err) {
@@ -165,24 +178,28 @@ static firm_status parse_flag(args* a, int argc, char** argv, int* at, firm_erro
     }
     if (equals) return store(a, index, equals + 1, err);
     int taken = 0;
-    while (*at + 1 < argc && (!is_flag(argv[*at + 1]) || o->type == ARG_INT || o->type == ARG_SEED)) {
+    while (*at + 1 < argc &&
+           (!is_flag(argv[*at + 1]) || o->type == ARG_INT || o->type == ARG_SEED)) {
         TRY(store(a, index, argv[++*at], err));
         taken++;
         if (o->type != ARG_SEVERAL) break;
     }
     if (!taken)
-        return FAIL(err, FIRM_E_USAGE, "--%s needs a value (%s: %s)", o->name, o->hint ? o->hint : "VALUE", o->help);
+        return FAIL(err, FIRM_E_USAGE, "--%s needs a value (%s: %s)", o->name,
+                    o->hint ? o->hint : "VALUE", o->help);
     return FIRM_OK;
 }
 
-firm_status args_parse(args* a, const char* command, const char* usage, const arg_option* own, int own_count,
-                       int min, int max, int argc, char** argv, firm_error* err) {
+firm_status args_parse(args* a, const char* command, const char* usage, const arg_option* own,
+                       int own_count, int min, int max, int argc, char** argv, firm_error* err) {
     *a = (args){.command = command};
-    CHECK(own_count + args_common_count <= ARGS_MAX_OPTIONS, "firm %s has too many options", command);
+    CHECK(own_count + args_common_count <= ARGS_MAX_OPTIONS, "firm %s has too many options",
+          command);
     for (int i = 0; i < own_count; i++) a->option[a->options++] = &own[i];
     // a command may declare a common flag again, with a default of its own
     for (int i = 0; i < args_common_count; i++)
-        if (find(a, args_common[i].name, strlen(args_common[i].name)) < 0) a->option[a->options++] = &args_common[i];
+        if (find(a, args_common[i].name, strlen(args_common[i].name)) < 0)
+            a->option[a->options++] = &args_common[i];
     for (int i = 0; i < argc; i++)
         if (strcmp(argv[i], "--help") == 0 || strcmp(argv[i], "-h") == 0) {
             a->value[find(a, "help", 4)] = "1";
@@ -193,11 +210,14 @@ firm_status args_parse(args* a, const char* command, const char* usage, const ar
             TRY(parse_flag(a, argc, argv, &i, err));
         } else {
             if (a->positionals == max || a->positionals == ARGS_MAX_VALUES)
-                return FAIL(err, FIRM_E_USAGE, "'%.100s' is one argument too many; the form is: firm %s", argv[i], usage);
+                return FAIL(err, FIRM_E_USAGE,
+                            "'%.100s' is one argument too many; the form is: firm %s", argv[i],
+                            usage);
             a->positional[a->positionals++] = argv[i];
         }
     }
-    if (a->positionals < min) return FAIL(err, FIRM_E_USAGE, "an argument is missing; the form is: firm %s", usage);
+    if (a->positionals < min)
+        return FAIL(err, FIRM_E_USAGE, "an argument is missing; the form is: firm %s", usage);
     return FIRM_OK;
 }
 
@@ -209,9 +229,13 @@ static int must_find(const args* a, const char* name) {
     return index;
 }
 
-int args_given(const args* a, const char* name) { return a->value[must_find(a, name)] != NULL; }
+int args_given(const args* a, const char* name) {
+    return a->value[must_find(a, name)] != NULL;
+}
 
-int args_switch(const args* a, const char* name) { return args_given(a, name); }
+int args_switch(const args* a, const char* name) {
+    return args_given(a, name);
+}
 
 const char* args_text(const args* a, const char* name) {
     int index = must_find(a, name);

@@ -4,16 +4,18 @@
 
 static const arg_option options[] = {
     {"data", 0, ARG_TEXT, 0, 0, NULL, NULL, "F.h5", "recorded episodes"},
-    {"anchors", 0, ARG_INT, 1, 10000000, NULL, NULL, "N", "moments to replay; the task's own number if not given"},
+    {"anchors", 0, ARG_INT, 1, 10000000, NULL, NULL, "N",
+     "moments to replay; the task's own number if not given"},
     {"seed", 0, ARG_SEED, 0, 0, NULL, NULL, "S", "which moments; data.split_seed if not given"},
 };
 
 static void show(const cJSON* j) {
     const cJSON* paper = cJSON_GetObjectItemCaseSensitive(j, "paper");
-    printf("reset-replay error of %s in tolerance units, after 25 controls\n\n", cJSON_GetObjectItemCaseSensitive(j, "task")->valuestring);
+    printf("reset-replay error of %s in tolerance units, after 25 controls\n\n",
+           cJSON_GetObjectItemCaseSensitive(j, "task")->valuestring);
     printf("          anchors   mean        P95         max\n");
-    printf("  ours    %7.0f   %-9.3g   %-9.3g   %-9.3g\n", json_get(j, "anchors", 0), json_get(j, "h5_mean", 0),
-           json_get(j, "h5_p95", 0), json_get(j, "max", 0));
+    printf("  ours    %7.0f   %-9.3g   %-9.3g   %-9.3g\n", json_get(j, "anchors", 0),
+           json_get(j, "h5_mean", 0), json_get(j, "h5_p95", 0), json_get(j, "max", 0));
     printf("  paper   %7.0f   %-9.3g   %-9.3g   %-9.3g\n\n", json_get(paper, "anchors", 0),
            json_get(paper, "h5_mean", 0), json_get(paper, "h5_p95", 0), json_get(paper, "max", 0));
     printf("gate (P95 at most 0.25 after 5 to 25 controls, max at most 1): %s\n",
@@ -22,12 +24,16 @@ static void show(const cJSON* j) {
 
 static cJSON* describe(const env_spec* spec, const audit_result* r) {
     cJSON *j = cJSON_CreateObject(), *paper, *p95;
-    int ok = j && cJSON_AddStringToObject(j, "task", spec->name) && cJSON_AddNumberToObject(j, "anchors", r->anchors) &&
-             json_add_number(j, "h5_mean", r->h5_mean, 6) && json_add_number(j, "h5_p95", r->h5_p95, 6) &&
-             json_add_number(j, "max", r->max, 6) && cJSON_AddBoolToObject(j, "pass", r->pass) &&
-             (p95 = cJSON_AddArrayToObject(j, "p95_by_horizon")) && (paper = cJSON_AddObjectToObject(j, "paper")) &&
+    int ok = j && cJSON_AddStringToObject(j, "task", spec->name) &&
+             cJSON_AddNumberToObject(j, "anchors", r->anchors) &&
+             json_add_number(j, "h5_mean", r->h5_mean, 6) &&
+             json_add_number(j, "h5_p95", r->h5_p95, 6) && json_add_number(j, "max", r->max, 6) &&
+             cJSON_AddBoolToObject(j, "pass", r->pass) &&
+             (p95 = cJSON_AddArrayToObject(j, "p95_by_horizon")) &&
+             (paper = cJSON_AddObjectToObject(j, "paper")) &&
              cJSON_AddNumberToObject(paper, "anchors", r->paper_anchors) &&
-             json_add_number(paper, "h5_mean", r->paper_mean, 6) && json_add_number(paper, "h5_p95", r->paper_p95, 6) &&
+             json_add_number(paper, "h5_mean", r->paper_mean, 6) &&
+             json_add_number(paper, "h5_p95", r->paper_p95, 6) &&
              json_add_number(paper, "max", r->paper_max, 6);
     for (int i = 0; ok && i < 5; i++) ok = cJSON_AddItemToArray(p95, json_number(r->p95[i], 6));
     if (ok) return j;
@@ -48,16 +54,25 @@ static firm_status run(const args* a, firm_error* err) {
     config_free(settings);
     TRY(cli_read_data(a, spec, &e, err));
     firm_status status = pool_create((int)args_int(a, "threads"), &p, err);
-    if (status == FIRM_OK) status = branches_audit(e, (int)args_int(a, "anchors"), seed, p, &r, err);
+    if (status == FIRM_OK)
+        status = branches_audit(e, (int)args_int(a, "anchors"), seed, p, &r, err);
     pool_free(p);
     episodes_free(e);
     TRY(status);
     TRY(cli_finish(a, describe(spec, &r), show, err));
     if (r.pass) return FIRM_OK;
     return FAIL(err, FIRM_E_GATE,
-                "the audit failed: restored episodes of %s do not replay (P95 %.3g, max %.3g tolerance units)",
+                "the audit failed: restored episodes of %s do not replay (P95 %.3g, max %.3g "
+                "tolerance units)",
                 spec->name, r.h5_p95, r.max);
 }
 
-const cli_command cli_audit = {"audit", "audit TASK --data F.h5", "check that recorded moments can be restored and replayed",
-                               "", options, sizeof options / sizeof *options, 1, 1, run};
+const cli_command cli_audit = {"audit",
+                               "audit TASK --data F.h5",
+                               "check that recorded moments can be restored and replayed",
+                               "",
+                               options,
+                               sizeof options / sizeof *options,
+                               1,
+                               1,
+                               run};

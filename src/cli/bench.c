@@ -1,5 +1,5 @@
-// bench.c - `firm bench plan|train|env|render [TASK]`: speed, beside the machine's own peak where there is
-// one. Planner: bench_plan.c.
+// bench.c - `firm bench plan|train|env|render [TASK]`: speed, beside the machine's own peak where
+// there is one. Planner: bench_plan.c.
 #include "cli/bench.h"
 
 #include <string.h>
@@ -9,7 +9,8 @@
 #include "train/train.h"
 
 static const arg_option options[] = {
-    {"model", 0, ARG_TEXT, 0, 0, NULL, NULL, "M", "plan: a model file; else random weights of the same shape"},
+    {"model", 0, ARG_TEXT, 0, 0, NULL, NULL, "M",
+     "plan: a model file; else random weights of the same shape"},
     {"device", 0, ARG_CHOICE, 0, 0, "cpu", "cpu|cuda", NULL, "where to compute"},
     {"repeats", 0, ARG_INT, 3, 64, "9", NULL, "N", "plan: solves measured"},
     {"seconds", 0, ARG_REAL, 0.1, 600, "2", NULL, "T", "train, env, render: time to measure for"},
@@ -29,14 +30,16 @@ static void work_piece(void* arg, int item, int worker) {
     env_work* w = arg;
     env* e = w->envs[worker];
     for (int i = 0; i < w->per_item; i++) {
-        if (w->render) e->spec->render(e, w->picture + (size_t)worker * ENV_FRAME_BYTES);
-        else e->spec->step(e, w->action + i * e->spec->action_dim);
+        if (w->render)
+            e->spec->render(e, w->picture + (size_t)worker * ENV_FRAME_BYTES);
+        else
+            e->spec->step(e, w->action + i * e->spec->action_dim);
     }
 }
 
 // Calls per second over all threads of the pool.
-static firm_status measure_env(const env_spec* spec, int render, double seconds, uint64_t seed, pool* p, double* rate,
-                               firm_error* err) {
+static firm_status measure_env(const env_spec* spec, int render, double seconds, uint64_t seed,
+                               pool* p, double* rate, firm_error* err) {
     int threads = pool_threads(p);
     env_work w = {.render = render, .per_item = render ? 8 : 1024};
     TRY(env_create_many(spec, threads, &w.envs, err));
@@ -62,18 +65,21 @@ static firm_status measure_env(const env_spec* spec, int render, double seconds,
     return status;
 }
 
-static firm_status bench_env(const args* a, const env_spec* spec, int render, cJSON* j, firm_error* err) {
+static firm_status bench_env(const args* a, const env_spec* spec, int render, cJSON* j,
+                             firm_error* err) {
     pool* p;
     double rate = 0;
     TRY(pool_create((int)args_int(a, "threads"), &p, err));
     int threads = pool_threads(p);
-    firm_status status = measure_env(spec, render, args_real(a, "seconds"), (uint64_t)args_int(a, "seed"), p, &rate, err);
+    firm_status status = measure_env(spec, render, args_real(a, "seconds"),
+                                     (uint64_t)args_int(a, "seed"), p, &rate, err);
     pool_free(p);
     TRY(status);
     int ok = cJSON_AddNumberToObject(j, "threads", threads) != NULL;
     if (render)
         // tasks drawn in C have no second renderer to compare with
-        ok = ok && cJSON_AddStringToObject(j, "renderer", "native") && json_add_number(j, "frames_per_s", rate, 5) &&
+        ok = ok && cJSON_AddStringToObject(j, "renderer", "native") &&
+             json_add_number(j, "frames_per_s", rate, 5) &&
              cJSON_AddNullToObject(j, "gl_frames_per_s") && cJSON_AddNullToObject(j, "ratio") &&
              cJSON_AddNullToObject(j, "psnr_db");
     else
@@ -105,9 +111,12 @@ static firm_status bench_train(const args* a, const env_spec* spec, cJSON* j, fi
 static void show(const cJSON* json) {
     const cJSON* v;
     cJSON_ArrayForEach(v, json) {
-        if (cJSON_IsString(v)) printf("  %-26s %s\n", v->string, v->valuestring);
-        else if (cJSON_IsNumber(v)) printf("  %-26s %.6g\n", v->string, v->valuedouble);
-        else if (cJSON_IsNull(v)) printf("  %-26s -\n", v->string);
+        if (cJSON_IsString(v))
+            printf("  %-26s %s\n", v->string, v->valuestring);
+        else if (cJSON_IsNumber(v))
+            printf("  %-26s %.6g\n", v->string, v->valuedouble);
+        else if (cJSON_IsNull(v))
+            printf("  %-26s -\n", v->string);
     }
 }
 
@@ -116,22 +125,36 @@ static firm_status run(const args* a, firm_error* err) {
     const env_spec* spec = env_at(0);
     if (a->positionals > 1) TRY(cli_task(a, 1, &spec, err));
     if (strcmp(args_text(a, "device"), "cuda") == 0)
-        return FAIL(err, FIRM_E_UNAVAILABLE, "this build has no CUDA backend; measure with --device cpu");
+        return FAIL(err, FIRM_E_UNAVAILABLE,
+                    "this build has no CUDA backend; measure with --device cpu");
     cJSON* j = cJSON_CreateObject();
     if (!j || !cJSON_AddStringToObject(j, "task", spec->name)) {
         cJSON_Delete(j);
         return cli_no_memory(err);
     }
     firm_status status;
-    if (strcmp(what, "plan") == 0) status = bench_plan(a, spec, j, err);
-    else if (strcmp(what, "train") == 0) status = bench_train(a, spec, j, err);
-    else if (strcmp(what, "env") == 0) status = bench_env(a, spec, 0, j, err);
-    else if (strcmp(what, "render") == 0) status = bench_env(a, spec, 1, j, err);
-    else status = FAIL(err, FIRM_E_USAGE, "there is no bench '%s'; give plan, train, env or render", what);
+    if (strcmp(what, "plan") == 0)
+        status = bench_plan(a, spec, j, err);
+    else if (strcmp(what, "train") == 0)
+        status = bench_train(a, spec, j, err);
+    else if (strcmp(what, "env") == 0)
+        status = bench_env(a, spec, 0, j, err);
+    else if (strcmp(what, "render") == 0)
+        status = bench_env(a, spec, 1, j, err);
+    else
+        status = FAIL(err, FIRM_E_USAGE, "there is no bench '%s'; give plan, train, env or render",
+                      what);
     if (status == FIRM_OK) return cli_finish(a, j, show, err);
     cJSON_Delete(j);
     return status;
 }
 
-const cli_command cli_bench = {"bench", "bench plan|train|env|render [TASK]", "measure speed", "", options,
-                               sizeof options / sizeof *options, 1, 2, run};
+const cli_command cli_bench = {"bench",
+                               "bench plan|train|env|render [TASK]",
+                               "measure speed",
+                               "",
+                               options,
+                               sizeof options / sizeof *options,
+                               1,
+                               2,
+                               run};

@@ -1,9 +1,9 @@
-// bench_plan.c - the planner's speed through the public controller, peak measurements of OpenBLAS in
-// between, and every allocation of the process counted.
+// bench_plan.c - the planner's speed through the public controller, peak measurements of OpenBLAS
+// in between, and every allocation of the process counted.
 //
-// One contract solve multiplies candidates x iterations x horizon rows through the transition; its rate is
-// set beside the best rate of large matrix products on the same threads in the same run. A machine that is
-// shared shows both only now and then, so they alternate.
+// One contract solve multiplies candidates x iterations x horizon rows through the transition; its
+// rate is set beside the best rate of large matrix products on the same threads in the same run. A
+// machine that is shared shows both only now and then, so they alternate.
 #include <math.h>
 #include <string.h>
 
@@ -43,8 +43,9 @@ static firm_status draw_pictures(const env_spec* spec, uint8_t* picture, firm_er
     return FIRM_OK;
 }
 
-static firm_status open_parts(subject* s, const env_spec* spec, const firm_model* model, const config* settings,
-                              firm_mode mode, int threads, firm_error* err) {
+static firm_status open_parts(subject* s, const env_spec* spec, const firm_model* model,
+                              const config* settings, firm_mode mode, int threads,
+                              firm_error* err) {
     s->model = model;
     if (!model) {
         model_shape shape;
@@ -61,8 +62,9 @@ static firm_status open_parts(subject* s, const env_spec* spec, const firm_model
     return s->picture ? draw_pictures(spec, s->picture, err) : cli_no_memory(err);
 }
 
-static firm_status subject_open(subject* s, const env_spec* spec, const firm_model* model, const config* settings,
-                                firm_mode mode, int threads, firm_error* err) {
+static firm_status subject_open(subject* s, const env_spec* spec, const firm_model* model,
+                                const config* settings, firm_mode mode, int threads,
+                                firm_error* err) {
     *s = (subject){0};
     firm_status status = open_parts(s, spec, model, settings, mode, threads, err);
     if (status != FIRM_OK) subject_close(s);
@@ -74,8 +76,8 @@ static int64_t allocations_so_far(void) {
     return all >= 0 ? all : mem_count();  // under sanitizers only our own
 }
 
-// One decision from new pictures: perception and a full solve. `allocations` (2, nullable): those of
-// showing the pictures and those of the decision are added.
+// One decision from new pictures: perception and a full solve. `allocations` (2, nullable): those
+// of showing the pictures and those of the decision are added.
 static firm_status solve(subject* s, firm_step* step, int64_t* allocations, firm_error* err) {
     static const float still[FIRM_MAX_ACTION];
     firm_controller_reset(s->ctl, 1);
@@ -88,12 +90,13 @@ static firm_status solve(subject* s, firm_step* step, int64_t* allocations, firm
     if (status == FIRM_OK) status = firm_controller_act(s->ctl, 0, step);
     count[2] = allocations_so_far();
     for (int i = 0; i < 2 && allocations; i++) allocations[i] += count[i + 1] - count[i];
-    if (status != FIRM_OK) return FAIL(err, status, "the controller failed: %s", firm_status_str(status));
+    if (status != FIRM_OK)
+        return FAIL(err, status, "the controller failed: %s", firm_status_str(status));
     return FIRM_OK;
 }
 
-firm_status bench_solve_ms(const env_spec* spec, const firm_model* model, const config* settings, firm_mode mode,
-                           int threads, int repeats, double* ms, firm_error* err) {
+firm_status bench_solve_ms(const env_spec* spec, const firm_model* model, const config* settings,
+                           firm_mode mode, int threads, int repeats, double* ms, firm_error* err) {
     subject s;
     eval_times times = {0};
     TRY(subject_open(&s, spec, model, settings, mode, threads, err));
@@ -139,31 +142,40 @@ static firm_status measure(subject* s, int threads, int repeats, measured* m, fi
 static firm_status describe(const subject* s, measured* m, cJSON* j, firm_error* err) {
     const model_shape* shape = &s->model->shape;
     const env_spec* spec = s->model->env;
-    plan_net_shape net = {spec->config_dim, spec->pairs, shape->fiber, MODEL_CONTROLS * spec->action_dim,
-                          shape->hidden, shape->inner, shape->blocks};
-    double work = 2.0 * (double)plan_net_macs(&net) * s->options.candidates * m->iterations * m->horizon;
+    plan_net_shape net = {
+        spec->config_dim, spec->pairs,  shape->fiber, MODEL_CONTROLS * spec->action_dim,
+        shape->hidden,    shape->inner, shape->blocks};
+    double work =
+        2.0 * (double)plan_net_macs(&net) * s->options.candidates * m->iterations * m->horizon;
     double median = eval_times_quantile(&m->times, 0.5), best = m->times.ms[0];
-    int ok = cJSON_AddStringToObject(j, "device", "cpu") && cJSON_AddNumberToObject(j, "threads", m->threads) &&
-             cJSON_AddStringToObject(j, "precision", "fp32") && cJSON_AddStringToObject(j, "mode", "contract") &&
+    int ok = cJSON_AddStringToObject(j, "device", "cpu") &&
+             cJSON_AddNumberToObject(j, "threads", m->threads) &&
+             cJSON_AddStringToObject(j, "precision", "fp32") &&
+             cJSON_AddStringToObject(j, "mode", "contract") &&
              cJSON_AddNumberToObject(j, "candidates", s->options.candidates) &&
              cJSON_AddNumberToObject(j, "iterations", m->iterations) &&
-             cJSON_AddNumberToObject(j, "horizon", m->horizon) && cJSON_AddNumberToObject(j, "solves", m->times.count) &&
-             json_add_number(j, "ms_per_solve", median, 5) && json_add_number(j, "ms_p50", median, 5) &&
+             cJSON_AddNumberToObject(j, "horizon", m->horizon) &&
+             cJSON_AddNumberToObject(j, "solves", m->times.count) &&
+             json_add_number(j, "ms_per_solve", median, 5) &&
+             json_add_number(j, "ms_p50", median, 5) &&
              json_add_number(j, "ms_p99", eval_times_quantile(&m->times, 0.99), 5) &&
-             json_add_number(j, "ms_max", m->times.ms[m->times.count - 1], 5) && json_add_number(j, "ms_best", best, 5) &&
+             json_add_number(j, "ms_max", m->times.ms[m->times.count - 1], 5) &&
+             json_add_number(j, "ms_best", best, 5) &&
              json_add_number(j, "gflop_per_solve", work * 1e-9, 5) &&
-             json_add_number(j, "gflops", work / median * 1e-6, 5) && json_add_number(j, "peak_gflops", m->peak, 5) &&
+             json_add_number(j, "gflops", work / median * 1e-6, 5) &&
+             json_add_number(j, "peak_gflops", m->peak, 5) &&
              json_add_number(j, "fraction_of_peak", work / median * 1e-6 / m->peak, 4) &&
              json_add_number(j, "fraction_of_peak_best", work / best * 1e-6 / m->peak, 4) &&
              cJSON_AddNumberToObject(j, "allocations", (double)m->allocations[1]) &&
              cJSON_AddNumberToObject(j, "perception_allocations", (double)m->allocations[0]) &&
-             cJSON_AddStringToObject(j, "allocations_counted", cli_malloc_count() >= 0 ? "process" : "library") &&
+             cJSON_AddStringToObject(j, "allocations_counted",
+                                     cli_malloc_count() >= 0 ? "process" : "library") &&
              cJSON_AddNumberToObject(j, "controller_bytes", (double)firm_controller_bytes(s->ctl));
     return ok ? FIRM_OK : cli_no_memory(err);
 }
 
-static firm_status bench_both(const args* a, const env_spec* spec, const firm_model* model, const config* settings,
-                              cJSON* j, firm_error* err) {
+static firm_status bench_both(const args* a, const env_spec* spec, const firm_model* model,
+                              const config* settings, cJSON* j, firm_error* err) {
     int threads = (int)args_int(a, "threads"), repeats = (int)args_int(a, "repeats");
     subject s;
     measured m = {0};

@@ -1,7 +1,7 @@
 // cli.h - the commands and what they share. main.c dispatches; each command is one file.
 //
-// A command reads its args, calls the library and ends with cli_finish(): its result is one JSON object,
-// printed as such with --json, else turned into text by the command's own function.
+// A command reads its args, calls the library and ends with cli_finish(): its result is one JSON
+// object, printed as such with --json, else turned into text by the command's own function.
 #ifndef CLI_CLI_H
 #define CLI_CLI_H
 
@@ -19,24 +19,27 @@ typedef struct cli_command {
     const char* more;     // further help text; "" or whole lines
     const arg_option* options;
     int option_count;
-    int min, max;         // positional arguments
+    int min, max;  // positional arguments
     firm_status (*run)(const args* a, firm_error* err);
 } cli_command;
 
-#define CLI_COMMANDS(X)                                                                                       \
-    X(tasks) X(collect) X(intervene) X(audit) X(train) X(plan) X(eval) X(params) X(report) X(bench) X(demo)   \
-    X(reproduce) X(export)
+#define CLI_COMMANDS(X)                                                                 \
+    X(tasks)                                                                            \
+    X(collect)                                                                          \
+    X(intervene) X(audit) X(train) X(plan) X(eval) X(params) X(report) X(bench) X(demo) \
+        X(reproduce) X(export)
 #define CLI_DECLARE(name) extern const cli_command cli_##name;
 CLI_COMMANDS(CLI_DECLARE)
 #undef CLI_DECLARE
 
-// Runs a command line without the leading "firm". capture (nullable): receives the JSON result instead
-// of printing it; the caller deletes it.
+// Runs a command line without the leading "firm". capture (nullable): receives the JSON result
+// instead of printing it; the caller deletes it.
 firm_status cli_run(int argc, char** argv, cJSON** capture, firm_error* err);
 
-// Takes over `json`: captured, printed, or shown by `show`. A status of FIRM_E_GATE passes through, so
-// that a failed check still shows its result.
-firm_status cli_finish(const args* a, cJSON* json, void (*show)(const cJSON* json), firm_error* err);
+// Takes over `json` (NULL: out of memory): captured, printed, or shown by `show`. A command whose
+// check failed calls it too before it returns FIRM_E_GATE, so that the result is still seen.
+firm_status cli_finish(const args* a, cJSON* json, void (*show)(const cJSON* json),
+                       firm_error* err);
 firm_status cli_no_memory(firm_error* err);
 
 // The task named by the first positional argument; `which` counts from 0.
@@ -49,14 +52,16 @@ firm_status cli_required(const args* a, const char* name, const char** out, firm
 // Episodes of --data.
 firm_status cli_read_data(const args* a, const env_spec* spec, episodes** out, firm_error* err);
 // Loads a model and checks that it is for the task.
-firm_status cli_load_model(const char* path, const env_spec* spec, firm_model** out, firm_error* err);
+firm_status cli_load_model(const char* path, const env_spec* spec, firm_model** out,
+                           firm_error* err);
 // models/TASK.safetensors: beside the program's source tree, in its share folder, or here.
 firm_status cli_shipped_model(const env_spec* spec, char path[1024], firm_error* err);
 // Fails early when a file cannot be written there.
 firm_status cli_check_output(const char* path, firm_error* err);
 firm_mode cli_mode(const char* text);
 
-// Calls of malloc and its kin by this process so far; -1 where they are not counted (sanitizer builds).
+// Calls of malloc and its kin by this process so far; -1 where they are not counted (sanitizer
+// builds).
 int64_t cli_malloc_count(void);
 
 #endif

@@ -8,22 +8,26 @@ enum { PAIR_OFFSET = 25 };  // solved_at_offset: pairs this many rows apart, as 
 
 static const arg_option options[] = {
     {"output", 'o', ARG_TEXT, 0, 0, NULL, NULL, "F.h5", "the file to write"},
-    {"episodes", 0, ARG_INT, 1, 10000000, NULL, NULL, "N", "episodes; the task's own number if not given"},
+    {"episodes", 0, ARG_INT, 1, 10000000, NULL, NULL, "N",
+     "episodes; the task's own number if not given"},
     {"seed", 0, ARG_SEED, 0, 0, "0", NULL, "S", "episode e depends on (S, e) alone"},
-    {"pixels", 0, ARG_SWITCH, 0, 0, NULL, NULL, NULL, "also write every frame (large; frames can be drawn when needed)"},
+    {"pixels", 0, ARG_SWITCH, 0, 0, NULL, NULL, NULL,
+     "also write every frame (large; frames can be drawn when needed)"},
 };
 
 static void show(const cJSON* j) {
     printf("%s: %.0f episodes, %.0f rows (%.1f each), seed %.0f, %.1f s\n",
-           cJSON_GetObjectItemCaseSensitive(j, "file")->valuestring, json_get(j, "episodes", 0), json_get(j, "rows", 0),
-           json_get(j, "mean_rows", 0), json_get(j, "seed", 0), json_get(j, "seconds", 0));
-    printf("%.2f %% of pairs %d rows apart are within tolerance already\n", json_get(j, "solved_at_offset", 0),
-           PAIR_OFFSET);
+           cJSON_GetObjectItemCaseSensitive(j, "file")->valuestring, json_get(j, "episodes", 0),
+           json_get(j, "rows", 0), json_get(j, "mean_rows", 0), json_get(j, "seed", 0),
+           json_get(j, "seconds", 0));
+    printf("%.2f %% of pairs %d rows apart are within tolerance already\n",
+           json_get(j, "solved_at_offset", 0), PAIR_OFFSET);
 }
 
-static firm_status record(const args* a, const env_spec* spec, const char* path, pool* p, cJSON** json,
-                          firm_error* err) {
-    collect_options opt = {.episodes = (int)args_int(a, "episodes"), .seed = (uint64_t)args_int(a, "seed"),
+static firm_status record(const args* a, const env_spec* spec, const char* path, pool* p,
+                          cJSON** json, firm_error* err) {
+    collect_options opt = {.episodes = (int)args_int(a, "episodes"),
+                           .seed = (uint64_t)args_int(a, "seed"),
                            .pixels = args_switch(a, "pixels")};
     double begun = clock_seconds();
     episodes* e;
@@ -31,8 +35,10 @@ static firm_status record(const args* a, const env_spec* spec, const char* path,
     firm_status status = episodes_write(e, &opt, p, path, err);
     if (status == FIRM_OK) {
         cJSON* j = *json = cJSON_CreateObject();
-        if (!(j && cJSON_AddStringToObject(j, "task", spec->name) && cJSON_AddStringToObject(j, "file", path) &&
-              cJSON_AddNumberToObject(j, "seed", (double)opt.seed) && cJSON_AddNumberToObject(j, "episodes", e->count) &&
+        if (!(j && cJSON_AddStringToObject(j, "task", spec->name) &&
+              cJSON_AddStringToObject(j, "file", path) &&
+              cJSON_AddNumberToObject(j, "seed", (double)opt.seed) &&
+              cJSON_AddNumberToObject(j, "episodes", e->count) &&
               cJSON_AddNumberToObject(j, "rows", (double)e->rows) &&
               json_add_number(j, "mean_rows", (double)e->rows / e->count, 6) &&
               json_add_number(j, "solved_at_offset", episodes_solved_at(e, PAIR_OFFSET), 5) &&
@@ -60,5 +66,12 @@ static firm_status run(const args* a, firm_error* err) {
     return status;
 }
 
-const cli_command cli_collect = {"collect", "collect TASK -o F.h5 [--episodes N --seed S --pixels]",
-                                 "record episodes", "", options, sizeof options / sizeof *options, 1, 1, run};
+const cli_command cli_collect = {"collect",
+                                 "collect TASK -o F.h5 [--episodes N --seed S --pixels]",
+                                 "record episodes",
+                                 "",
+                                 options,
+                                 sizeof options / sizeof *options,
+                                 1,
+                                 1,
+                                 run};

@@ -1,5 +1,5 @@
-// common.c - what the commands share: task, settings, data and model from the arguments, and the way a
-// result leaves the program.
+// common.c - what the commands share: task, settings, data and model from the arguments, and the
+// way a result leaves the program.
 #define _GNU_SOURCE
 #include <limits.h>
 #include <string.h>
@@ -10,17 +10,22 @@
 #include "model/model.h"
 #include "plan/settings.h"
 
-firm_status cli_no_memory(firm_error* err) { return FAIL(err, FIRM_E_MEMORY, "out of memory"); }
+firm_status cli_no_memory(firm_error* err) {
+    return FAIL(err, FIRM_E_MEMORY, "out of memory");
+}
 
-firm_status cli_finish(const args* a, cJSON* json, void (*show)(const cJSON* json), firm_error* err) {
+firm_status cli_finish(const args* a, cJSON* json, void (*show)(const cJSON* json),
+                       firm_error* err) {
     if (!json) return cli_no_memory(err);
     if (a->capture) {
         *(cJSON**)a->capture = json;
         return FIRM_OK;
     }
     firm_status status = FIRM_OK;
-    if (args_switch(a, "json")) status = json_print(json, err);
-    else show(json);
+    if (args_switch(a, "json"))
+        status = json_print(json, err);
+    else
+        show(json);
     cJSON_Delete(json);
     return status;
 }
@@ -63,18 +68,20 @@ firm_status cli_read_data(const args* a, const env_spec* spec, episodes** out, f
     return episodes_read(path, spec, out, err);
 }
 
-firm_status cli_load_model(const char* path, const env_spec* spec, firm_model** out, firm_error* err) {
+firm_status cli_load_model(const char* path, const env_spec* spec, firm_model** out,
+                           firm_error* err) {
     TRY(firm_model_load(path, out, err));
     if ((*out)->env == spec) return FIRM_OK;
     const char* made_for = (*out)->env->name;
     firm_model_free(*out);
     *out = NULL;
-    return FAIL(err, FIRM_E_TASK, "%s is a model for %s, not for %s; give a model trained on %s", path, made_for,
-                spec->name, spec->name);
+    return FAIL(err, FIRM_E_TASK, "%s is a model for %s, not for %s; give a model trained on %s",
+                path, made_for, spec->name, spec->name);
 }
 
 firm_status cli_shipped_model(const env_spec* spec, char path[1024], firm_error* err) {
-    static const char* const places[] = {"%s/../models/%s.safetensors", "%s/../share/firm/models/%s.safetensors",
+    static const char* const places[] = {"%s/../models/%s.safetensors",
+                                         "%s/../share/firm/models/%s.safetensors",
                                          "%s/models/%s.safetensors"};
     char folder[PATH_MAX] = "";
     ssize_t n = readlink("/proc/self/exe", folder, sizeof folder - 1);
@@ -90,7 +97,8 @@ firm_status cli_shipped_model(const env_spec* spec, char path[1024], firm_error*
     snprintf(path, 1024, "models/%s.safetensors", spec->name);
     if (file_exists(path)) return FIRM_OK;
     return FAIL(err, FIRM_E_MISSING,
-                "no shipped model models/%s.safetensors was found; give one with --model, or train one with firm "
+                "no shipped model models/%s.safetensors was found; give one with --model, or train "
+                "one with firm "
                 "train %s",
                 spec->name, spec->name);
 }

@@ -1,6 +1,7 @@
-// count_malloc.c - counts every allocation of the process, in whatever library: the program's own malloc
-// and its kin forward to the C library's. `firm bench plan` shows with it that a solve allocates nothing.
-// Left out under sanitizers, which bring their own, and with C libraries other than glibc.
+// count_malloc.c - counts every allocation of the process, in whatever library: the program's own
+// malloc and its kin forward to the C library's. `firm bench plan` shows with it that a solve
+// allocates nothing. Left out under sanitizers, which bring their own, and with C libraries other
+// than glibc.
 #include <errno.h>
 #include <stdatomic.h>
 #include <stdint.h>
@@ -9,7 +10,8 @@
 #include "cli/cli.h"
 
 #if defined(__has_feature)
-#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer) || __has_feature(memory_sanitizer)
+#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer) || \
+    __has_feature(memory_sanitizer)
 #define SANITIZED 1
 #endif
 #endif
@@ -29,7 +31,9 @@ static atomic_llong calls;
 
 #define COUNTED __attribute__((visibility("default")))
 
-static void count(void) { atomic_fetch_add_explicit(&calls, 1, memory_order_relaxed); }
+static void count(void) {
+    atomic_fetch_add_explicit(&calls, 1, memory_order_relaxed);
+}
 
 COUNTED void* malloc(size_t bytes) {
     count();
@@ -65,12 +69,18 @@ COUNTED int posix_memalign(void** out, size_t alignment, size_t bytes) {
     return 0;
 }
 
-COUNTED void free(void* p) { __libc_free(p); }
+COUNTED void free(void* p) {
+    __libc_free(p);
+}
 
-int64_t cli_malloc_count(void) { return atomic_load_explicit(&calls, memory_order_relaxed); }
+int64_t cli_malloc_count(void) {
+    return atomic_load_explicit(&calls, memory_order_relaxed);
+}
 
 #else
 
-int64_t cli_malloc_count(void) { return -1; }
+int64_t cli_malloc_count(void) {
+    return -1;
+}
 
 #endif

@@ -1,8 +1,9 @@
-// demo.c - `firm demo [TASK]`: the shipped model plans to one goal picture that needs planning, and leaves
-// a page to open.
+// demo.c - `firm demo [TASK]`: the shipped model plans to one goal picture that needs planning, and
+// leaves a page to open.
 //
-// The goal is searched for: among a few dozen fresh start and goal pairs the farthest one that a greedy
-// search through the true simulator (one macro action ahead) does not reach; in TwoRoom, one behind the wall.
+// The goal is searched for: among a few dozen fresh start and goal pairs the farthest one that a
+// greedy search through the true simulator (one macro action ahead) does not reach; in TwoRoom, one
+// behind the wall.
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -19,9 +20,12 @@ enum { PAIRS = 48, GREEDY_TRIES = 16, FAN = 24 };
 
 static const arg_option options[] = {
     {"model", 0, ARG_TEXT, 0, 0, NULL, NULL, "M", "model file; the shipped one if not given"},
-    {"output", 'o', ARG_TEXT, 0, 0, NULL, NULL, "DIR", "folder of the page; demo/TASK if not given"},
-    {"offset", 0, ARG_INT, 5, 1000, "60", NULL, "N", "controls from start to goal in the recording"},
-    {"trials", 0, ARG_INT, 0, 1000, "10", NULL, "N", "further goals for the success rate on the page"},
+    {"output", 'o', ARG_TEXT, 0, 0, NULL, NULL, "DIR",
+     "folder of the page; demo/TASK if not given"},
+    {"offset", 0, ARG_INT, 5, 1000, "60", NULL, "N",
+     "controls from start to goal in the recording"},
+    {"trials", 0, ARG_INT, 0, 1000, "10", NULL, "N",
+     "further goals for the success rate on the page"},
     {"seed", 0, ARG_SEED, 0, 0, "2026", NULL, "S", "which goals"},
 };
 
@@ -56,10 +60,14 @@ static float start_distance(const showcase* s, int trial) {
 }
 
 static eval_setup make_setup(const showcase* s, const args* a, const plan_options* options) {
-    return (eval_setup){.spec = s->spec, .model = s->model, .options = *options,
-                        .actions = plan_actions_of(s->spec, MODEL_CONTROLS, s->model->stats.action_mean,
-                                                   s->model->stats.action_std),
-                        .threads = (int)args_int(a, "threads"), .seed = (uint64_t)args_int(a, "seed")};
+    return (eval_setup){
+        .spec = s->spec,
+        .model = s->model,
+        .options = *options,
+        .actions = plan_actions_of(s->spec, MODEL_CONTROLS, s->model->stats.action_mean,
+                                   s->model->stats.action_std),
+        .threads = (int)args_int(a, "threads"),
+        .seed = (uint64_t)args_int(a, "seed")};
 }
 
 // The farthest pair that looking one macro action ahead does not solve; else the farthest.
@@ -93,8 +101,8 @@ static firm_status pick_trial(showcase* s, const args* a, firm_error* err) {
 
 // ---- the episode --------------------------------------------------------------------------------
 
-static firm_status show_episode(showcase* s, const args* a, const char* folder, eval_outcome* o, double* ms,
-                                firm_error* err) {
+static firm_status show_episode(showcase* s, const args* a, const char* folder, eval_outcome* o,
+                                double* ms, firm_error* err) {
     plan_options options;
     TRY(eval_plan_options(s->settings, FIRM_MODE_REACH, 0, 0, 0, &options, err));
     eval_setup setup = make_setup(s, a, &options);
@@ -114,12 +122,18 @@ static firm_status show_episode(showcase* s, const args* a, const char* folder, 
     return status;
 }
 
-static firm_status more_goals(showcase* s, const args* a, const char* model_path, const char* folder, cJSON** result,
-                              firm_error* err) {
+static firm_status more_goals(showcase* s, const args* a, const char* model_path,
+                              const char* folder, cJSON** result, firm_error* err) {
     char path[1100];
-    eval_params p = {.spec = s->spec, .model = s->model, .model_path = model_path, .settings = s->settings,
-                     .mode = FIRM_MODE_REACH, .trials = (int)args_int(a, "trials"),
-                     .offset = (int)args_int(a, "offset"), .seed = (uint64_t)args_int(a, "seed"), .arms = "firm,random",
+    eval_params p = {.spec = s->spec,
+                     .model = s->model,
+                     .model_path = model_path,
+                     .settings = s->settings,
+                     .mode = FIRM_MODE_REACH,
+                     .trials = (int)args_int(a, "trials"),
+                     .offset = (int)args_int(a, "offset"),
+                     .seed = (uint64_t)args_int(a, "seed"),
+                     .arms = "firm,random",
                      .threads = (int)args_int(a, "threads")};
     TRY(eval_run(&p, result, NULL, err));
     snprintf(path, sizeof path, "%s/eval-demo.json", folder);
@@ -132,18 +146,21 @@ static void show(const cJSON* j) {
     const cJSON *d, *rate = cJSON_GetObjectItemCaseSensitive(j, "success_rate");
     int success = cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(j, "success"));
     printf("A model of %.1f million parameters saw three frames and one goal picture of %s.\n",
-           json_get(j, "params", 0) * 1e-6, cJSON_GetObjectItemCaseSensitive(j, "task")->valuestring);
+           json_get(j, "params", 0) * 1e-6,
+           cJSON_GetObjectItemCaseSensitive(j, "task")->valuestring);
     cJSON_ArrayForEach(d, cJSON_GetObjectItemCaseSensitive(j, "distances")) {
         const char* unit = cJSON_GetObjectItemCaseSensitive(d, "unit")->valuestring;
         printf("  %s: %.3g %s from the goal at the start, %.3g %s at the end (reached below %g)\n",
-               cJSON_GetObjectItemCaseSensitive(d, "name")->valuestring, json_get(d, "start", 0), unit,
-               json_get(d, "end", 0), unit, json_get(d, "tolerance", 0));
+               cJSON_GetObjectItemCaseSensitive(d, "name")->valuestring, json_get(d, "start", 0),
+               unit, json_get(d, "end", 0), unit, json_get(d, "tolerance", 0));
     }
-    printf("  %s after %.0f controls and %.0f plans of %.0f ms each\n", success ? "reached" : "NOT reached",
-           json_get(j, "controls", 0), json_get(j, "solves", 0), json_get(j, "ms_per_solve", 0));
+    printf("  %s after %.0f controls and %.0f plans of %.0f ms each\n",
+           success ? "reached" : "NOT reached", json_get(j, "controls", 0),
+           json_get(j, "solves", 0), json_get(j, "ms_per_solve", 0));
     if (cJSON_IsNumber(rate))
-        printf("  further goals: %.0f of %.0f reached (random actions: %.0f)\n", json_get(j, "successes", 0),
-               json_get(j, "trials", 0), json_get(j, "random_successes", 0));
+        printf("  further goals: %.0f of %.0f reached (random actions: %.0f)\n",
+               json_get(j, "successes", 0), json_get(j, "trials", 0),
+               json_get(j, "random_successes", 0));
     printf("%.1f s in all. Open the page to watch it:\n%s\n", json_get(j, "seconds", 0),
            cJSON_GetObjectItemCaseSensitive(j, "page")->valuestring);
 }
@@ -155,13 +172,17 @@ static firm_status add_distances(const char* folder, cJSON* j, firm_error* err) 
     snprintf(path, sizeof path, "%s/trace-demo.json", folder);
     TRY(json_read_file(path, &trace, err));
     const cJSON* frames = cJSON_GetObjectItemCaseSensitive(trace, "frames");
-    const cJSON *first = cJSON_GetArrayItem(frames, 0), *last = cJSON_GetArrayItem(frames, cJSON_GetArraySize(frames) - 1);
+    const cJSON *first = cJSON_GetArrayItem(frames, 0),
+                *last = cJSON_GetArrayItem(frames, cJSON_GetArraySize(frames) - 1);
     cJSON *list = cJSON_DetachItemFromObjectCaseSensitive(trace, "distances"), *d;
     int i = 0, ok = list && cJSON_AddItemToObject(j, "distances", list);
     cJSON_ArrayForEach(d, list) {
-        const cJSON* start = cJSON_GetArrayItem(cJSON_GetObjectItemCaseSensitive(first, "true_distance"), i);
-        const cJSON* end = cJSON_GetArrayItem(cJSON_GetObjectItemCaseSensitive(last, "true_distance"), i++);
-        ok = ok && json_add_number(d, "start", start->valuedouble, 5) && json_add_number(d, "end", end->valuedouble, 5);
+        const cJSON* start =
+            cJSON_GetArrayItem(cJSON_GetObjectItemCaseSensitive(first, "true_distance"), i);
+        const cJSON* end =
+            cJSON_GetArrayItem(cJSON_GetObjectItemCaseSensitive(last, "true_distance"), i++);
+        ok = ok && json_add_number(d, "start", start->valuedouble, 5) &&
+             json_add_number(d, "end", end->valuedouble, 5);
     }
     cJSON_Delete(trace);
     return ok ? FIRM_OK : cli_no_memory(err);
@@ -173,8 +194,9 @@ static firm_status add_rates(const cJSON* eval, cJSON* j, firm_error* err) {
     int ok = cJSON_AddNumberToObject(j, "trials", json_get(eval, "trials", 0)) &&
              cJSON_AddNumberToObject(j, "successes", json_get(ours, "successes", 0)) &&
              cJSON_AddNumberToObject(j, "success_rate", json_get(ours, "success_rate", 0)) &&
-             cJSON_AddNumberToObject(j, "random_successes",
-                                     json_get(cJSON_GetObjectItemCaseSensitive(arms, "random"), "successes", 0));
+             cJSON_AddNumberToObject(
+                 j, "random_successes",
+                 json_get(cJSON_GetObjectItemCaseSensitive(arms, "random"), "successes", 0));
     return ok ? FIRM_OK : cli_no_memory(err);
 }
 
@@ -191,8 +213,8 @@ static firm_status prepare(showcase* s, const args* a, const char* model_path, f
     return pick_trial(s, a, err);
 }
 
-static firm_status present(showcase* s, const args* a, const char* model_path, const char* folder, cJSON* j,
-                           firm_error* err) {
+static firm_status present(showcase* s, const args* a, const char* model_path, const char* folder,
+                           cJSON* j, firm_error* err) {
     double begun = clock_seconds(), ms;
     char page[1024];
     eval_outcome o;
@@ -200,17 +222,22 @@ static firm_status present(showcase* s, const args* a, const char* model_path, c
     TRY(prepare(s, a, model_path, err));
     TRY(file_make_dirs(folder, err));
     TRY(show_episode(s, a, folder, &o, &ms, err));
-    firm_status status = args_int(a, "trials") ? more_goals(s, a, model_path, folder, &eval, err) : FIRM_OK;
+    firm_status status =
+        args_int(a, "trials") ? more_goals(s, a, model_path, folder, &eval, err) : FIRM_OK;
     if (status == FIRM_OK && eval) status = add_rates(eval, j, err);
     cJSON_Delete(eval);
     TRY(status);
     TRY(add_distances(folder, j, err));
     TRY(report_write(&folder, 1, folder, page, err));
-    int ok = cJSON_AddStringToObject(j, "task", s->spec->name) && cJSON_AddStringToObject(j, "model", model_path) &&
+    int ok = cJSON_AddStringToObject(j, "task", s->spec->name) &&
+             cJSON_AddStringToObject(j, "model", model_path) &&
              cJSON_AddNumberToObject(j, "params", (double)model_count(s->model).total) &&
-             cJSON_AddBoolToObject(j, "success", o.success) && cJSON_AddNumberToObject(j, "controls", o.steps) &&
-             cJSON_AddNumberToObject(j, "solves", o.solves) && json_add_number(j, "ms_per_solve", ms, 4) &&
-             json_add_number(j, "seconds", clock_seconds() - begun, 4) && cJSON_AddStringToObject(j, "page", page);
+             cJSON_AddBoolToObject(j, "success", o.success) &&
+             cJSON_AddNumberToObject(j, "controls", o.steps) &&
+             cJSON_AddNumberToObject(j, "solves", o.solves) &&
+             json_add_number(j, "ms_per_solve", ms, 4) &&
+             json_add_number(j, "seconds", clock_seconds() - begun, 4) &&
+             cJSON_AddStringToObject(j, "page", page);
     return ok ? FIRM_OK : cli_no_memory(err);
 }
 
@@ -218,10 +245,14 @@ static firm_status run(const args* a, firm_error* err) {
     showcase s = {.spec = env_at(0)};
     char model_path[1024], folder[1024];
     if (a->positionals) TRY(cli_task(a, 0, &s.spec, err));
-    if (args_given(a, "model")) snprintf(model_path, sizeof model_path, "%s", args_text(a, "model"));
-    else TRY(cli_shipped_model(s.spec, model_path, err));
-    if (args_given(a, "output")) snprintf(folder, sizeof folder, "%s", args_text(a, "output"));
-    else snprintf(folder, sizeof folder, "demo/%s", s.spec->name);
+    if (args_given(a, "model"))
+        snprintf(model_path, sizeof model_path, "%s", args_text(a, "model"));
+    else
+        TRY(cli_shipped_model(s.spec, model_path, err));
+    if (args_given(a, "output"))
+        snprintf(folder, sizeof folder, "%s", args_text(a, "output"));
+    else
+        snprintf(folder, sizeof folder, "demo/%s", s.spec->name);
     cJSON* j = cJSON_CreateObject();
     firm_status status = j ? present(&s, a, model_path, folder, j, err) : cli_no_memory(err);
     close_showcase(&s);
@@ -230,5 +261,12 @@ static firm_status run(const args* a, firm_error* err) {
     return status;
 }
 
-const cli_command cli_demo = {"demo", "demo [TASK]", "the shipped model, one goal, a page to open", "", options,
-                              sizeof options / sizeof *options, 0, 1, run};
+const cli_command cli_demo = {"demo",
+                              "demo [TASK]",
+                              "the shipped model, one goal, a page to open",
+                              "",
+                              options,
+                              sizeof options / sizeof *options,
+                              0,
+                              1,
+                              run};

@@ -7,47 +7,64 @@
 #include "core/file.h"
 
 static const arg_option options[] = {
-    {"model", 0, ARG_TEXT, 0, 0, NULL, NULL, "M", "model file; not needed for oracle-dynamics and random"},
-    {"data", 0, ARG_TEXT, 0, 0, NULL, NULL, "F.h5", "trials from its validation episodes; else fresh ones are collected"},
+    {"model", 0, ARG_TEXT, 0, 0, NULL, NULL, "M",
+     "model file; not needed for oracle-dynamics and random"},
+    {"data", 0, ARG_TEXT, 0, 0, NULL, NULL, "F.h5",
+     "trials from its validation episodes; else fresh ones are collected"},
     {"trials", 0, ARG_INT, 1, 1000000, "100", NULL, "N", "start and goal pairs"},
     {"mode", 0, ARG_CHOICE, 0, 0, "contract", "contract|reach", NULL, "planner"},
-    {"offset", 0, ARG_INT, 1, 100000, "25", NULL, "N", "controls from start to goal in the recording; the budget is twice that"},
-    {"arms", 0, ARG_TEXT, 0, 0, "firm", NULL, "a,b", "firm, oracle-config, oracle-dynamics, random"},
-    {"unsolved", 0, ARG_SWITCH, 0, 0, NULL, NULL, NULL, "only pairs that are not solved at the start"},
+    {"offset", 0, ARG_INT, 1, 100000, "25", NULL, "N",
+     "controls from start to goal in the recording; the budget is twice that"},
+    {"arms", 0, ARG_TEXT, 0, 0, "firm", NULL, "a,b",
+     "firm, oracle-config, oracle-dynamics, random"},
+    {"unsolved", 0, ARG_SWITCH, 0, 0, NULL, NULL, NULL,
+     "only pairs that are not solved at the start"},
     {"seed", 0, ARG_SEED, 0, 0, "42", NULL, "S", "of trials, fresh episodes and planner"},
     {"deadline-ms", 0, ARG_REAL, 0, 1e9, "0", NULL, "T", "per decision; 0: none"},
-    {"candidates", 0, ARG_INT, 2, 65535, NULL, NULL, "N", "candidates per iteration; else from the settings"},
+    {"candidates", 0, ARG_INT, 2, 65535, NULL, NULL, "N",
+     "candidates per iteration; else from the settings"},
     {"iterations", 0, ARG_INT, 1, 10000, NULL, NULL, "N", "iterations of a solve; likewise"},
     {"horizon", 0, ARG_INT, 1, 100, NULL, NULL, "N", "macro actions looked ahead; likewise"},
-    {"traces", 0, ARG_INT, 0, 1000, "0", NULL, "N", "record so many trials of the first arm beside -o"},
+    {"traces", 0, ARG_INT, 0, 1000, "0", NULL, "N",
+     "record so many trials of the first arm beside -o"},
     {"output", 'o', ARG_TEXT, 0, 0, NULL, NULL, "FILE", "also write the JSON result there"},
 };
 
 static void show(const cJSON* j) {
     const cJSON *arm, *p;
-    printf("%s, %s mode, goals %.0f controls away, %.0f trials\n\n", cJSON_GetObjectItemCaseSensitive(j, "task")->valuestring,
-           cJSON_GetObjectItemCaseSensitive(j, "mode")->valuestring, json_get(j, "offset", 0), json_get(j, "trials", 0));
-    printf("  arm               success   95 %% interval     not solved at start   s/episode   ms/solve\n");
+    printf("%s, %s mode, goals %.0f controls away, %.0f trials\n\n",
+           cJSON_GetObjectItemCaseSensitive(j, "task")->valuestring,
+           cJSON_GetObjectItemCaseSensitive(j, "mode")->valuestring, json_get(j, "offset", 0),
+           json_get(j, "trials", 0));
+    printf(
+        "  arm               success   95 %% interval     not solved at start   s/episode   "
+        "ms/solve\n");
     cJSON_ArrayForEach(arm, cJSON_GetObjectItemCaseSensitive(j, "arms")) {
         const cJSON* ci = cJSON_GetObjectItemCaseSensitive(arm, "ci95");
         char among[40], ms[24];
         const cJSON* rest = cJSON_GetObjectItemCaseSensitive(arm, "success_rate_unsolved");
         const cJSON* solve = cJSON_GetObjectItemCaseSensitive(arm, "ms_per_solve");
         double unsolved = json_get(j, "trials", 0) - json_get(arm, "solved_at_start", 0);
-        if (cJSON_IsNumber(rest)) snprintf(among, sizeof among, "%.1f %% of %.0f", rest->valuedouble, unsolved);
-        else snprintf(among, sizeof among, "none");
-        if (cJSON_IsNumber(solve)) snprintf(ms, sizeof ms, "%.1f", solve->valuedouble);
-        else snprintf(ms, sizeof ms, "-");
-        printf("  %-16s %6.1f %%   %5.1f .. %5.1f   %-19s   %9.3f   %8s\n", arm->string, json_get(arm, "success_rate", 0),
-               cJSON_GetArrayItem(ci, 0)->valuedouble, cJSON_GetArrayItem(ci, 1)->valuedouble, among,
+        if (cJSON_IsNumber(rest))
+            snprintf(among, sizeof among, "%.1f %% of %.0f", rest->valuedouble, unsolved);
+        else
+            snprintf(among, sizeof among, "none");
+        if (cJSON_IsNumber(solve))
+            snprintf(ms, sizeof ms, "%.1f", solve->valuedouble);
+        else
+            snprintf(ms, sizeof ms, "-");
+        printf("  %-16s %6.1f %%   %5.1f .. %5.1f   %-19s   %9.3f   %8s\n", arm->string,
+               json_get(arm, "success_rate", 0), cJSON_GetArrayItem(ci, 0)->valuedouble,
+               cJSON_GetArrayItem(ci, 1)->valuedouble, among,
                json_get(arm, "seconds_per_episode", 0), ms);
     }
     cJSON_ArrayForEach(p, cJSON_GetObjectItemCaseSensitive(j, "pairs")) {
         const cJSON* ci = cJSON_GetObjectItemCaseSensitive(p, "ci95");
         printf("  %s - %s: %+.1f points (%.1f .. %.1f), rescued %.0f, harmed %.0f\n",
-               cJSON_GetObjectItemCaseSensitive(p, "a")->valuestring, cJSON_GetObjectItemCaseSensitive(p, "b")->valuestring,
-               json_get(p, "difference", 0), cJSON_GetArrayItem(ci, 0)->valuedouble,
-               cJSON_GetArrayItem(ci, 1)->valuedouble, json_get(p, "rescue", 0), json_get(p, "harm", 0));
+               cJSON_GetObjectItemCaseSensitive(p, "a")->valuestring,
+               cJSON_GetObjectItemCaseSensitive(p, "b")->valuestring, json_get(p, "difference", 0),
+               cJSON_GetArrayItem(ci, 0)->valuedouble, cJSON_GetArrayItem(ci, 1)->valuedouble,
+               json_get(p, "rescue", 0), json_get(p, "harm", 0));
     }
 }
 
@@ -65,26 +82,38 @@ static firm_status write_traces(const char* output, const cJSON* traces, firm_er
     const cJSON* t;
     cJSON_ArrayForEach(t, traces) {
         char path[1100];
-        int length = snprintf(path, sizeof path, "%.*strace-%.*s-%d.json", folder, output, (int)n, stem, ++number);
-        if (length < 0 || length >= (int)sizeof path) return FAIL(err, FIRM_E_USAGE, "the path %s is too long", output);
+        int length = snprintf(path, sizeof path, "%.*strace-%.*s-%d.json", folder, output, (int)n,
+                              stem, ++number);
+        if (length < 0 || length >= (int)sizeof path)
+            return FAIL(err, FIRM_E_USAGE, "the path %s is too long", output);
         TRY(json_write_file(path, t, err));
     }
     return FIRM_OK;
 }
 
-static firm_status evaluate(const args* a, const env_spec* spec, const firm_model* model, const episodes* data,
-                            cJSON** json, firm_error* err) {
+static firm_status evaluate(const args* a, const env_spec* spec, const firm_model* model,
+                            const episodes* data, cJSON** json, firm_error* err) {
     config* settings;
     const char* output = args_text(a, "output");
     cJSON* traces = NULL;
     TRY(cli_settings(a, spec, model, &settings, err));
-    eval_params p = {.spec = spec, .model = model, .model_path = args_text(a, "model"), .settings = settings,
-                     .data = data, .mode = cli_mode(args_text(a, "mode")), .trials = (int)args_int(a, "trials"),
-                     .offset = (int)args_int(a, "offset"), .seed = (uint64_t)args_int(a, "seed"),
-                     .unsolved = args_switch(a, "unsolved"), .arms = args_text(a, "arms"),
-                     .threads = (int)args_int(a, "threads"), .deadline_ms = args_real(a, "deadline-ms"),
-                     .candidates = (int)args_int(a, "candidates"), .iterations = (int)args_int(a, "iterations"),
-                     .horizon = (int)args_int(a, "horizon"), .traces = (int)args_int(a, "traces")};
+    eval_params p = {.spec = spec,
+                     .model = model,
+                     .model_path = args_text(a, "model"),
+                     .settings = settings,
+                     .data = data,
+                     .mode = cli_mode(args_text(a, "mode")),
+                     .trials = (int)args_int(a, "trials"),
+                     .offset = (int)args_int(a, "offset"),
+                     .seed = (uint64_t)args_int(a, "seed"),
+                     .unsolved = args_switch(a, "unsolved"),
+                     .arms = args_text(a, "arms"),
+                     .threads = (int)args_int(a, "threads"),
+                     .deadline_ms = args_real(a, "deadline-ms"),
+                     .candidates = (int)args_int(a, "candidates"),
+                     .iterations = (int)args_int(a, "iterations"),
+                     .horizon = (int)args_int(a, "horizon"),
+                     .traces = (int)args_int(a, "traces")};
     firm_status status = eval_run(&p, json, p.traces ? &traces : NULL, err);
     config_free(settings);
     if (status == FIRM_OK && output) status = json_write_file(output, *json, err);
@@ -100,7 +129,8 @@ static firm_status run(const args* a, firm_error* err) {
     episodes* data = NULL;
     cJSON* json = NULL;
     TRY(cli_task(a, 0, &spec, err));
-    if (args_int(a, "traces") && !output) return FAIL(err, FIRM_E_USAGE, "--traces needs -o FILE, beside which they are written");
+    if (args_int(a, "traces") && !output)
+        return FAIL(err, FIRM_E_USAGE, "--traces needs -o FILE, beside which they are written");
     // a device such as /dev/stdout is fine too, so the early check is for plain files
     if (output && strncmp(output, "/dev/", 5) != 0) TRY(cli_check_output(output, err));
     firm_status status = model_path ? cli_load_model(model_path, spec, &model, err) : FIRM_OK;
@@ -113,8 +143,15 @@ static firm_status run(const args* a, firm_error* err) {
     return status;
 }
 
-const cli_command cli_eval = {"eval", "eval TASK --model M [--data F.h5 | --seed S] [--trials N --mode contract|reach --offset N --arms a,b]",
-                              "success of one or more arms on the same trials",
-                              "arms: firm (pixels), oracle-config (true configurations, learned transition),\n"
-                              "oracle-dynamics (search through the true simulator), random\n",
-                              options, sizeof options / sizeof *options, 1, 1, run};
+const cli_command cli_eval = {
+    "eval",
+    "eval TASK --model M [--data F.h5 | --seed S] [--trials N --mode contract|reach --offset N "
+    "--arms a,b]",
+    "success of one or more arms on the same trials",
+    "arms: firm (pixels), oracle-config (true configurations, learned transition),\n"
+    "oracle-dynamics (search through the true simulator), random\n",
+    options,
+    sizeof options / sizeof *options,
+    1,
+    1,
+    run};

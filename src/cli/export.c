@@ -1,5 +1,5 @@
-// export.c - `firm export MODEL -o OUT`: a run's model as a file to ship, in half precision if asked, with
-// planner settings renewed if asked.
+// export.c - `firm export MODEL -o OUT`: a run's model as a file to ship, in half precision if
+// asked, with planner settings renewed if asked.
 #include <string.h>
 #include <sys/stat.h>
 
@@ -13,9 +13,11 @@ static const arg_option options[] = {
 };
 
 static void show(const cJSON* j) {
-    printf("%s: %s, %.0f parameters, %s, %.2f MB\n", cJSON_GetObjectItemCaseSensitive(j, "model")->valuestring,
+    printf("%s: %s, %.0f parameters, %s, %.2f MB\n",
+           cJSON_GetObjectItemCaseSensitive(j, "model")->valuestring,
            cJSON_GetObjectItemCaseSensitive(j, "task")->valuestring, json_get(j, "params", 0),
-           cJSON_GetObjectItemCaseSensitive(j, "precision")->valuestring, json_get(j, "bytes", 0) * 1e-6);
+           cJSON_GetObjectItemCaseSensitive(j, "precision")->valuestring,
+           json_get(j, "bytes", 0) * 1e-6);
 }
 
 // --config and --set change the settings that travel with the model (its planner's defaults).
@@ -39,13 +41,15 @@ static firm_status run(const args* a, firm_error* err) {
     TRY(firm_model_load(a->positional[0], &model, err));
     firm_status status = renew_settings(a, model, err);
     if (status == FIRM_OK)
-        status = checkpoint_write(path, model, half ? CHECKPOINT_MODEL_HALF : CHECKPOINT_MODEL, NULL, 0, NULL, 0, err);
+        status = checkpoint_write(path, model, half ? CHECKPOINT_MODEL_HALF : CHECKPOINT_MODEL,
+                                  NULL, 0, NULL, 0, err);
     cJSON* j = NULL;
     if (status == FIRM_OK) {
         struct stat s = {0};
         stat(path, &s);
         j = cJSON_CreateObject();
-        if (!(j && cJSON_AddStringToObject(j, "model", path) && cJSON_AddStringToObject(j, "task", model->env->name) &&
+        if (!(j && cJSON_AddStringToObject(j, "model", path) &&
+              cJSON_AddStringToObject(j, "task", model->env->name) &&
               cJSON_AddNumberToObject(j, "params", (double)model_count(model).total) &&
               cJSON_AddStringToObject(j, "precision", half ? "fp16" : "fp32") &&
               cJSON_AddNumberToObject(j, "bytes", (double)s.st_size) &&
@@ -58,7 +62,14 @@ static firm_status run(const args* a, firm_error* err) {
     return status;
 }
 
-const cli_command cli_export = {"export", "export MODEL -o OUT [--half]", "write a model file to ship",
-                                "With --config or --set the settings stored in the model change too, e.g. the\n"
-                                "planner's defaults: --set plan.reach_candidates=256\n",
-                                options, sizeof options / sizeof *options, 1, 1, run};
+const cli_command cli_export = {
+    "export",
+    "export MODEL -o OUT [--half]",
+    "write a model file to ship",
+    "With --config or --set the settings stored in the model change too, e.g. the\n"
+    "planner's defaults: --set plan.reach_candidates=256\n",
+    options,
+    sizeof options / sizeof *options,
+    1,
+    1,
+    run};

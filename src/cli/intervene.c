@@ -1,4 +1,5 @@
-// intervene.c - `firm intervene TASK --data F.h5 -o I.h5`: common-reset branches of training episodes.
+// intervene.c - `firm intervene TASK --data F.h5 -o I.h5`: common-reset branches of training
+// episodes.
 #include "cli/cli.h"
 #include "core/clock.h"
 #include "core/log.h"
@@ -7,9 +8,11 @@
 static const arg_option options[] = {
     {"data", 0, ARG_TEXT, 0, 0, NULL, NULL, "F.h5", "recorded episodes"},
     {"output", 'o', ARG_TEXT, 0, 0, NULL, NULL, "I.h5", "the file to write"},
-    {"anchors", 0, ARG_INT, 1, 10000000, NULL, NULL, "N", "restored moments; the task's own number if not given"},
+    {"anchors", 0, ARG_INT, 1, 10000000, NULL, NULL, "N",
+     "restored moments; the task's own number if not given"},
     {"branches", 0, ARG_INT, 1, 100000, NULL, NULL, "N", "action sequences from each; likewise"},
-    {"seed", 0, ARG_SEED, 0, 0, NULL, NULL, "S", "seed of split, anchors and actions; data.split_seed if not given"},
+    {"seed", 0, ARG_SEED, 0, 0, NULL, NULL, "S",
+     "seed of split, anchors and actions; data.split_seed if not given"},
 };
 
 static void show(const cJSON* j) {
@@ -18,9 +21,10 @@ static void show(const cJSON* j) {
            json_get(j, "per_anchor", 0), json_get(j, "controls", 0), json_get(j, "seconds", 0));
 }
 
-static firm_status branch(const args* a, const episodes* e, uint64_t seed, pool* p, const char* path, cJSON** json,
-                          firm_error* err) {
-    intervene_options opt = {.anchors = (int)args_int(a, "anchors"), .per_anchor = (int)args_int(a, "branches"),
+static firm_status branch(const args* a, const episodes* e, uint64_t seed, pool* p,
+                          const char* path, cJSON** json, firm_error* err) {
+    intervene_options opt = {.anchors = (int)args_int(a, "anchors"),
+                             .per_anchor = (int)args_int(a, "branches"),
                              .seed = seed};
     double begun = clock_seconds();
     branches* b;
@@ -28,7 +32,8 @@ static firm_status branch(const args* a, const episodes* e, uint64_t seed, pool*
     firm_status status = branches_write(b, path, err);
     if (status == FIRM_OK) {
         cJSON* j = *json = cJSON_CreateObject();
-        if (!(j && cJSON_AddStringToObject(j, "task", e->spec->name) && cJSON_AddStringToObject(j, "file", path) &&
+        if (!(j && cJSON_AddStringToObject(j, "task", e->spec->name) &&
+              cJSON_AddStringToObject(j, "file", path) &&
               cJSON_AddNumberToObject(j, "anchors", b->anchors) &&
               cJSON_AddNumberToObject(j, "per_anchor", b->per_anchor) &&
               cJSON_AddNumberToObject(j, "controls", BRANCH_CONTROLS) &&
@@ -55,9 +60,10 @@ static firm_status run(const args* a, firm_error* err) {
     uint64_t seed = args_given(a, "seed") ? (uint64_t)args_int(a, "seed") : split;
     config_free(settings);
     if (seed != split)
-        log_warn("anchors are drawn from the training episodes of split seed %llu; train with --set "
-                 "data.split_seed=%llu, or validation episodes would be among them",
-                 (unsigned long long)seed, (unsigned long long)seed);
+        log_warn(
+            "anchors are drawn from the training episodes of split seed %llu; train with --set "
+            "data.split_seed=%llu, or validation episodes would be among them",
+            (unsigned long long)seed, (unsigned long long)seed);
     firm_status status = cli_read_data(a, spec, &e, err);
     if (status == FIRM_OK) status = pool_create((int)args_int(a, "threads"), &p, err);
     if (status == FIRM_OK) status = branch(a, e, seed, p, path, &json, err);
@@ -68,6 +74,12 @@ static firm_status run(const args* a, firm_error* err) {
     return status;
 }
 
-const cli_command cli_intervene = {"intervene", "intervene TASK --data F.h5 -o I.h5 [--anchors N --branches N]",
-                                   "branch off recorded moments with other actions", "", options,
-                                   sizeof options / sizeof *options, 1, 1, run};
+const cli_command cli_intervene = {"intervene",
+                                   "intervene TASK --data F.h5 -o I.h5 [--anchors N --branches N]",
+                                   "branch off recorded moments with other actions",
+                                   "",
+                                   options,
+                                   sizeof options / sizeof *options,
+                                   1,
+                                   1,
+                                   run};

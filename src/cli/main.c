@@ -27,11 +27,14 @@ static void print_log(void* user, firm_log_level level, const char* text) {
 
 static void help_all(FILE* to) {
     fputs("firm - a compact pixel world model: goal image in, actions out\n\n", to);
-    for (int i = 0; i < COMMANDS; i++) fprintf(to, "  firm %-10s %s\n", commands[i]->name, commands[i]->summary);
-    fputs("\n  firm help COMMAND    options of a command\n"
-          "  firm help settings   every key that --config files and --set may change\n"
-          "  firm --version\n\n"
-          "Try it: firm demo tworoom\n", to);
+    for (int i = 0; i < COMMANDS; i++)
+        fprintf(to, "  firm %-10s %s\n", commands[i]->name, commands[i]->summary);
+    fputs(
+        "\n  firm help COMMAND    options of a command\n"
+        "  firm help settings   every key that --config files and --set may change\n"
+        "  firm --version\n\n"
+        "Try it: firm demo tworoom\n",
+        to);
 }
 
 static void help_one(const cli_command* c, FILE* to) {
@@ -40,7 +43,8 @@ static void help_one(const cli_command* c, FILE* to) {
     fputs(c->option_count ? "\nand, as for every command:\n" : "as for every command:\n", to);
     for (int i = 0; i < args_common_count; i++) {
         int own = 0;
-        for (int k = 0; k < c->option_count; k++) own |= strcmp(c->options[k].name, args_common[i].name) == 0;
+        for (int k = 0; k < c->option_count; k++)
+            own |= strcmp(c->options[k].name, args_common[i].name) == 0;
         if (!own) args_help(&args_common[i], 1, to);
     }
 }
@@ -49,7 +53,9 @@ static firm_status no_command(const char* name, firm_error* err) {
     const char* names[COMMANDS];
     for (int i = 0; i < COMMANDS; i++) names[i] = commands[i]->name;
     const char* near = args_nearest(name, names, COMMANDS);
-    if (near) return FAIL(err, FIRM_E_USAGE, "there is no command '%.60s'; did you mean '%s'?", name, near);
+    if (near)
+        return FAIL(err, FIRM_E_USAGE, "there is no command '%.60s'; did you mean '%s'?", name,
+                    near);
     return FAIL(err, FIRM_E_USAGE, "there is no command '%.60s'; firm --help lists them", name);
 }
 
@@ -57,7 +63,8 @@ firm_status cli_run(int argc, char** argv, cJSON** capture, firm_error* err) {
     const cli_command* c = argc > 0 ? find(argv[0]) : NULL;
     if (!c) return no_command(argc > 0 ? argv[0] : "", err);
     args a;
-    TRY(args_parse(&a, c->name, c->usage, c->options, c->option_count, c->min, c->max, argc - 1, argv + 1, err));
+    TRY(args_parse(&a, c->name, c->usage, c->options, c->option_count, c->min, c->max, argc - 1,
+                   argv + 1, err));
     a.capture = capture;
     if (args_switch(&a, "help")) {
         help_one(c, stdout);

@@ -6,12 +6,15 @@
 static void show(const cJSON* json) {
     const cJSON *task, *m;
     cJSON_ArrayForEach(task, cJSON_GetObjectItemCaseSensitive(json, "tasks")) {
-        printf("%s\n  module        ours      paper     difference\n", paper_task_title(task->string));
+        printf("%s\n  module        ours      paper     difference\n",
+               paper_task_title(task->string));
         cJSON_ArrayForEach(m, task) {
             double ours = json_get(m, "params", 0), paper = json_get(m, "paper_params", 0);
             printf("  %-12s %8.3fM", m->string, ours * 1e-6);
-            if (paper > 0) printf(" %8.3fM     %+.2f %%\n", paper * 1e-6, 100.0 * (ours / paper - 1.0));
-            else printf("        -\n");
+            if (paper > 0)
+                printf(" %8.3fM     %+.2f %%\n", paper * 1e-6, 100.0 * (ours / paper - 1.0));
+            else
+                printf("        -\n");
         }
     }
 }
@@ -38,7 +41,8 @@ static firm_status add_task(const args* a, const env_spec* spec, cJSON* tasks, f
     cJSON* t = cJSON_AddObjectToObject(tasks, spec->name);
     int ok = t && add_module(t, "frontend", n.frontend, paper->frontend) &&
              add_module(t, "grounder", n.grounder, paper->grounder) &&
-             add_module(t, "transition", n.transition, paper->transition) && add_module(t, "total", n.total, paper->total);
+             add_module(t, "transition", n.transition, paper->transition) &&
+             add_module(t, "total", n.total, paper->total);
     return ok ? FIRM_OK : cli_no_memory(err);
 }
 
@@ -55,4 +59,5 @@ static firm_status run(const args* a, firm_error* err) {
     return status;
 }
 
-const cli_command cli_params = {"params", "params [TASK]", "parameters by module beside the paper's", "", NULL, 0, 0, 1, run};
+const cli_command cli_params = {
+    "params", "params [TASK]", "parameters by module beside the paper's", "", NULL, 0, 0, 1, run};

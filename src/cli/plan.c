@@ -1,5 +1,5 @@
-// plan.c - `firm plan TASK --model M --frames a.png b.png c.png --actions 'a1,a2;b1,b2' --goal g.png`: one
-// decision from pictures, through the public API alone.
+// plan.c - `firm plan TASK --model M --frames a.png b.png c.png --actions 'a1,a2;b1,b2' --goal
+// g.png`: one decision from pictures, through the public API alone.
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,11 +10,13 @@
 
 static const arg_option options[] = {
     {"model", 0, ARG_TEXT, 0, 0, NULL, NULL, "M", "model file"},
-    {"frames", 0, ARG_SEVERAL, 0, 0, NULL, NULL, "A.png B.png C.png", "the latest frames, oldest first"},
+    {"frames", 0, ARG_SEVERAL, 0, 0, NULL, NULL, "A.png B.png C.png",
+     "the latest frames, oldest first"},
     {"actions", 0, ARG_TEXT, 0, 0, NULL, NULL, "'a1,a2;b1,b2'", "controls executed between them"},
     {"goal", 0, ARG_TEXT, 0, 0, NULL, NULL, "G.png", "the goal picture"},
     {"mode", 0, ARG_CHOICE, 0, 0, "reach", "contract|reach", NULL, "planner"},
-    {"deadline-ms", 0, ARG_REAL, 0, 1e9, "0", NULL, "T", "answer within this time; 0: take all it needs"},
+    {"deadline-ms", 0, ARG_REAL, 0, 1e9, "0", NULL, "T",
+     "answer within this time; 0: take all it needs"},
 };
 
 static void show_numbers(const cJSON* list) {
@@ -38,7 +40,8 @@ static void show(const cJSON* j) {
                cJSON_GetObjectItemCaseSensitive(d, "unit")->valuestring, json_get(j, "arrival", 0),
                json_get(d, "tolerance", 0));
     printf("path (macro step:");
-    cJSON_ArrayForEach(d, cJSON_GetObjectItemCaseSensitive(j, "config")) printf(" %s", d->valuestring);
+    cJSON_ArrayForEach(d, cJSON_GetObjectItemCaseSensitive(j, "config"))
+        printf(" %s", d->valuestring);
     printf(")\n");
     int step = 0;
     cJSON_ArrayForEach(row, cJSON_GetObjectItemCaseSensitive(j, "path")) {
@@ -53,7 +56,8 @@ static void show(const cJSON* j) {
         printf("\n");
     }
     printf("%.1f ms, %.0f iterations%s\n", json_get(j, "solve_ms", 0), json_get(j, "iterations", 0),
-           cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(j, "late")) ? ", cut short by the deadline" : "");
+           cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(j, "late")) ? ", cut short by the deadline"
+                                                                     : "");
 }
 
 // "a1,a2;b1,b2" into out (count, dim)
@@ -71,10 +75,11 @@ static firm_status read_actions(const char* text, int count, int dim, float* out
         if (*at) at++;
     }
     if (n == count * dim && !*at) return FIRM_OK;
-    return FAIL(err, FIRM_E_USAGE,
-                "--actions is '%s'; give the %d control%s between the frames as %d number%s each, like "
-                "'0.5,-1;1,0'",
-                text ? text : "", count, count == 1 ? "" : "s", dim, dim == 1 ? "" : "s");
+    return FAIL(
+        err, FIRM_E_USAGE,
+        "--actions is '%s'; give the %d control%s between the frames as %d number%s each, like "
+        "'0.5,-1;1,0'",
+        text ? text : "", count, count == 1 ? "" : "s", dim, dim == 1 ? "" : "s");
 }
 
 static cJSON* rows_of(const float* value, int rows, int columns) {
@@ -86,7 +91,8 @@ static cJSON* rows_of(const float* value, int rows, int columns) {
             cJSON_Delete(list);
             return NULL;
         }
-        for (int k = 0; k < columns; k++) cJSON_AddItemToArray(row, json_number(value[i * columns + k], 6));
+        for (int k = 0; k < columns; k++)
+            cJSON_AddItemToArray(row, json_number(value[i * columns + k], 6));
     }
     return list;
 }
@@ -98,14 +104,16 @@ static int put(cJSON* object, const char* key, cJSON* item) {
 }
 
 static int add_distances(cJSON* j, const firm_model_info* info, const firm_step* s) {
-    cJSON *list = cJSON_AddArrayToObject(j, "distances"), *names = cJSON_AddArrayToObject(j, "config");
+    cJSON *list = cJSON_AddArrayToObject(j, "distances"),
+          *names = cJSON_AddArrayToObject(j, "config");
     int ok = list && names;
     for (int i = 0; ok && i < info->distance_dim; i++) {
         cJSON* d = cJSON_CreateObject();
         ok = d && cJSON_AddStringToObject(d, "name", info->distance_name[i]) &&
              cJSON_AddStringToObject(d, "unit", info->distance_unit[i]) &&
              json_add_number(d, "tolerance", info->distance_tolerance[i], 6) &&
-             json_add_number(d, "now", s->distance_now[i], 6) && json_add_number(d, "planned", s->distance_planned[i], 6);
+             json_add_number(d, "now", s->distance_now[i], 6) &&
+             json_add_number(d, "planned", s->distance_planned[i], 6);
         ok = cJSON_AddItemToArray(list, d) && ok;
     }
     for (int i = 0; ok && i < info->config_dim; i++)
@@ -116,12 +124,15 @@ static int add_distances(cJSON* j, const firm_model_info* info, const firm_step*
 static cJSON* describe(const firm_model_info* info, const char* mode, const firm_step* s) {
     cJSON* j = cJSON_CreateObject();
     cJSON* action = cJSON_CreateArray();
-    for (int i = 0; action && i < info->action_dim; i++) cJSON_AddItemToArray(action, json_number(s->action[i], 6));
-    int ok = j && cJSON_AddStringToObject(j, "task", info->task) && cJSON_AddStringToObject(j, "mode", mode);
+    for (int i = 0; action && i < info->action_dim; i++)
+        cJSON_AddItemToArray(action, json_number(s->action[i], 6));
+    int ok = j && cJSON_AddStringToObject(j, "task", info->task) &&
+             cJSON_AddStringToObject(j, "mode", mode);
     ok = put(j, "action", action) && ok;
     ok = ok && add_distances(j, info, s) && cJSON_AddNumberToObject(j, "arrival", s->arrival) &&
          json_add_number(j, "cost", s->cost, 6) && json_add_number(j, "solve_ms", s->solve_ms, 5) &&
-         cJSON_AddNumberToObject(j, "iterations", s->iterations) && cJSON_AddBoolToObject(j, "late", s->late) &&
+         cJSON_AddNumberToObject(j, "iterations", s->iterations) &&
+         cJSON_AddBoolToObject(j, "late", s->late) &&
          cJSON_AddNumberToObject(j, "nonfinite", s->nonfinite) &&
          put(j, "path", rows_of(s->path, s->horizon + 1, info->config_dim)) &&
          put(j, "goal_config", rows_of(s->goal_config, 1, info->config_dim)) &&
@@ -132,7 +143,8 @@ static cJSON* describe(const firm_model_info* info, const char* mode, const firm
 }
 
 static firm_status decide(const args* a, const firm_model* model, const firm_model_info* info,
-                          const char* const* frame, int frames, const char* goal, cJSON** json, firm_error* err) {
+                          const char* const* frame, int frames, const char* goal, cJSON** json,
+                          firm_error* err) {
     float action[(FIRM_HISTORY - 1) * FIRM_MAX_ACTION];
     TRY(read_actions(args_text(a, "actions"), frames - 1, info->action_dim, action, err));
     size_t bytes = (size_t)info->image_size * (size_t)info->image_size * 3;
@@ -152,12 +164,15 @@ static firm_status decide(const args* a, const firm_model* model, const firm_mod
     if (status == FIRM_OK) status = firm_controller_create(model, &p, &ctl, err);
     int made = status == FIRM_OK;
     for (int i = 0; i < frames && status == FIRM_OK; i++)
-        status = firm_controller_push(ctl, rgb + (size_t)i * bytes, i ? action + (i - 1) * info->action_dim : NULL);
+        status = firm_controller_push(ctl, rgb + (size_t)i * bytes,
+                                      i ? action + (i - 1) * info->action_dim : NULL);
     if (status == FIRM_OK) status = firm_controller_goal(ctl, rgb + (size_t)frames * bytes);
     double ms = args_real(a, "deadline-ms");
     if (status == FIRM_OK)
-        status = firm_controller_act(ctl, ms > 0 ? firm_clock_ns() + (int64_t)(ms * 1e6) : 0, &step);
-    if (made && status != FIRM_OK) status = FAIL(err, status, "the controller failed: %s", firm_status_str(status));
+        status =
+            firm_controller_act(ctl, ms > 0 ? firm_clock_ns() + (int64_t)(ms * 1e6) : 0, &step);
+    if (made && status != FIRM_OK)
+        status = FAIL(err, status, "the controller failed: %s", firm_status_str(status));
     if (status == FIRM_OK) {
         *json = describe(info, args_text(a, "mode"), &step);
         if (!*json) status = cli_no_memory(err);
@@ -178,7 +193,8 @@ static firm_status run(const args* a, firm_error* err) {
     TRY(cli_required(a, "goal", &goal, err));
     int frames = args_list(a, "frames", frame);
     if (frames < 1 || frames > FIRM_HISTORY)
-        return FAIL(err, FIRM_E_USAGE, "--frames has %d pictures; give 1 to %d, oldest first", frames, FIRM_HISTORY);
+        return FAIL(err, FIRM_E_USAGE, "--frames has %d pictures; give 1 to %d, oldest first",
+                    frames, FIRM_HISTORY);
     TRY(cli_load_model(path, spec, &model, err));
     firm_model_info_get(model, &info);
     firm_status status = decide(a, model, &info, frame, frames, goal, &json, err);
@@ -187,5 +203,13 @@ static firm_status run(const args* a, firm_error* err) {
     return cli_finish(a, json, show, err);
 }
 
-const cli_command cli_plan = {"plan", "plan TASK --model M --frames a.png b.png c.png --actions 'a1,a2;b1,b2' --goal g.png",
-                              "one decision from pictures", "", options, sizeof options / sizeof *options, 1, 1, run};
+const cli_command cli_plan = {
+    "plan",
+    "plan TASK --model M --frames a.png b.png c.png --actions 'a1,a2;b1,b2' --goal g.png",
+    "one decision from pictures",
+    "",
+    options,
+    sizeof options / sizeof *options,
+    1,
+    1,
+    run};

@@ -7,7 +7,9 @@ static const arg_option options[] = {
     {"output", 'o', ARG_TEXT, 0, 0, NULL, NULL, "DIR", "folder of the page"},
 };
 
-static void show(const cJSON* j) { printf("%s\n", cJSON_GetObjectItemCaseSensitive(j, "page")->valuestring); }
+static void show(const cJSON* j) {
+    printf("%s\n", cJSON_GetObjectItemCaseSensitive(j, "page")->valuestring);
+}
 
 static firm_status run(const args* a, firm_error* err) {
     const char* folder;
@@ -22,7 +24,14 @@ static firm_status run(const args* a, firm_error* err) {
     return cli_finish(a, json, show, err);
 }
 
-const cli_command cli_report = {"report", "report RUN... -o DIR", "turn runs and results into one page",
-                                "RUN is a run folder (train.json, metrics.csv, eval-*.json, trace-*.json, ...) or one\n"
-                                "JSON file made by another command.\n",
-                                options, sizeof options / sizeof *options, 1, ARGS_MAX_VALUES, run};
+const cli_command cli_report = {
+    "report",
+    "report RUN... -o DIR",
+    "turn runs and results into one page",
+    "RUN is a run folder (train.json, metrics.csv, eval-*.json, trace-*.json, ...) or one\n"
+    "JSON file made by another command.\n",
+    options,
+    sizeof options / sizeof *options,
+    1,
+    ARGS_MAX_VALUES,
+    run};

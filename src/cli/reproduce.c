@@ -1,6 +1,6 @@
-// reproduce.c - `firm reproduce`: the whole study by the other commands, one after the other. A step whose
-// result is there is skipped, so the study can be stopped and started again at any point; training itself
-// resumes at its last checkpoint.
+// reproduce.c - `firm reproduce`: the whole study by the other commands, one after the other. A
+// step whose result is there is skipped, so the study can be stopped and started again at any
+// point; training itself resumes at its last checkpoint.
 //
 //   OUT/TASK/episodes.h5, branches.h5, audit.json, params.json
 //   OUT/TASK/seed-N/  the run, eval-MODE-OFFSET.json, trace-*.json
@@ -17,13 +17,16 @@ enum { MAX_TASKS = 8, MAX_SEEDS = 16, WORD = 1100, MAX_WORDS = 32 };
 
 static const arg_option options[] = {
     {"tasks", 0, ARG_TEXT, 0, 0, NULL, NULL, "a,b", "tasks; all of this build if not given"},
-    {"seeds", 0, ARG_TEXT, 0, 0, "1,2,3", NULL, "1,2", "training seeds; with --quick the first one only"},
+    {"seeds", 0, ARG_TEXT, 0, 0, "1,2,3", NULL, "1,2",
+     "training seeds; with --quick the first one only"},
     {"quick", 0, ARG_SWITCH, 0, 0, NULL, NULL, NULL, "one seed with the settings TASK-quick"},
     {"output", 'o', ARG_TEXT, 0, 0, "runs/study", NULL, "OUT", "folder of the study"},
-    {"episodes", 0, ARG_INT, 10, 10000000, NULL, NULL, "N", "episodes to collect; the task's own number if not given"},
+    {"episodes", 0, ARG_INT, 10, 10000000, NULL, NULL, "N",
+     "episodes to collect; the task's own number if not given"},
     {"trials", 0, ARG_INT, 1, 1000000, "100", NULL, "N", "trials of each evaluation"},
     {"device", 0, ARG_CHOICE, 0, 0, "cpu", "cpu|cuda", NULL, "where to train"},
-    {"plan-only", 0, ARG_SWITCH, 0, 0, NULL, NULL, NULL, "say what would be done and how long it would take"},
+    {"plan-only", 0, ARG_SWITCH, 0, 0, NULL, NULL, NULL,
+     "say what would be done and how long it would take"},
 };
 
 typedef struct study {
@@ -88,7 +91,8 @@ static firm_status recall(study* s, const char* result, firm_error* err) {
 }
 
 // Runs a command unless `result` is there already; its JSON goes to `save` if given.
-static firm_status step(study* s, const line* l, const char* result, const char* save, firm_error* err) {
+static firm_status step(study* s, const line* l, const char* result, const char* save,
+                        firm_error* err) {
     if (file_exists(result)) {
         s->skipped++;
         return recall(s, result, err);
@@ -98,7 +102,8 @@ static firm_status step(study* s, const line* l, const char* result, const char*
     size_t used = 4;
     for (int i = 0; i < l->words; i++) {
         argv[i] = (char*)l->word[i];
-        if (used < sizeof text) used += (size_t)snprintf(text + used, sizeof text - used, " %s", l->word[i]);
+        if (used < sizeof text)
+            used += (size_t)snprintf(text + used, sizeof text - used, " %s", l->word[i]);
     }
     log_info("%s", text);
     cJSON* json = NULL;
@@ -124,33 +129,41 @@ static firm_status read_lists(study* s, firm_error* err) {
         char name[64];
         size_t n = strcspn(at, ",");
         snprintf(name, sizeof name, "%.*s", (int)n, at);
-        if (s->tasks == MAX_TASKS) return FAIL(err, FIRM_E_USAGE, "--tasks lists more than %d tasks", MAX_TASKS);
+        if (s->tasks == MAX_TASKS)
+            return FAIL(err, FIRM_E_USAGE, "--tasks lists more than %d tasks", MAX_TASKS);
         TRY(env_find_or_fail(name, &s->task[s->tasks++], err));
         at += n + (at[n] == ',');
     }
     for (const char* at = seeds; *at;) {
         size_t n = strcspn(at, ","), digits = strspn(at, "0123456789");
         if (n == 0 || digits != n || n > 15 || s->seeds == MAX_SEEDS)
-            return FAIL(err, FIRM_E_USAGE, "--seeds is '%s'; give up to %d whole numbers like 1,2,3", seeds, MAX_SEEDS);
+            return FAIL(err, FIRM_E_USAGE,
+                        "--seeds is '%s'; give up to %d whole numbers like 1,2,3", seeds,
+                        MAX_SEEDS);
         snprintf(s->seed[s->seeds++], sizeof s->seed[0], "%.*s", (int)n, at);
         at += n + (at[n] == ',');
     }
-    if (s->tasks == 0 || s->seeds == 0) return FAIL(err, FIRM_E_USAGE, "the list of tasks or seeds is empty");
+    if (s->tasks == 0 || s->seeds == 0)
+        return FAIL(err, FIRM_E_USAGE, "the list of tasks or seeds is empty");
     if (args_switch(s->a, "quick")) {
         s->seeds = 1;
         for (int i = 0; i < s->tasks; i++) {
             char name[64];
             snprintf(name, sizeof name, "%s-quick", s->task[i]->name);
             if (!args_given(s->a, "config") && !config_builtin(name))
-                return FAIL(err, FIRM_E_UNAVAILABLE, "there are no quick settings for %s; run without --quick, or "
-                            "give --config", s->task[i]->name);
+                return FAIL(err, FIRM_E_UNAVAILABLE,
+                            "there are no quick settings for %s; run without --quick, or "
+                            "give --config",
+                            s->task[i]->name);
         }
     }
     return FIRM_OK;
 }
 
 // Evaluations of every model: the paper's protocol, then farther goals in both modes.
-static const struct { const char *mode, *offset, *arms; } evaluations[] = {
+static const struct {
+    const char *mode, *offset, *arms;
+} evaluations[] = {
     {"contract", "25", "firm,oracle-config,oracle-dynamics,random"},
     {"reach", "25", "firm,oracle-config,oracle-dynamics"},
     {"contract", "50", "firm,oracle-dynamics"},
@@ -174,7 +187,8 @@ static config* task_settings(const study* s, const env_spec* spec, firm_error* e
 
 // Seconds for one task, from speeds measured now on this machine: what training reads of frames and
 // recurrent updates, and what the evaluations solve.
-static firm_status estimate(const study* s, const env_spec* spec, double* seconds, firm_error* err) {
+static firm_status estimate(const study* s, const env_spec* spec, double* seconds,
+                            firm_error* err) {
     config* settings = task_settings(s, spec, err);
     if (!settings) return err->status;
     int threads = (int)args_int(s->a, "threads");
@@ -182,8 +196,10 @@ static firm_status estimate(const study* s, const env_spec* spec, double* second
     double contract_ms = 0, reach_ms = 0, training = 0;
     firm_status status = train_bench(settings, spec, threads, 1.0, &speed, err);
     if (status == FIRM_OK)
-        status = bench_solve_ms(spec, NULL, settings, FIRM_MODE_CONTRACT, threads, 1, &contract_ms, err);
-    if (status == FIRM_OK) status = bench_solve_ms(spec, NULL, settings, FIRM_MODE_REACH, threads, 1, &reach_ms, err);
+        status =
+            bench_solve_ms(spec, NULL, settings, FIRM_MODE_CONTRACT, threads, 1, &contract_ms, err);
+    if (status == FIRM_OK)
+        status = bench_solve_ms(spec, NULL, settings, FIRM_MODE_REACH, threads, 1, &reach_ms, err);
     const char* name;
     for (int i = 0; status == FIRM_OK && (name = config_member(settings, "stage.*", i)); i++) {
         char section[64];
@@ -192,12 +208,13 @@ static firm_status estimate(const study* s, const env_spec* spec, double* second
         if (strcmp(config_text(settings, section, "objective"), "rollout") == 0)
             training += updates / speed.recurrent_updates_per_s;
         else
-            training += updates * (double)config_int(settings, section, "batch") / speed.frontend_frames_per_s;
+            training += updates * (double)config_int(settings, section, "batch") /
+                        speed.frontend_frames_per_s;
     }
     config_free(settings);
     double trials = (double)args_int(s->a, "trials"), solving = 0;
-    // contract: at most two solves a trial; reach: about one per macro action on the way, so offset / 5;
-    // two arms solve through the network at offset 25, one at 50
+    // contract: at most two solves a trial; reach: about one per macro action on the way, so offset
+    // / 5; two arms solve through the network at offset 25, one at 50
     solving += trials * (2 + 1) * 2 * contract_ms * 1e-3;
     solving += trials * (2 * 5 + 10) * reach_ms * 1e-3;
     *seconds = s->seeds * (1.2 * training + 1.2 * solving) + 60;
@@ -205,18 +222,24 @@ static firm_status estimate(const study* s, const env_spec* spec, double* second
 }
 
 static void in_words(double seconds, char* out, size_t n) {
-    if (seconds < 5400) snprintf(out, n, "%.0f minutes", seconds < 60 ? 1.0 : seconds / 60);
-    else snprintf(out, n, "%.1f hours", seconds / 3600);
+    if (seconds < 90)
+        snprintf(out, n, "a minute");
+    else if (seconds < 5400)
+        snprintf(out, n, "%.0f minutes", seconds / 60);
+    else
+        snprintf(out, n, "%.1f hours", seconds / 3600);
 }
 
 // ---- doing it -----------------------------------------------------------------------------------
 
-static firm_status evaluate(study* s, const env_spec* spec, const char* run, const char* data, firm_error* err) {
+static firm_status evaluate(study* s, const env_spec* spec, const char* run, const char* data,
+                            firm_error* err) {
     for (int i = 0; i < EVALUATIONS; i++) {
         char model[WORD], path[WORD];
         line l = {0};
         snprintf(model, sizeof model, "%.900s/model.safetensors", run);
-        snprintf(path, sizeof path, "%.900s/eval-%s-%s.json", run, evaluations[i].mode, evaluations[i].offset);
+        snprintf(path, sizeof path, "%.900s/eval-%s-%s.json", run, evaluations[i].mode,
+                 evaluations[i].offset);
         add(&l, "eval");
         add(&l, spec->name);
         add_flag(&l, "--model", model);
@@ -315,9 +338,9 @@ static void show(const cJSON* j) {
     const cJSON* page = cJSON_GetObjectItemCaseSensitive(j, "page");
     printf("about %.0f minutes estimated", json_get(j, "estimated_seconds", 0) / 60);
     if (cJSON_IsString(page))
-        printf("; %.0f steps done, %.0f were there, %.0f minutes, gates missed: %.0f\n%s\n", json_get(j, "done", 0),
-               json_get(j, "skipped", 0), json_get(j, "seconds", 0) / 60, json_get(j, "gates_missed", 0),
-               page->valuestring);
+        printf("; %.0f steps done, %.0f were there, %.0f minutes, gates missed: %.0f\n%s\n",
+               json_get(j, "done", 0), json_get(j, "skipped", 0), json_get(j, "seconds", 0) / 60,
+               json_get(j, "gates_missed", 0), page->valuestring);
     else
         printf("\n");
 }
@@ -327,22 +350,25 @@ static firm_status run(const args* a, firm_error* err) {
     double begun = clock_seconds(), expected = 0;
     char words[48], page[1024];
     if (strcmp(args_text(a, "device"), "cuda") == 0)
-        return FAIL(err, FIRM_E_UNAVAILABLE, "this build has no CUDA backend; train with --device cpu");
+        return FAIL(err, FIRM_E_UNAVAILABLE,
+                    "this build has no CUDA backend; train with --device cpu");
     TRY(read_lists(&s, err));
     for (int i = 0; i < s.tasks; i++) {
         double seconds = 0;
         TRY(estimate(&s, s.task[i], &seconds, err));
         in_words(seconds, words, sizeof words);
-        log_info("%s, %d seed%s: about %s on this machine if nothing is there yet", s.task[i]->name, s.seeds,
-                 s.seeds == 1 ? "" : "s", words);
+        log_info("%s, %d seed%s: about %s on this machine if nothing is there yet", s.task[i]->name,
+                 s.seeds, s.seeds == 1 ? "" : "s", words);
         expected += seconds;
     }
     int only = args_switch(a, "plan-only");
     for (int i = 0; i < s.tasks && !only; i++) TRY(run_task(&s, s.task[i], err));
     if (!only) TRY(write_page(&s, page, err));
     cJSON* j = cJSON_CreateObject();
-    int ok = j && json_add_number(j, "estimated_seconds", expected, 4) && cJSON_AddNumberToObject(j, "done", s.done) &&
-             cJSON_AddNumberToObject(j, "skipped", s.skipped) && cJSON_AddNumberToObject(j, "gates_missed", s.gates_missed) &&
+    int ok = j && json_add_number(j, "estimated_seconds", expected, 4) &&
+             cJSON_AddNumberToObject(j, "done", s.done) &&
+             cJSON_AddNumberToObject(j, "skipped", s.skipped) &&
+             cJSON_AddNumberToObject(j, "gates_missed", s.gates_missed) &&
              json_add_number(j, "seconds", clock_seconds() - begun, 5) &&
              (only ? cJSON_AddNullToObject(j, "page") : cJSON_AddStringToObject(j, "page", page));
     if (!ok) {
@@ -350,12 +376,18 @@ static firm_status run(const args* a, firm_error* err) {
         return cli_no_memory(err);
     }
     TRY(cli_finish(a, j, show, err));
-    return s.gates_missed ? FAIL(err, FIRM_E_GATE, "%d check%s failed; the first: %s", s.gates_missed,
-                                 s.gates_missed == 1 ? "" : "s", s.missed)
+    return s.gates_missed ? FAIL(err, FIRM_E_GATE, "%d check%s failed; the first: %s",
+                                 s.gates_missed, s.gates_missed == 1 ? "" : "s", s.missed)
                           : FIRM_OK;
 }
 
-const cli_command cli_reproduce = {"reproduce", "reproduce [--tasks a,b --seeds 1,2 --quick -o OUT]",
-                                   "the whole study, resumable",
-                                   "Steps whose result is in OUT are skipped; a stopped training resumes.\n", options,
-                                   sizeof options / sizeof *options, 0, 0, run};
+const cli_command cli_reproduce = {
+    "reproduce",
+    "reproduce [--tasks a,b --seeds 1,2 --quick -o OUT]",
+    "the whole study, resumable",
+    "Steps whose result is in OUT are skipped; a stopped training resumes.\n",
+    options,
+    sizeof options / sizeof *options,
+    0,
+    0,
+    run};

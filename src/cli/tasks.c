@@ -8,12 +8,15 @@ static void show(const cJSON* json) {
                cJSON_GetObjectItemCaseSensitive(t, "title")->valuestring);
         const cJSON* d;
         printf("          action %g, configuration:", json_get(t, "action_dim", 0));
-        cJSON_ArrayForEach(d, cJSON_GetObjectItemCaseSensitive(t, "config")) printf(" %s", d->valuestring);
+        cJSON_ArrayForEach(d, cJSON_GetObjectItemCaseSensitive(t, "config"))
+            printf(" %s", d->valuestring);
         printf("; reached when");
         int first = 1;
         cJSON_ArrayForEach(d, cJSON_GetObjectItemCaseSensitive(t, "distances")) {
-            printf("%s %s < %g %s", first ? "" : " and", cJSON_GetObjectItemCaseSensitive(d, "name")->valuestring,
-                   json_get(d, "tolerance", 0), cJSON_GetObjectItemCaseSensitive(d, "unit")->valuestring);
+            printf("%s %s < %g %s", first ? "" : " and",
+                   cJSON_GetObjectItemCaseSensitive(d, "name")->valuestring,
+                   json_get(d, "tolerance", 0),
+                   cJSON_GetObjectItemCaseSensitive(d, "unit")->valuestring);
             first = 0;
         }
         const cJSON* model = cJSON_GetObjectItemCaseSensitive(t, "model");
@@ -27,13 +30,15 @@ static int describe(const env_spec* spec, cJSON* list) {
         cJSON_Delete(t);
         return 0;
     }
-    int ok = cJSON_AddStringToObject(t, "name", spec->name) && cJSON_AddStringToObject(t, "title", spec->title) &&
+    int ok = cJSON_AddStringToObject(t, "name", spec->name) &&
+             cJSON_AddStringToObject(t, "title", spec->title) &&
              cJSON_AddNumberToObject(t, "action_dim", spec->action_dim) &&
              cJSON_AddNumberToObject(t, "state_dim", spec->state_dim) &&
              cJSON_AddNumberToObject(t, "chi_dim", spec->chi_dim) &&
              cJSON_AddNumberToObject(t, "image_size", ENV_IMAGE) &&
              cJSON_AddNumberToObject(t, "default_episodes", spec->default_episodes);
-    cJSON *names = cJSON_AddArrayToObject(t, "config"), *distances = cJSON_AddArrayToObject(t, "distances");
+    cJSON *names = cJSON_AddArrayToObject(t, "config"),
+          *distances = cJSON_AddArrayToObject(t, "distances");
     for (int i = 0; names && i < spec->config_dim; i++)
         ok = ok && cJSON_AddItemToArray(names, cJSON_CreateString(spec->config_name[i]));
     for (int i = 0; distances && i < spec->distances; i++) {
@@ -45,8 +50,10 @@ static int describe(const env_spec* spec, cJSON* list) {
     }
     char path[1024];
     firm_error ignored;  // no model for a task is an answer here
-    if (cli_shipped_model(spec, path, &ignored) == FIRM_OK) ok = ok && cJSON_AddStringToObject(t, "model", path);
-    else ok = ok && cJSON_AddNullToObject(t, "model");
+    if (cli_shipped_model(spec, path, &ignored) == FIRM_OK)
+        ok = ok && cJSON_AddStringToObject(t, "model", path);
+    else
+        ok = ok && cJSON_AddNullToObject(t, "model");
     return ok && names && distances;
 }
 
@@ -62,4 +69,5 @@ static firm_status run(const args* a, firm_error* err) {
     return cli_finish(a, json, show, err);
 }
 
-const cli_command cli_tasks = {"tasks", "tasks", "list the tasks of this build", "", NULL, 0, 0, 0, run};
+const cli_command cli_tasks = {"tasks", "tasks", "list the tasks of this build", "", NULL, 0, 0,
+                               0,       run};

@@ -1,18 +1,23 @@
 // train.c - `firm train TASK --data F.h5 --branches I.h5 -o RUN`: all stages of the task's config.
+#include "train/train.h"
+
 #include <string.h>
 
 #include "cli/cli.h"
 #include "core/file.h"
-#include "train/train.h"
 
 static const arg_option options[] = {
     {"data", 0, ARG_TEXT, 0, 0, NULL, NULL, "F.h5", "recorded episodes"},
-    {"branches", 0, ARG_TEXT, 0, 0, NULL, NULL, "I.h5", "interventions; not needed with --sources F"},
-    {"output", 'o', ARG_TEXT, 0, 0, NULL, NULL, "RUN", "run folder: checkpoints, metrics, model, train.json"},
+    {"branches", 0, ARG_TEXT, 0, 0, NULL, NULL, "I.h5",
+     "interventions; not needed with --sources F"},
+    {"output", 'o', ARG_TEXT, 0, 0, NULL, NULL, "RUN",
+     "run folder: checkpoints, metrics, model, train.json"},
     {"seed", 0, ARG_SEED, 0, 0, "1", NULL, "S", "initial weights and batches"},
     {"device", 0, ARG_CHOICE, 0, 0, "cpu", "cpu|cuda", NULL, "where to compute"},
-    {"resume", 0, ARG_SWITCH, 0, 0, NULL, NULL, NULL, "continue a run that was stopped, bit for bit"},
-    {"sources", 0, ARG_CHOICE, 0, 0, NULL, "F|I|FI", NULL, "restrict every stage to factual rows or interventions"},
+    {"resume", 0, ARG_SWITCH, 0, 0, NULL, NULL, NULL,
+     "continue a run that was stopped, bit for bit"},
+    {"sources", 0, ARG_CHOICE, 0, 0, NULL, "F|I|FI", NULL,
+     "restrict every stage to factual rows or interventions"},
     {"no-fiber", 0, ARG_SWITCH, 0, 0, NULL, NULL, NULL, "ablation: no history fiber"},
     {"mismatch", 0, ARG_SWITCH, 0, 0, NULL, NULL, NULL, "ablation: outcomes of branches shuffled"},
 };
@@ -22,8 +27,9 @@ static void show(const cJSON* j) {
     printf("  stage            updates   seconds   held-out   limit\n");
     cJSON_ArrayForEach(s, cJSON_GetObjectItemCaseSensitive(j, "stages")) {
         const cJSON* limit = cJSON_GetObjectItemCaseSensitive(s, "gate_limit");
-        printf("  %-16s %7.0f   %7.1f   %8.4f   ", cJSON_GetObjectItemCaseSensitive(s, "name")->valuestring,
-               json_get(s, "updates", 0), json_get(s, "seconds", 0), json_get(s, "gate", 0));
+        printf("  %-16s %7.0f   %7.1f   %8.4f   ",
+               cJSON_GetObjectItemCaseSensitive(s, "name")->valuestring, json_get(s, "updates", 0),
+               json_get(s, "seconds", 0), json_get(s, "gate", 0));
         if (cJSON_IsNumber(limit))
             printf("%.4f %s\n", limit->valuedouble,
                    cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(s, "pass")) ? "passed" : "MISSED");
@@ -35,7 +41,8 @@ static void show(const cJSON* j) {
 }
 
 // --no-fiber is a setting of the model, so it is recorded with the others
-static firm_status load_settings(const args* a, const env_spec* spec, config** settings, firm_error* err) {
+static firm_status load_settings(const args* a, const env_spec* spec, config** settings,
+                                 firm_error* err) {
     TRY(cli_settings(a, spec, NULL, settings, err));
     if (!args_switch(a, "no-fiber")) return FIRM_OK;
     firm_status status = config_set(*settings, "model.no_fiber=true", err);
@@ -47,7 +54,8 @@ static firm_status load_settings(const args* a, const env_spec* spec, config** s
 
 static firm_status run(const args* a, firm_error* err) {
     const env_spec* spec;
-    const char *folder, *data, *branch_path = args_text(a, "branches"), *sources = args_text(a, "sources");
+    const char *folder, *data, *branch_path = args_text(a, "branches"),
+                               *sources = args_text(a, "sources");
     config* settings = NULL;
     episodes* e = NULL;
     branches* b = NULL;
@@ -56,13 +64,18 @@ static firm_status run(const args* a, firm_error* err) {
     TRY(cli_required(a, "data", &data, err));
     TRY(cli_required(a, "output", &folder, err));
     if (strcmp(args_text(a, "device"), "cuda") == 0)
-        return FAIL(err, FIRM_E_UNAVAILABLE, "this build has no CUDA backend; train with --device cpu");
+        return FAIL(err, FIRM_E_UNAVAILABLE,
+                    "this build has no CUDA backend; train with --device cpu");
     if (!branch_path && !(sources && strcmp(sources, "F") == 0))
-        return FAIL(err, FIRM_E_USAGE, "--branches is missing; make the file with firm intervene, or train with "
+        return FAIL(err, FIRM_E_USAGE,
+                    "--branches is missing; make the file with firm intervene, or train with "
                     "--sources F");
-    train_options opt = {.folder = folder, .seed = (uint64_t)args_int(a, "seed"),
-                         .threads = (int)args_int(a, "threads"), .resume = args_switch(a, "resume"),
-                         .sources = sources, .mismatch = args_switch(a, "mismatch")};
+    train_options opt = {.folder = folder,
+                         .seed = (uint64_t)args_int(a, "seed"),
+                         .threads = (int)args_int(a, "threads"),
+                         .resume = args_switch(a, "resume"),
+                         .sources = sources,
+                         .mismatch = args_switch(a, "mismatch")};
     firm_status status = load_settings(a, spec, &settings, err);
     if (status == FIRM_OK) status = episodes_read(data, spec, &e, err);
     if (status == FIRM_OK && branch_path) status = branches_read(branch_path, e, &b, err);
@@ -84,8 +97,14 @@ static firm_status run(const args* a, firm_error* err) {
     return status;
 }
 
-const cli_command cli_train = {"train", "train TASK --data F.h5 --branches I.h5 -o RUN [--seed S --resume --sources F|I|FI]",
-                               "train a model through all stages",
-                               "The stages, their updates, rates, batches and gates come from the task's settings;\n"
-                               "firm help settings lists the keys.\n",
-                               options, sizeof options / sizeof *options, 1, 1, run};
+const cli_command cli_train = {
+    "train",
+    "train TASK --data F.h5 --branches I.h5 -o RUN [--seed S --resume --sources F|I|FI]",
+    "train a model through all stages",
+    "The stages, their updates, rates, batches and gates come from the task's settings;\n"
+    "firm help settings lists the keys.\n",
+    options,
+    sizeof options / sizeof *options,
+    1,
+    1,
+    run};

@@ -1,5 +1,5 @@
-// arms.c - the arms and the loop that runs a trial with one of them: act, step, look, until the task's
-// success test holds or the budget is spent.
+// arms.c - the arms and the loop that runs a trial with one of them: act, step, look, until the
+// task's success test holds or the budget is spent.
 #include "eval/arms.h"
 
 #include <math.h>
@@ -15,8 +15,8 @@ const char eval_arm_names[] = "firm, oracle-config, oracle-dynamics, random";
 
 // What a trial starts from, all of it recorded.
 typedef struct arm_start {
-    const uint8_t* frame[FIRM_HISTORY];         // oldest first
-    const float* action[FIRM_HISTORY - 1];      // between them
+    const uint8_t* frame[FIRM_HISTORY];     // oldest first
+    const float* action[FIRM_HISTORY - 1];  // between them
     const uint8_t* goal_frame;
     uint64_t seed;
     int trial;
@@ -35,7 +35,8 @@ struct eval_arm {
     const arm_ops* ops;
     eval_setup setup;
     env* world;
-    uint8_t* picture;  // (FIRM_HISTORY + 1, 224, 224, 3): history or, in [0], the latest; then the goal
+    uint8_t*
+        picture;  // (FIRM_HISTORY + 1, 224, 224, 3): history or, in [0], the latest; then the goal
     double state[FIRM_HISTORY][ENV_MAX_STATE];  // the last three, latest last
     double goal[ENV_MAX_STATE];
     float goal_config[FIRM_MAX_CONFIG];
@@ -46,13 +47,15 @@ struct eval_arm {
     plan_oracle* oracle;
     plan_solver* solver;
     plan_result plan;
-    float* raw;  // (longest horizon * controls, action_dim) the plan in hand
+    float* raw;     // (longest horizon * controls, action_dim) the plan in hand
     int at, until;  // next control of it, and where the next solve is due
 
     rng noise;  // random
 };
 
-static const double* state_now(const eval_arm* arm) { return arm->state[FIRM_HISTORY - 1]; }
+static const double* state_now(const eval_arm* arm) {
+    return arm->state[FIRM_HISTORY - 1];
+}
 
 // ---- firm, oracle-config ------------------------------------------------------------------------
 
@@ -68,7 +71,8 @@ static firm_status firm_open(eval_arm* arm, firm_error* err) {
 static firm_status firm_begin(eval_arm* arm, const arm_start* start) {
     firm_controller_reset(arm->controller, start->seed);
     for (int i = 0; i < FIRM_HISTORY; i++)
-        TRY(firm_controller_push(arm->controller, start->frame[i], i ? start->action[i - 1] : NULL));
+        TRY(firm_controller_push(arm->controller, start->frame[i],
+                                 i ? start->action[i - 1] : NULL));
     return firm_controller_goal(arm->controller, start->goal_frame);
 }
 
@@ -83,7 +87,8 @@ static firm_status firm_look(eval_arm* arm, const uint8_t* rgb, const float* act
 static firm_status truth_act(eval_arm* arm, int64_t deadline_ns, firm_step* step) {
     const env_spec* spec = arm->setup.spec;
     float history[FIRM_HISTORY * FIRM_MAX_CONFIG];
-    for (int i = 0; i < FIRM_HISTORY; i++) spec->config(arm->state[i], history + i * spec->config_dim);
+    for (int i = 0; i < FIRM_HISTORY; i++)
+        spec->config(arm->state[i], history + i * spec->config_dim);
     controller_set_truth(arm->controller, history, arm->goal_config);
     return firm_controller_act(arm->controller, deadline_ns, step);
 }
@@ -102,8 +107,10 @@ static firm_status oracle_open(eval_arm* arm, firm_error* err) {
                         .seed = s->seed,
                         .fan = s->fan};
     TRY(plan_solver_create(&setup, &arm->solver, err));
-    int longest = s->options.horizon_max > s->options.horizon ? s->options.horizon_max : s->options.horizon;
-    arm->raw = mem_calloc((size_t)(longest * s->actions.controls * s->actions.dim), sizeof *arm->raw);
+    int longest =
+        s->options.horizon_max > s->options.horizon ? s->options.horizon_max : s->options.horizon;
+    arm->raw =
+        mem_calloc((size_t)(longest * s->actions.controls * s->actions.dim), sizeof *arm->raw);
     return arm->raw ? FIRM_OK : FAIL(err, FIRM_E_MEMORY, "no memory for the oracle's plan");
 }
 
@@ -126,13 +133,15 @@ static firm_status oracle_act(eval_arm* arm, int64_t deadline_ns, firm_step* ste
         plan_solver_solve(arm->solver, c, arm->goal_config, deadline_ns, r);
         plan_actions_raw(&s->actions, r->plan, r->horizon * s->actions.controls, arm->raw);
         arm->at = 0;
-        arm->until = (s->options.replan < r->horizon ? s->options.replan : r->horizon) * s->actions.controls;
+        arm->until =
+            (s->options.replan < r->horizon ? s->options.replan : r->horizon) * s->actions.controls;
         step->solved = 1;
         step->late = r->late;
         step->nonfinite = r->nonfinite;
         step->solve_ms = r->ms;
     }
-    memcpy(step->action, arm->raw + arm->at++ * s->actions.dim, (size_t)s->actions.dim * sizeof(float));
+    memcpy(step->action, arm->raw + arm->at++ * s->actions.dim,
+           (size_t)s->actions.dim * sizeof(float));
     step->iterations = r->iterations;
     step->cost = r->cost;
     step->arrival = r->arrival;
@@ -143,7 +152,8 @@ static firm_status oracle_act(eval_arm* arm, int64_t deadline_ns, firm_step* ste
     step->fan_path = r->fan_path;
     step->goal_config = arm->goal_config;
     spec->measure(c, arm->goal_config, step->distance_now);
-    spec->measure(r->path + r->arrival * spec->config_dim, arm->goal_config, step->distance_planned);
+    spec->measure(r->path + r->arrival * spec->config_dim, arm->goal_config,
+                  step->distance_planned);
     return FIRM_OK;
 }
 
@@ -177,12 +187,15 @@ static const arm_ops arms[] = {
     {"random", 0, 0, random_open, random_begin, random_act, NULL},
 };
 
-firm_status eval_arm_create(const char* name, const eval_setup* setup, eval_arm** out, firm_error* err) {
+firm_status eval_arm_create(const char* name, const eval_setup* setup, eval_arm** out,
+                            firm_error* err) {
     *out = NULL;
     const arm_ops* ops = NULL;
     for (size_t i = 0; i < sizeof arms / sizeof *arms; i++)
         if (strcmp(arms[i].name, name) == 0) ops = &arms[i];
-    if (!ops) return FAIL(err, FIRM_E_USAGE, "there is no arm '%s'; the arms are %s", name, eval_arm_names);
+    if (!ops)
+        return FAIL(err, FIRM_E_USAGE, "there is no arm '%s'; the arms are %s", name,
+                    eval_arm_names);
     if (ops->needs_model && !setup->model)
         return FAIL(err, FIRM_E_USAGE, "the arm '%s' needs a model; give one with --model", name);
     eval_arm* arm = mem_calloc(1, sizeof *arm);
@@ -213,7 +226,9 @@ void eval_arm_free(eval_arm* arm) {
     mem_free(arm);
 }
 
-const char* eval_arm_name(const eval_arm* arm) { return arm->ops->name; }
+const char* eval_arm_name(const eval_arm* arm) {
+    return arm->ops->name;
+}
 
 // ---- a trial ------------------------------------------------------------------------------------
 
@@ -223,8 +238,8 @@ static uint64_t trial_seed(uint64_t seed, int trial) {
     return (uint64_t)word[0] << 32 | word[1];
 }
 
-static firm_status read_start(eval_arm* arm, const eval_trials* trials, frames* pictures, int number,
-                              arm_start* start, firm_error* err) {
+static firm_status read_start(eval_arm* arm, const eval_trials* trials, frames* pictures,
+                              int number, arm_start* start, firm_error* err) {
     const env_spec* spec = arm->setup.spec;
     const eval_trial* t = &trials->trial[number];
     *start = (arm_start){.seed = trial_seed(arm->setup.seed, number), .trial = number};
@@ -233,27 +248,31 @@ static firm_status read_start(eval_arm* arm, const eval_trials* trials, frames* 
         uint8_t* rgb = arm->picture + (size_t)i * ENV_FRAME_BYTES;
         firm_status status = frames_get(pictures, 0, row, rgb);
         if (status != FIRM_OK)
-            return FAIL(err, status, "the frame of row %lld cannot be read or drawn: %s", (long long)row,
-                        firm_status_str(status));
+            return FAIL(err, status, "the frame of row %lld cannot be read or drawn: %s",
+                        (long long)row, firm_status_str(status));
         const double* state = trials->data->state + row * spec->state_dim;
-        memcpy(i < FIRM_HISTORY ? arm->state[i] : arm->goal, state, sizeof(double) * (size_t)spec->state_dim);
-        if (i < FIRM_HISTORY) start->frame[i] = rgb;
-        else start->goal_frame = rgb;
+        memcpy(i < FIRM_HISTORY ? arm->state[i] : arm->goal, state,
+               sizeof(double) * (size_t)spec->state_dim);
+        if (i < FIRM_HISTORY)
+            start->frame[i] = rgb;
+        else
+            start->goal_frame = rgb;
         if (i < FIRM_HISTORY - 1) start->action[i] = trials->data->action + row * spec->action_dim;
     }
     spec->config(arm->goal, arm->goal_config);
     spec->state_set(arm->world, state_now(arm));
     return arm->world->fault == FIRM_OK
                ? FIRM_OK
-               : FAIL(err, FIRM_E_VALUE, "the recorded state of row %lld cannot be restored", (long long)t->start);
+               : FAIL(err, FIRM_E_VALUE, "the recorded state of row %lld cannot be restored",
+                      (long long)t->start);
 }
 
 static firm_status step_world(eval_arm* arm, const float* action, firm_error* err) {
     const env_spec* spec = arm->setup.spec;
     spec->step(arm->world, action);
     if (arm->world->fault != FIRM_OK)
-        return FAIL(err, arm->world->fault, "the %s simulation failed under arm '%s': %s", spec->name,
-                    arm->ops->name, firm_status_str(arm->world->fault));
+        return FAIL(err, arm->world->fault, "the %s simulation failed under arm '%s': %s",
+                    spec->name, arm->ops->name, firm_status_str(arm->world->fault));
     memmove(arm->state[0], arm->state[1], sizeof arm->state[0] * (FIRM_HISTORY - 1));
     spec->state_get(arm->world, arm->state[FIRM_HISTORY - 1]);
     return FIRM_OK;
@@ -266,14 +285,14 @@ static float units_now(const eval_arm* arm) {
 }
 
 // Calls of the arm are timed; the simulator and its pictures are not the planner's.
-#define TIMED(call)                                                                                   \
-    do {                                                                                              \
-        int64_t begun_ = clock_ns();                                                                  \
-        firm_status timed_ = (call);                                                                  \
-        out->seconds += (double)(clock_ns() - begun_) * 1e-9;                                         \
-        if (timed_ != FIRM_OK)                                                                        \
-            return FAIL(err, timed_, "arm '%s' failed in trial %d: %s", arm->ops->name, number,       \
-                        firm_status_str(timed_));                                                     \
+#define TIMED(call)                                                                             \
+    do {                                                                                        \
+        int64_t begun_ = clock_ns();                                                            \
+        firm_status timed_ = (call);                                                            \
+        out->seconds += (double)(clock_ns() - begun_) * 1e-9;                                   \
+        if (timed_ != FIRM_OK)                                                                  \
+            return FAIL(err, timed_, "arm '%s' failed in trial %d: %s", arm->ops->name, number, \
+                        firm_status_str(timed_));                                               \
     } while (0)
 
 static firm_status run(eval_arm* arm, const eval_trials* trials, frames* pictures, int number,
@@ -284,9 +303,11 @@ static firm_status run(eval_arm* arm, const eval_trials* trials, frames* picture
     TRY(read_start(arm, trials, pictures, number, &start, err));
     if (trace) {
         const char* mode = arm->setup.options.mode == FIRM_MODE_REACH ? "reach" : "contract";
-        TRY(eval_trace_begin(trace, spec, mode, arm->ops->name, t->start, arm->goal, start.goal_frame, err));
+        TRY(eval_trace_begin(trace, spec, mode, arm->ops->name, t->start, arm->goal,
+                             start.goal_frame, err));
     }
-    *out = (eval_outcome){.hash = t->hash, .solved_at_start = spec->success(state_now(arm), arm->goal),
+    *out = (eval_outcome){.hash = t->hash,
+                          .solved_at_start = spec->success(state_now(arm), arm->goal),
                           .closest = INFINITY};
     TIMED(arm->ops->begin(arm, &start));
 

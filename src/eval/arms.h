@@ -1,12 +1,12 @@
 // arms.h - the arms of an evaluation: who decides, on the same trials.
 //
 //   firm             pixels through the public controller API, learned transition
-//   oracle-config    the same, but true configurations instead of grounded ones: what grounding costs
-//   oracle-dynamics  the same search through the true simulator: what search alone can reach
+//   oracle-config    the same, but true configurations instead of grounded ones: what grounding
+//   costs oracle-dynamics  the same search through the true simulator: what search alone can reach
 //   random           uniform actions
 //
-// Trials run one after the other, the planner on all threads; each trial restarts the random streams
-// from hash(seed, trial), so outcomes depend neither on the order nor on the thread count.
+// Trials run one after the other, the planner on all threads; each trial restarts the random
+// streams from hash(seed, trial), so outcomes depend neither on the order nor on the thread count.
 #ifndef EVAL_ARMS_H
 #define EVAL_ARMS_H
 
@@ -21,18 +21,18 @@ typedef struct eval_setup {
     const env_spec* spec;
     const firm_model* model;  // NULL if no arm needs it
     plan_options options;
-    plan_actions actions;     // standardisation for the oracle: the model's or the data's
-    int threads;              // 0: all cores
+    plan_actions actions;  // standardisation for the oracle: the model's or the data's
+    int threads;           // 0: all cores
     uint64_t seed;
-    double deadline_ms;       // per decision; 0: none
-    int fan;                  // candidates recorded in traces
+    double deadline_ms;  // per decision; 0: none
+    int fan;             // candidates recorded in traces
 } eval_setup;
 
 typedef struct eval_outcome {
-    uint64_t hash;        // of the trial's start and goal as this arm met them
-    int success;          // the task's success test held after some control
+    uint64_t hash;  // of the trial's start and goal as this arm met them
+    int success;    // the task's success test held after some control
     int solved_at_start;
-    int steps;            // controls executed
+    int steps;  // controls executed
     int solves;
     int late, nonfinite;  // solves cut short by the deadline; candidates dropped
     double seconds;       // inside perception and planning
@@ -42,14 +42,15 @@ typedef struct eval_outcome {
 typedef struct eval_arm eval_arm;
 
 extern const char eval_arm_names[];  // "firm, oracle-config, ..." for messages
-// Unknown name, or an arm that needs a model where there is none: FIRM_E_USAGE. The setup is copied;
-// what it points to must outlive the arm.
-firm_status eval_arm_create(const char* name, const eval_setup* setup, eval_arm** out, firm_error* err);
+// Unknown name, or an arm that needs a model where there is none: FIRM_E_USAGE. The setup is
+// copied; what it points to must outlive the arm.
+firm_status eval_arm_create(const char* name, const eval_setup* setup, eval_arm** out,
+                            firm_error* err);
 void eval_arm_free(eval_arm* arm);
 const char* eval_arm_name(const eval_arm* arm);
 
-// Runs one trial with a budget of 2 x offset controls. times and trace are nullable; a trace given is
-// begun here and freed by the caller.
+// Runs one trial with a budget of 2 x offset controls. times and trace are nullable; a trace given
+// is begun here and freed by the caller.
 firm_status eval_arm_run(eval_arm* arm, const eval_trials* trials, frames* pictures, int trial,
                          eval_outcome* out, eval_times* times, eval_trace* trace, firm_error* err);
 

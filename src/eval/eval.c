@@ -4,6 +4,7 @@
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "core/log.h"
@@ -34,12 +35,14 @@ typedef struct evaluation {
     int arms;
 } evaluation;
 
-static firm_status no_memory(firm_error* err) { return FAIL(err, FIRM_E_MEMORY, "no memory for the evaluation"); }
+static firm_status no_memory(firm_error* err) {
+    return FAIL(err, FIRM_E_MEMORY, "no memory for the evaluation");
+}
 
 // ---- set-up -------------------------------------------------------------------------------------
 
-firm_status eval_plan_options(const config* settings, firm_mode mode, int candidates, int iterations,
-                              int horizon, plan_options* out, firm_error* err) {
+firm_status eval_plan_options(const config* settings, firm_mode mode, int candidates,
+                              int iterations, int horizon, plan_options* out, firm_error* err) {
     plan_options_read(settings, mode, out);
     if (candidates) {
         // the share of elites stays
@@ -63,8 +66,10 @@ static firm_status read_arms(evaluation* e, firm_error* err) {
     while (*at) {
         size_t n = strcspn(at, ",");
         if (n == 0 || n >= ARM_NAME || e->arms == MAX_ARMS)
-            return FAIL(err, FIRM_E_USAGE, "the list of arms '%s' cannot be read; give up to %d of %s, separated "
-                        "by commas", e->p->arms, MAX_ARMS, eval_arm_names);
+            return FAIL(err, FIRM_E_USAGE,
+                        "the list of arms '%s' cannot be read; give up to %d of %s, separated "
+                        "by commas",
+                        e->p->arms, MAX_ARMS, eval_arm_names);
         arm_result* a = &e->arm[e->arms];
         memcpy(a->name, at, n);
         for (int i = 0; i < e->arms; i++)
@@ -72,23 +77,31 @@ static firm_status read_arms(evaluation* e, firm_error* err) {
                 return FAIL(err, FIRM_E_USAGE, "the arm '%s' is listed twice", a->name);
         e->arms++;
         at += n;
-        if (*at == ',' && !*++at) return FAIL(err, FIRM_E_USAGE, "the list of arms '%s' ends in a comma", e->p->arms);
+        if (*at == ',' && !*++at)
+            return FAIL(err, FIRM_E_USAGE, "the list of arms '%s' ends in a comma", e->p->arms);
     }
-    return e->arms ? FIRM_OK : FAIL(err, FIRM_E_USAGE, "no arm is given; the arms are %s", eval_arm_names);
+    return e->arms ? FIRM_OK
+                   : FAIL(err, FIRM_E_USAGE, "no arm is given; the arms are %s", eval_arm_names);
 }
 
 static firm_status prepare(evaluation* e, firm_error* err) {
     const eval_params* p = e->p;
     TRY(read_arms(e, err));
-    e->setup = (eval_setup){.spec = p->spec, .model = p->model, .threads = p->threads, .seed = p->seed,
-                            .deadline_ms = p->deadline_ms, .fan = p->traces ? FAN : 0};
-    TRY(eval_plan_options(p->settings, p->mode, p->candidates, p->iterations, p->horizon, &e->setup.options, err));
+    e->setup = (eval_setup){.spec = p->spec,
+                            .model = p->model,
+                            .threads = p->threads,
+                            .seed = p->seed,
+                            .deadline_ms = p->deadline_ms,
+                            .fan = p->traces ? FAN : 0};
+    TRY(eval_plan_options(p->settings, p->mode, p->candidates, p->iterations, p->horizon,
+                          &e->setup.options, err));
     if (e->setup.fan > e->setup.options.candidates) e->setup.fan = e->setup.options.candidates;
 
     TRY(pool_create(p->threads, &e->threads, err));
     if (p->data) {
         e->data = p->data;
-        TRY(data_split_make(e->data, (uint64_t)config_int(p->settings, "data", "split_seed"), &e->split, err));
+        TRY(data_split_make(e->data, (uint64_t)config_int(p->settings, "data", "split_seed"),
+                            &e->split, err));
     } else {
         TRY(eval_fresh_episodes(p->spec, p->trials, p->seed, e->threads, &e->fresh, err));
         e->data = e->fresh;
@@ -133,10 +146,13 @@ static firm_status run_arm(evaluation* e, arm_result* a, cJSON* traces, firm_err
     for (int i = 0; i < n && status == FIRM_OK; i++) {
         eval_trace trace = {0};
         int traced = traces && i < e->p->traces;
-        status = eval_arm_run(arm, e->trials, e->pictures, i, &a->outcome[i], &a->times, traced ? &trace : NULL, err);
+        status = eval_arm_run(arm, e->trials, e->pictures, i, &a->outcome[i], &a->times,
+                              traced ? &trace : NULL, err);
         if (status == FIRM_OK && traced) {
-            if (cJSON_AddItemToArray(traces, trace.json)) trace.json = NULL;
-            else status = no_memory(err);
+            if (cJSON_AddItemToArray(traces, trace.json))
+                trace.json = NULL;
+            else
+                status = no_memory(err);
         }
         eval_trace_free(&trace);
         a->success[i] = (int8_t)a->outcome[i].success;
@@ -164,12 +180,14 @@ static int put(cJSON* object, const char* key, cJSON* item) {
 }
 
 static firm_status arm_json(const evaluation* e, arm_result* a, cJSON* into, firm_error* err) {
-    int n = e->trials->count, solved = 0, unsolved_reached = 0, reached = 0, late = 0, nonfinite = 0;
+    int n = e->trials->count, solved = 0, unsolved_reached = 0, reached = 0, late = 0,
+        nonfinite = 0;
     double seconds = 0.0, steps = 0.0;
     paired_interval ci;
     TRY(paired_rate(a->success, n, e->p->seed, BOOTSTRAP_RESAMPLES, &ci, err));
     cJSON* json = cJSON_AddObjectToObject(into, a->name);
-    cJSON *outcomes = cJSON_CreateArray(), *controls = cJSON_CreateArray(), *closest = cJSON_CreateArray();
+    cJSON *outcomes = cJSON_CreateArray(), *controls = cJSON_CreateArray(),
+          *closest = cJSON_CreateArray();
     for (int i = 0; i < n; i++) {
         const eval_outcome* o = &a->outcome[i];
         reached += o->success;
@@ -186,12 +204,16 @@ static firm_status arm_json(const evaluation* e, arm_result* a, cJSON* into, fir
     int ok = json && cJSON_GetArraySize(outcomes) == n && cJSON_GetArraySize(controls) == n &&
              cJSON_GetArraySize(closest) == n;
     ok = ok && cJSON_AddNumberToObject(json, "successes", reached) &&
-         json_add_number(json, "success_rate", ci.mean, 6) && put(json, "ci95", pair_of(ci.lo, ci.hi)) &&
+         json_add_number(json, "success_rate", ci.mean, 6) &&
+         put(json, "ci95", pair_of(ci.lo, ci.hi)) &&
          cJSON_AddNumberToObject(json, "solved_at_start", solved) &&
-         json_add_number(json, "success_rate_unsolved", n > solved ? 100.0 * unsolved_reached / (n - solved) : NAN, 6) &&
+         json_add_number(json, "success_rate_unsolved",
+                         n > solved ? 100.0 * unsolved_reached / (n - solved) : NAN, 6) &&
          json_add_number(json, "seconds_per_episode", seconds / n, 5) &&
-         json_add_number(json, "ms_per_solve", a->times.count ? eval_times_quantile(&a->times, 0.5) : NAN, 5) &&
-         json_add_number(json, "ms_per_solve_mean", a->times.count ? eval_times_mean(&a->times) : NAN, 5) &&
+         json_add_number(json, "ms_per_solve",
+                         a->times.count ? eval_times_quantile(&a->times, 0.5) : NAN, 5) &&
+         json_add_number(json, "ms_per_solve_mean",
+                         a->times.count ? eval_times_mean(&a->times) : NAN, 5) &&
          json_add_number(json, "solves_per_episode", (double)a->times.count / n, 5) &&
          json_add_number(json, "controls_per_episode", steps / n, 5) &&
          cJSON_AddNumberToObject(json, "late_solves", late) &&
@@ -210,16 +232,19 @@ static firm_status pairs_json(const evaluation* e, cJSON* result, firm_error* er
         for (int k = i + 1; k < e->arms; k++) {
             const arm_result *a = &e->arm[i], *b = &e->arm[k];
             paired_difference d;
-            TRY(paired_compare(a->success, b->success, a->hash, b->hash, e->trials->count, e->p->seed,
-                               BOOTSTRAP_RESAMPLES, &d, err));
+            TRY(paired_compare(a->success, b->success, a->hash, b->hash, e->trials->count,
+                               e->p->seed, BOOTSTRAP_RESAMPLES, &d, err));
             cJSON* json = cJSON_CreateObject();
             if (!json || !cJSON_AddItemToArray(list, json)) {
                 cJSON_Delete(json);
                 return no_memory(err);
             }
-            int ok = cJSON_AddStringToObject(json, "a", a->name) && cJSON_AddStringToObject(json, "b", b->name) &&
-                     json_add_number(json, "difference", d.difference, 6) && put(json, "ci95", pair_of(d.lo, d.hi)) &&
-                     cJSON_AddNumberToObject(json, "rescue", d.rescue) && cJSON_AddNumberToObject(json, "harm", d.harm);
+            int ok = cJSON_AddStringToObject(json, "a", a->name) &&
+                     cJSON_AddStringToObject(json, "b", b->name) &&
+                     json_add_number(json, "difference", d.difference, 6) &&
+                     put(json, "ci95", pair_of(d.lo, d.hi)) &&
+                     cJSON_AddNumberToObject(json, "rescue", d.rescue) &&
+                     cJSON_AddNumberToObject(json, "harm", d.harm);
             if (!ok) return no_memory(err);
         }
     return FIRM_OK;
@@ -231,30 +256,52 @@ static int add_hex(cJSON* json, const char* key, uint64_t value) {
     return cJSON_AddStringToObject(json, key, text) != NULL;
 }
 
+// Where the model comes from, so that a report can tell seeds and ablations apart.
+static int add_model(const firm_model* m, cJSON* json) {
+    int ok = cJSON_AddStringToObject(json, "provenance", m->provenance) &&
+             cJSON_AddBoolToObject(json, "no_fiber", m->shape.no_fiber);
+    const char* seed = strstr(m->provenance, " seed=");
+    const char* sources = strstr(m->provenance, " sources=");
+    if (seed) ok = ok && cJSON_AddNumberToObject(json, "model_seed", strtod(seed + 6, NULL));
+    if (sources) {
+        char text[8];
+        snprintf(text, sizeof text, "%.*s", (int)strspn(sources + 9, "FI"), sources + 9);
+        ok = ok && cJSON_AddStringToObject(json, "sources", text);
+    }
+    return ok;
+}
+
 static firm_status header_json(const evaluation* e, cJSON* json, firm_error* err) {
     const eval_params* p = e->p;
     const plan_options* o = &e->setup.options;
     cJSON* plan;
-    int ok = cJSON_AddStringToObject(json, "task", p->spec->name) &&
-             put(json, "model", p->model_path ? cJSON_CreateString(p->model_path) : cJSON_CreateNull()) &&
-             cJSON_AddStringToObject(json, "mode", p->mode == FIRM_MODE_REACH ? "reach" : "contract") &&
-             cJSON_AddNumberToObject(json, "offset", p->offset) &&
-             cJSON_AddNumberToObject(json, "trials", e->trials->count) &&
-             cJSON_AddNumberToObject(json, "budget", 2 * p->offset) &&
-             cJSON_AddNumberToObject(json, "seed", (double)p->seed) &&
-             cJSON_AddStringToObject(json, "trials_from", p->data ? "validation episodes" : "fresh episodes") &&
-             cJSON_AddBoolToObject(json, "unsolved_only", p->unsolved) &&
-             add_hex(json, "trials_hash", eval_trials_hash(e->trials)) && add_hex(json, "data_hash", e->data->hash) &&
-             json_add_number(json, "deadline_ms", p->deadline_ms > 0 ? p->deadline_ms : NAN, 6) &&
-             (plan = cJSON_AddObjectToObject(json, "plan")) && cJSON_AddNumberToObject(plan, "candidates", o->candidates) &&
-             cJSON_AddNumberToObject(plan, "iterations", o->iterations) &&
-             cJSON_AddNumberToObject(plan, "elites", o->elites) && cJSON_AddNumberToObject(plan, "horizon", o->horizon) &&
-             cJSON_AddNumberToObject(plan, "horizon_max", o->horizon_max) &&
-             cJSON_AddNumberToObject(plan, "replan", o->replan);
-    if (p->model) ok = ok && cJSON_AddStringToObject(json, "provenance", p->model->provenance);
+    int ok =
+        cJSON_AddStringToObject(json, "task", p->spec->name) &&
+        put(json, "model",
+            p->model_path ? cJSON_CreateString(p->model_path) : cJSON_CreateNull()) &&
+        cJSON_AddStringToObject(json, "mode", p->mode == FIRM_MODE_REACH ? "reach" : "contract") &&
+        cJSON_AddNumberToObject(json, "offset", p->offset) &&
+        cJSON_AddNumberToObject(json, "trials", e->trials->count) &&
+        cJSON_AddNumberToObject(json, "budget", 2 * p->offset) &&
+        cJSON_AddNumberToObject(json, "seed", (double)p->seed) &&
+        cJSON_AddStringToObject(json, "trials_from",
+                                p->data ? "validation episodes" : "fresh episodes") &&
+        cJSON_AddBoolToObject(json, "unsolved_only", p->unsolved) &&
+        add_hex(json, "trials_hash", eval_trials_hash(e->trials)) &&
+        add_hex(json, "data_hash", e->data->hash) &&
+        json_add_number(json, "deadline_ms", p->deadline_ms > 0 ? p->deadline_ms : NAN, 6) &&
+        (plan = cJSON_AddObjectToObject(json, "plan")) &&
+        cJSON_AddNumberToObject(plan, "candidates", o->candidates) &&
+        cJSON_AddNumberToObject(plan, "iterations", o->iterations) &&
+        cJSON_AddNumberToObject(plan, "elites", o->elites) &&
+        cJSON_AddNumberToObject(plan, "horizon", o->horizon) &&
+        cJSON_AddNumberToObject(plan, "horizon_max", o->horizon_max) &&
+        cJSON_AddNumberToObject(plan, "replan", o->replan);
+    if (p->model) ok = ok && add_model(p->model, json);
     cJSON* start = ok ? cJSON_AddArrayToObject(json, "start_rows") : NULL;
     for (int i = 0; start && i < e->trials->count; i++)
-        ok = ok && cJSON_AddItemToArray(start, cJSON_CreateNumber((double)e->trials->trial[i].start));
+        ok = ok &&
+             cJSON_AddItemToArray(start, cJSON_CreateNumber((double)e->trials->trial[i].start));
     return ok && start ? FIRM_OK : no_memory(err);
 }
 
@@ -279,7 +326,8 @@ static firm_status run_all(evaluation* e, cJSON* json, cJSON* traces, firm_error
 firm_status eval_run(const eval_params* p, cJSON** result, cJSON** traces, firm_error* err) {
     evaluation e = {.p = p};
     cJSON *json = cJSON_CreateObject(), *record = traces ? cJSON_CreateArray() : NULL;
-    firm_status status = json && (record || !traces) ? run_all(&e, json, record, err) : no_memory(err);
+    firm_status status =
+        json && (record || !traces) ? run_all(&e, json, record, err) : no_memory(err);
     for (int i = 0; i < e.arms; i++) {
         mem_free(e.arm[i].outcome);
         mem_free(e.arm[i].success);

@@ -8,27 +8,28 @@
 
 typedef struct eval_params {
     const env_spec* spec;
-    const firm_model* model;   // nullable, if no arm needs it
-    const char* model_path;    // for the record; nullable
-    const config* settings;    // [plan] and the split's seed
-    const episodes* data;      // recorded episodes of which the validation part is used; NULL: fresh ones
+    const firm_model* model;  // nullable, if no arm needs it
+    const char* model_path;   // for the record; nullable
+    const config* settings;   // [plan] and the split's seed
+    const episodes*
+        data;  // recorded episodes of which the validation part is used; NULL: fresh ones
     firm_mode mode;
     int trials, offset;
-    uint64_t seed;             // of fresh episodes, the draw of trials and the planner
+    uint64_t seed;  // of fresh episodes, the draw of trials and the planner
     int unsolved;
-    const char* arms;          // "firm,oracle-dynamics"
-    int threads;               // 0: all cores
-    double deadline_ms;        // 0: none
+    const char* arms;                     // "firm,oracle-dynamics"
+    int threads;                          // 0: all cores
+    double deadline_ms;                   // 0: none
     int candidates, iterations, horizon;  // 0: as in the settings
-    int traces;                // the first so many trials of the first arm are recorded
+    int traces;                           // the first so many trials of the first arm are recorded
 } eval_params;
 
-// *result (caller deletes) has the keys of the design; *traces (nullable, caller deletes) is an array of
-// recorded episodes.
+// *result (caller deletes) has the keys of the design; *traces (nullable, caller deletes) is an
+// array of recorded episodes.
 firm_status eval_run(const eval_params* p, cJSON** result, cJSON** traces, firm_error* err);
 
 // The planner's settings of a mode with the params' overrides, checked.
-firm_status eval_plan_options(const config* settings, firm_mode mode, int candidates, int iterations,
-                              int horizon, plan_options* out, firm_error* err);
+firm_status eval_plan_options(const config* settings, firm_mode mode, int candidates,
+                              int iterations, int horizon, plan_options* out, firm_error* err);
 
 #endif

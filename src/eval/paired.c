@@ -14,10 +14,11 @@ static int ascending(const void* a, const void* b) {
 }
 
 // 2.5 % and 97.5 % quantiles of the resampled sums of n values, as percent of n.
-static firm_status bootstrap(const int8_t* value, int n, uint64_t seed, int resamples, double* lo, double* hi,
-                             firm_error* err) {
+static firm_status bootstrap(const int8_t* value, int n, uint64_t seed, int resamples, double* lo,
+                             double* hi, firm_error* err) {
     if (n < 1 || resamples < 40)
-        return FAIL(err, FIRM_E_USAGE, "an interval needs at least 1 trial and 40 resamples; got %d and %d", n,
+        return FAIL(err, FIRM_E_USAGE,
+                    "an interval needs at least 1 trial and 40 resamples; got %d and %d", n,
                     resamples);
     int* sum = mem_alloc((size_t)resamples * sizeof *sum);
     if (!sum) return FAIL(err, FIRM_E_MEMORY, "no memory for %d resamples", resamples);
@@ -33,8 +34,8 @@ static firm_status bootstrap(const int8_t* value, int n, uint64_t seed, int resa
     return FIRM_OK;
 }
 
-firm_status paired_rate(const int8_t* value, int n, uint64_t seed, int resamples, paired_interval* out,
-                        firm_error* err) {
+firm_status paired_rate(const int8_t* value, int n, uint64_t seed, int resamples,
+                        paired_interval* out, firm_error* err) {
     *out = (paired_interval){0};
     TRY(bootstrap(value, n, seed, resamples, &out->lo, &out->hi, err));
     int sum = 0;
@@ -43,13 +44,15 @@ firm_status paired_rate(const int8_t* value, int n, uint64_t seed, int resamples
     return FIRM_OK;
 }
 
-firm_status paired_compare(const int8_t* a, const int8_t* b, const uint64_t* hash_a, const uint64_t* hash_b,
-                           int n, uint64_t seed, int resamples, paired_difference* out, firm_error* err) {
+firm_status paired_compare(const int8_t* a, const int8_t* b, const uint64_t* hash_a,
+                           const uint64_t* hash_b, int n, uint64_t seed, int resamples,
+                           paired_difference* out, firm_error* err) {
     *out = (paired_difference){0};
     for (int i = 0; i < n; i++)
         if (hash_a[i] != hash_b[i])
-            return FAIL(err, FIRM_E_USAGE,
-                        "trial %d differs between the two arms; compare arms that ran the same trials", i);
+            return FAIL(
+                err, FIRM_E_USAGE,
+                "trial %d differs between the two arms; compare arms that ran the same trials", i);
     int8_t* difference = mem_alloc((size_t)(n > 0 ? n : 1));
     if (!difference) return FAIL(err, FIRM_E_MEMORY, "no memory to compare %d trials", n);
     int sum = 0;

@@ -8,7 +8,8 @@
 firm_status eval_times_add(eval_times* t, double ms, firm_error* err) {
     if (t->count == t->room) {
         int room = t->room ? 2 * t->room : 256;
-        double* grown = mem_realloc(t->ms, (size_t)t->room * sizeof *grown, (size_t)room * sizeof *grown);
+        double* grown =
+            mem_realloc(t->ms, (size_t)t->room * sizeof *grown, (size_t)room * sizeof *grown);
         if (!grown) return FAIL(err, FIRM_E_MEMORY, "no memory for %d solve times", room);
         t->ms = grown;
         t->room = room;

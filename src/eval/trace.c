@@ -1,5 +1,5 @@
-// trace.c - one episode as JSON. Plans and candidate fans are drawn where the task's first moving part
-// appears in the image (env_spec.project).
+// trace.c - one episode as JSON. Plans and candidate fans are drawn where the task's first moving
+// part appears in the image (env_spec.project).
 #include "eval/trace.h"
 
 #include <math.h>
@@ -10,7 +10,9 @@
 
 enum { MAX_POINTS = 8, DIGITS = 5 };
 
-static firm_status no_memory(firm_error* err) { return FAIL(err, FIRM_E_MEMORY, "no memory to record a trace"); }
+static firm_status no_memory(firm_error* err) {
+    return FAIL(err, FIRM_E_MEMORY, "no memory to record a trace");
+}
 
 // A picture as base64 PNG under `key`.
 static firm_status add_picture(cJSON* to, const char* key, const uint8_t* rgb, firm_error* err) {
@@ -53,7 +55,8 @@ static int append_points(const env_spec* spec, cJSON* list, const float* c, int 
     spec->project(c, xy);
     for (int i = 0; i < points; i++) {
         // a prediction may leave the picture or be useless; the page wants plain numbers
-        float p[2] = {isfinite(xy[2 * i]) ? xy[2 * i] : 0.0f, isfinite(xy[2 * i + 1]) ? xy[2 * i + 1] : 0.0f};
+        float p[2] = {isfinite(xy[2 * i]) ? xy[2 * i] : 0.0f,
+                      isfinite(xy[2 * i + 1]) ? xy[2 * i + 1] : 0.0f};
         if (!append(list, numbers(p, 2))) return 0;
     }
     return 1;
@@ -101,7 +104,8 @@ firm_status eval_trace_begin(eval_trace* t, const env_spec* spec, const char* mo
     CHECK(spec->points <= MAX_POINTS, "task %s has %d points", spec->name, spec->points);
     spec->config(goal_state, t->goal);
     cJSON* json = t->json;
-    int ok = cJSON_AddStringToObject(json, "task", spec->name) && cJSON_AddStringToObject(json, "mode", mode) &&
+    int ok = cJSON_AddStringToObject(json, "task", spec->name) &&
+             cJSON_AddStringToObject(json, "mode", mode) &&
              cJSON_AddStringToObject(json, "arm", arm) &&
              cJSON_AddNumberToObject(json, "start_row", (double)start_row);
     firm_status status = ok ? add_picture(json, "goal_png", goal_rgb, err) : no_memory(err);
@@ -129,7 +133,8 @@ firm_status eval_trace_frame(eval_trace* t, int step, const double* state, const
     spec->config(state, c);
     spec->measure(c, t->goal, truth);
     int ok = cJSON_AddNumberToObject(f, "step", step) != NULL;
-    ok = ok && put(f, "true_distance", numbers(truth, spec->distances));
+    ok = ok && put(f, "true_distance", numbers(truth, spec->distances)) &&
+         put(f, "true_xy", path_points(spec, c, 1));
     if (!d || d->horizon == 0) {
         // nothing was predicted here: the true distance is the only one there is
         ok = ok && put(f, "distance", numbers(truth, spec->distances));

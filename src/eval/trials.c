@@ -1,4 +1,5 @@
-// trials.c - draws the start and goal pairs of an evaluation. First step of eval: trials -> arms -> paired.
+// trials.c - draws the start and goal pairs of an evaluation. First step of eval: trials -> arms ->
+// paired.
 #include "eval/trials.h"
 
 #include <inttypes.h>
@@ -35,8 +36,8 @@ static int by_row(const void* a, const void* b) {
 }
 
 // Every row that may start a trial; the caller frees *rows.
-static firm_status eligible_rows(const episodes* e, const trial_options* opt, int64_t** rows, int* count,
-                                 firm_error* err) {
+static firm_status eligible_rows(const episodes* e, const trial_options* opt, int64_t** rows,
+                                 int* count, firm_error* err) {
     int episodes_used = opt->split ? opt->split->valid_count : e->count;
     *count = 0;
     int64_t most = 0;
@@ -46,12 +47,14 @@ static firm_status eligible_rows(const episodes* e, const trial_options* opt, in
     }
     if (most > INT_MAX) most = INT_MAX;
     *rows = mem_alloc((size_t)(most ? most : 1) * sizeof **rows);
-    if (!*rows) return FAIL(err, FIRM_E_MEMORY, "no memory to draw trials from %" PRId64 " rows", most);
+    if (!*rows)
+        return FAIL(err, FIRM_E_MEMORY, "no memory to draw trials from %" PRId64 " rows", most);
     for (int i = 0; i < episodes_used; i++) {
         int episode = opt->split ? opt->split->valid[i] : i;
         for (int t = TRIAL_BEFORE; t + opt->offset < e->length[episode] && *count < most; t++) {
             int64_t row = e->offset[episode] + t;
-            if (opt->unsolved && e->spec->success(state_at(e, row), state_at(e, row + opt->offset))) continue;
+            if (opt->unsolved && e->spec->success(state_at(e, row), state_at(e, row + opt->offset)))
+                continue;
             (*rows)[(*count)++] = row;
         }
     }
@@ -62,18 +65,19 @@ firm_status eval_trials_draw(const episodes* data, const trial_options* opt, eva
                              firm_error* err) {
     *out = NULL;
     if (opt->count < 1 || opt->offset < 1)
-        return FAIL(err, FIRM_E_USAGE, "%d trials %d rows apart asked for; give positive numbers", opt->count,
-                    opt->offset);
+        return FAIL(err, FIRM_E_USAGE, "%d trials %d rows apart asked for; give positive numbers",
+                    opt->count, opt->offset);
     int64_t* rows;
     int eligible;
     TRY(eligible_rows(data, opt, &rows, &eligible, err));
     if (eligible < opt->count) {
         mem_free(rows);
-        return FAIL(err, FIRM_E_VALUE,
-                    "%d trials asked for, but the %s episodes hold only %d%s pairs %d rows apart; ask for "
-                    "fewer trials, a smaller --offset or collect more episodes",
-                    opt->count, opt->split ? "validation" : "collected", eligible,
-                    opt->unsolved ? " unsolved" : "", opt->offset);
+        return FAIL(
+            err, FIRM_E_VALUE,
+            "%d trials asked for, but the %s episodes hold only %d%s pairs %d rows apart; ask for "
+            "fewer trials, a smaller --offset or collect more episodes",
+            opt->count, opt->split ? "validation" : "collected", eligible,
+            opt->unsolved ? " unsolved" : "", opt->offset);
     }
     eval_trials* t = mem_calloc(1, sizeof *t);
     if (t) t->trial = mem_calloc((size_t)opt->count, sizeof *t->trial);
@@ -107,17 +111,21 @@ void eval_trials_free(eval_trials* t) {
 
 uint64_t eval_trials_hash(const eval_trials* t) {
     uint64_t hash = HASH_START;
-    for (int i = 0; i < t->count; i++) hash = hash_bytes(hash, &t->trial[i].hash, sizeof t->trial[i].hash);
+    for (int i = 0; i < t->count; i++)
+        hash = hash_bytes(hash, &t->trial[i].hash, sizeof t->trial[i].hash);
     return hash;
 }
 
 // ---- where trials come from ---------------------------------------------------------------------
 
-firm_status eval_fresh_episodes(const env_spec* spec, int trials, uint64_t seed, pool* p, episodes** out,
-                                firm_error* err) {
+firm_status eval_fresh_episodes(const env_spec* spec, int trials, uint64_t seed, pool* p,
+                                episodes** out, firm_error* err) {
     // about two episodes a trial, so that most trials come from episodes of their own
     int64_t wanted = 2 * (int64_t)trials;
-    collect_options opt = {.episodes = wanted < 200 ? 200 : wanted > 100000 ? 100000 : (int)wanted, .seed = seed};
+    collect_options opt = {.episodes = wanted < 200      ? 200
+                                       : wanted > 100000 ? 100000
+                                                         : (int)wanted,
+                           .seed = seed};
     return episodes_collect(spec, &opt, p, out, err);
 }
 
@@ -130,18 +138,24 @@ static int find_number(const char* text, const char* label, int base, uint64_t* 
     return end != at;
 }
 
-firm_status eval_check_held_out(const char* provenance, const episodes* data, int fresh, firm_error* err) {
+firm_status eval_check_held_out(const char* provenance, const episodes* data, int fresh,
+                                firm_error* err) {
     uint64_t seed, hash;
-    if (!find_number(provenance, "data_seed=", 10, &seed) || seed == UINT64_MAX || seed != data->seed) return FIRM_OK;
+    if (!find_number(provenance, "data_seed=", 10, &seed) || seed == UINT64_MAX ||
+        seed != data->seed)
+        return FIRM_OK;
     if (fresh)
         return FAIL(err, FIRM_E_USAGE,
-                    "the model was trained on episodes collected with seed %" PRIu64 "; give another --seed, or "
+                    "the model was trained on episodes collected with seed %" PRIu64
+                    "; give another --seed, or "
                     "the training file with --data, whose validation episodes were held out",
                     seed);
     if (find_number(provenance, "data_hash=", 16, &hash) && hash != data->hash)
         return FAIL(err, FIRM_E_USAGE,
-                    "the data were collected with seed %" PRIu64 " like the model's training file but are not "
-                    "that file, so trials may be training episodes; give the training file or data of another "
+                    "the data were collected with seed %" PRIu64
+                    " like the model's training file but are not "
+                    "that file, so trials may be training episodes; give the training file or data "
+                    "of another "
                     "seed",
                     seed);
     return FIRM_OK;

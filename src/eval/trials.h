@@ -1,8 +1,9 @@
-// trials.h - start and goal pairs for an evaluation, drawn from recordings the model was not trained on.
+// trials.h - start and goal pairs for an evaluation, drawn from recordings the model was not
+// trained on.
 //
-// A trial starts at row t of an episode with two earlier rows (three frames and two actions of history)
-// and aims at row t + offset of the same episode. All arms of an evaluation run the same trials; the
-// hash of start and goal state proves it.
+// A trial starts at row t of an episode with two earlier rows (three frames and two actions of
+// history) and aims at row t + offset of the same episode. All arms of an evaluation run the same
+// trials; the hash of start and goal state proves it.
 #ifndef EVAL_TRIALS_H
 #define EVAL_TRIALS_H
 
@@ -20,7 +21,7 @@ typedef struct eval_trial {
 typedef struct eval_trials {
     const episodes* data;  // borrowed
     int count, offset;
-    eval_trial* trial;     // (count) by start row
+    eval_trial* trial;  // (count) by start row
 } eval_trials;
 
 typedef struct trial_options {
@@ -37,13 +38,15 @@ void eval_trials_free(eval_trials* t);
 uint64_t eval_trials_hash(const eval_trials* t);  // of all pairs, to compare evaluations
 
 // Episodes for `trials` pairs, collected now with a seed of their own.
-firm_status eval_fresh_episodes(const env_spec* spec, int trials, uint64_t seed, pool* p, episodes** out,
-                                firm_error* err);
+firm_status eval_fresh_episodes(const env_spec* spec, int trials, uint64_t seed, pool* p,
+                                episodes** out, firm_error* err);
 
-// Refuses data that the model has learned from: `provenance` (firm_model) may name the seed and hash of
-// the training file as "data_seed=N" and "data_hash=H" (hexadecimal). fresh: the episodes were collected
-// for this evaluation, so none of them may stem from that seed. Otherwise a file with the same seed must
-// be the same file, or its split would hide training episodes among the validation ones.
-firm_status eval_check_held_out(const char* provenance, const episodes* data, int fresh, firm_error* err);
+// Refuses data that the model has learned from: `provenance` (firm_model) may name the seed and
+// hash of the training file as "data_seed=N" and "data_hash=H" (hexadecimal). fresh: the episodes
+// were collected for this evaluation, so none of them may stem from that seed. Otherwise a file
+// with the same seed must be the same file, or its split would hide training episodes among the
+// validation ones.
+firm_status eval_check_held_out(const char* provenance, const episodes* data, int fresh,
+                                firm_error* err);
 
 #endif

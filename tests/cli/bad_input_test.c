@@ -1,5 +1,5 @@
-// bad_input_test.c - files that are missing, damaged, of another kind or task: one sentence, exit 2, and
-// nothing half-written.
+// bad_input_test.c - files that are missing, damaged, of another kind or task: one sentence, exit
+// 2, and nothing half-written.
 #define _GNU_SOURCE
 #include <hdf5.h>
 #include <unistd.h>
@@ -17,10 +17,16 @@ static void data_is_refused(const char* folder, const char* name, const char* sa
     if (!fix) return;
     int before = folder_entries(folder, NULL, 0);
     EXPECT_REFUSAL(firm_run(folder, 0, "audit tworoom --data %s --quiet", name), "audit", says);
-    EXPECT_REFUSAL(firm_run(folder, 0, "intervene tworoom --data %s -o out.h5 --quiet", name), "intervene", says);
-    EXPECT_REFUSAL(firm_run(folder, 0, "train tworoom --data %s --branches %s/i.h5 -o run --config smoke --quiet", name, fix),
-                   "train", says);
-    EXPECT_REFUSAL(firm_run(folder, 0, "eval tworoom --arms random --data %s -o out.json --quiet", name), "eval", says);
+    EXPECT_REFUSAL(firm_run(folder, 0, "intervene tworoom --data %s -o out.h5 --quiet", name),
+                   "intervene", says);
+    EXPECT_REFUSAL(
+        firm_run(folder, 0,
+                 "train tworoom --data %s --branches %s/i.h5 -o run --config smoke --quiet", name,
+                 fix),
+        "train", says);
+    EXPECT_REFUSAL(
+        firm_run(folder, 0, "eval tworoom --arms random --data %s -o out.json --quiet", name),
+        "eval", says);
     EXPECT_INT(folder_entries(folder, NULL, 0), before);
 }
 
@@ -29,13 +35,19 @@ static void model_is_refused(const char* folder, const char* name, const char* s
     const char* fix = firm_fixture();
     if (!fix) return;
     int before = folder_entries(folder, NULL, 0);
-    EXPECT_REFUSAL(firm_run(folder, 0, "eval tworoom --model %s -o out.json --quiet", name), "eval", says);
-    EXPECT_REFUSAL(firm_run(folder, 0, "export %s -o out.safetensors --half --quiet", name), "export", says);
-    EXPECT_REFUSAL(firm_run(folder, 0, "demo tworoom --model %s -o out --quiet", name), "demo", says);
-    EXPECT_REFUSAL(firm_run(folder, 0, "bench plan tworoom --model %s --quiet", name), "bench", says);
-    EXPECT_REFUSAL(firm_run(folder, 0, "plan tworoom --model %s --frames %s/frame-0.png --goal %s/frame-3.png --quiet", name,
-                            fix, fix),
-                   "plan", says);
+    EXPECT_REFUSAL(firm_run(folder, 0, "eval tworoom --model %s -o out.json --quiet", name), "eval",
+                   says);
+    EXPECT_REFUSAL(firm_run(folder, 0, "export %s -o out.safetensors --half --quiet", name),
+                   "export", says);
+    EXPECT_REFUSAL(firm_run(folder, 0, "demo tworoom --model %s -o out --quiet", name), "demo",
+                   says);
+    EXPECT_REFUSAL(firm_run(folder, 0, "bench plan tworoom --model %s --quiet", name), "bench",
+                   says);
+    EXPECT_REFUSAL(
+        firm_run(folder, 0,
+                 "plan tworoom --model %s --frames %s/frame-0.png --goal %s/frame-3.png --quiet",
+                 name, fix, fix),
+        "plan", says);
     EXPECT_INT(folder_entries(folder, NULL, 0), before);
 }
 
@@ -46,10 +58,14 @@ TEST(cli, missing_files) {
     if (!fix) return;
     data_is_refused(folder, "absent.h5", "absent.h5");
     model_is_refused(folder, "absent.safetensors", "absent.safetensors");
-    EXPECT_REFUSAL(firm_run(folder, 0, "train tworoom --data %s/f.h5 --branches absent.h5 -o run --quiet", fix), "train",
-                   "absent.h5");
+    EXPECT_REFUSAL(
+        firm_run(folder, 0, "train tworoom --data %s/f.h5 --branches absent.h5 -o run --quiet",
+                 fix),
+        "train", "absent.h5");
     EXPECT_REFUSAL(firm_run(folder, 0, "report absent -o page --quiet"), "report", "absent");
-    EXPECT_REFUSAL(firm_run(folder, 0, "plan tworoom --model %s/run/model.safetensors --frames %s/frame-0.png --goal absent.png",
+    EXPECT_REFUSAL(firm_run(folder, 0,
+                            "plan tworoom --model %s/run/model.safetensors --frames %s/frame-0.png "
+                            "--goal absent.png",
                             fix, fix),
                    "plan", "absent.png");
     EXPECT_INT(folder_entries(folder, NULL, 0), 0);
@@ -73,12 +89,19 @@ TEST(cli, damaged_data) {
     bytes = get_file(fix, "i.h5", &n);
     put_file(folder, "cut-i.h5", bytes, n / 2);
     free(bytes);
-    EXPECT_REFUSAL(firm_run(folder, 0, "train tworoom --data %s/f.h5 --branches cut-i.h5 -o run --config smoke --quiet", fix),
-                   "train", "cut-i.h5");
+    EXPECT_REFUSAL(
+        firm_run(folder, 0,
+                 "train tworoom --data %s/f.h5 --branches cut-i.h5 -o run --config smoke --quiet",
+                 fix),
+        "train", "cut-i.h5");
     // episodes where branches belong, and the other way round
-    EXPECT_REFUSAL(firm_run(folder, 0, "train tworoom --data %s/f.h5 --branches %s/f.h5 -o run --config smoke --quiet", fix, fix),
-                   "train", "f.h5");
-    EXPECT_REFUSAL(firm_run(folder, 0, "audit tworoom --data %s/i.h5 --quiet", fix), "audit", "i.h5");
+    EXPECT_REFUSAL(
+        firm_run(folder, 0,
+                 "train tworoom --data %s/f.h5 --branches %s/f.h5 -o run --config smoke --quiet",
+                 fix, fix),
+        "train", "f.h5");
+    EXPECT_REFUSAL(firm_run(folder, 0, "audit tworoom --data %s/i.h5 --quiet", fix), "audit",
+                   "i.h5");
     EXPECT_INT(folder_entries(folder, NULL, 0), 4);
 }
 
@@ -87,9 +110,13 @@ TEST(cli, branches_of_other_data) {
     const char* fix = firm_fixture();
     fresh_folder(folder);
     if (!fix) return;
-    EXPECT_INT(firm_run(folder, 0, "collect tworoom -o other.h5 --episodes 30 --seed 9 --quiet")->code, 0);
-    EXPECT_REFUSAL(firm_run(folder, 0, "train tworoom --data other.h5 --branches %s/i.h5 -o run --config smoke --quiet", fix),
-                   "train", "i.h5");
+    EXPECT_INT(
+        firm_run(folder, 0, "collect tworoom -o other.h5 --episodes 30 --seed 9 --quiet")->code, 0);
+    EXPECT_REFUSAL(
+        firm_run(folder, 0,
+                 "train tworoom --data other.h5 --branches %s/i.h5 -o run --config smoke --quiet",
+                 fix),
+        "train", "i.h5");
     EXPECT_INT(folder_entries(folder, NULL, 0), 1);
 }
 
@@ -99,13 +126,22 @@ static void write_pusht(const char* path) {
     static const float zero[30 * 7];
     const int64_t length = 30, offset = 0;
     hid_t file = H5Fcreate(path, H5F_ACC_TRUNC, H5P_DEFAULT, H5P_DEFAULT);
-    const struct { const char* name; int rank; hsize_t* dims; hid_t type; const void* data; } column[] = {
-        {"action", 2, actions, H5T_NATIVE_FLOAT, zero}, {"state", 2, states, H5T_NATIVE_FLOAT, zero},
-        {"ep_len", 1, one, H5T_NATIVE_INT64, &length},  {"ep_offset", 1, one, H5T_NATIVE_INT64, &offset}};
+    const struct {
+        const char* name;
+        int rank;
+        hsize_t* dims;
+        hid_t type;
+        const void* data;
+    } column[] = {{"action", 2, actions, H5T_NATIVE_FLOAT, zero},
+                  {"state", 2, states, H5T_NATIVE_FLOAT, zero},
+                  {"ep_len", 1, one, H5T_NATIVE_INT64, &length},
+                  {"ep_offset", 1, one, H5T_NATIVE_INT64, &offset}};
     for (int i = 0; i < 4; i++) {
         hid_t space = H5Screate_simple(column[i].rank, column[i].dims, NULL);
-        hid_t set = H5Dcreate2(file, column[i].name, column[i].type, space, H5P_DEFAULT, H5P_DEFAULT, H5P_DEFAULT);
-        if (H5Dwrite(set, column[i].type, H5S_ALL, H5S_ALL, H5P_DEFAULT, column[i].data) < 0) abort();
+        hid_t set = H5Dcreate2(file, column[i].name, column[i].type, space, H5P_DEFAULT,
+                               H5P_DEFAULT, H5P_DEFAULT);
+        if (H5Dwrite(set, column[i].type, H5S_ALL, H5S_ALL, H5P_DEFAULT, column[i].data) < 0)
+            abort();
         H5Dclose(set);
         H5Sclose(space);
     }
@@ -130,7 +166,8 @@ TEST(cli, nan_action_inside_an_episode) {
     put_file(folder, "nan.h5", bytes, n);
     free(bytes);
     snprintf(path, sizeof path, "%s/nan.h5", folder);
-    hid_t file = H5Fopen(path, H5F_ACC_RDWR, H5P_DEFAULT), set = H5Dopen2(file, "action", H5P_DEFAULT);
+    hid_t file = H5Fopen(path, H5F_ACC_RDWR, H5P_DEFAULT),
+          set = H5Dopen2(file, "action", H5P_DEFAULT);
     hid_t space = H5Dget_space(set), memory;
     hsize_t at[2] = {10, 1}, count[2] = {1, 1};
     float bad = NAN;
@@ -197,20 +234,29 @@ TEST(cli, wrong_pictures) {
     put_file(folder, "text.png", "no picture", 10);
     static const char* const names[] = {"small.png", "text.png"};
     for (int i = 0; i < 2; i++) {
-        EXPECT_REFUSAL(firm_run(folder, 0, "plan tworoom --model %s/run/model.safetensors --frames %s/frame-0.png --goal %s", fix,
-                                fix, names[i]),
-                       "plan", names[i]);
-        EXPECT_REFUSAL(firm_run(folder, 0, "plan tworoom --model %s/run/model.safetensors --frames %s --goal %s/frame-3.png", fix,
-                                names[i], fix),
-                       "plan", names[i]);
+        EXPECT_REFUSAL(
+            firm_run(
+                folder, 0,
+                "plan tworoom --model %s/run/model.safetensors --frames %s/frame-0.png --goal %s",
+                fix, fix, names[i]),
+            "plan", names[i]);
+        EXPECT_REFUSAL(
+            firm_run(
+                folder, 0,
+                "plan tworoom --model %s/run/model.safetensors --frames %s --goal %s/frame-3.png",
+                fix, names[i], fix),
+            "plan", names[i]);
     }
     // as many controls as there are gaps between the frames, each complete
-    static const char* const moves[] = {"1,0", "1,0;0,1;1,1", "1;0", "1,0;0", "1,0;nan,0", "1,0;0,1x", ""};
+    static const char* const moves[] = {"1,0",       "1,0;0,1;1,1", "1;0", "1,0;0",
+                                        "1,0;nan,0", "1,0;0,1x",    ""};
     for (size_t i = 0; i < sizeof moves / sizeof *moves; i++)
         EXPECT_REFUSAL(firm_run(folder, 0,
-                                "plan tworoom --model %s/run/model.safetensors --frames %s/frame-0.png %s/frame-1.png "
+                                "plan tworoom --model %s/run/model.safetensors --frames "
+                                "%s/frame-0.png %s/frame-1.png "
                                 "%s/frame-2.png --goal %s/frame-3.png%s%s%s",
-                                fix, fix, fix, fix, fix, moves[i][0] ? " --actions '" : "", moves[i], moves[i][0] ? "'" : ""),
+                                fix, fix, fix, fix, fix, moves[i][0] ? " --actions '" : "",
+                                moves[i], moves[i][0] ? "'" : ""),
                        "plan", "--actions");
     EXPECT_INT(folder_entries(folder, NULL, 0), 2);
 }
@@ -218,5 +264,6 @@ TEST(cli, wrong_pictures) {
 TEST(cli, trials_of_the_training_seed) {
     const char* fix = firm_fixture();
     if (!fix) return;
-    EXPECT_REFUSAL(firm_run(fix, 0, "eval tworoom --model run/model.safetensors --seed 0 --quiet"), "eval", "another --seed");
+    EXPECT_REFUSAL(firm_run(fix, 0, "eval tworoom --model run/model.safetensors --seed 0 --quiet"),
+                   "eval", "another --seed");
 }

@@ -1,5 +1,5 @@
-// output_test.c - output that cannot be written: no such folder, a folder in the way, a full disk. One
-// sentence, exit 2; what was there stays, and nothing half-written or temporary is left.
+// output_test.c - output that cannot be written: no such folder, a folder in the way, a full disk.
+// One sentence, exit 2; what was there stays, and nothing half-written or temporary is left.
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <sched.h>
@@ -11,7 +11,9 @@
 #include "program.h"
 
 // Commands that write; @ stands for the fixture's folder, # for the output.
-static const struct { const char *command, *line; } writers[] = {
+static const struct {
+    const char *command, *line;
+} writers[] = {
     {"collect", "collect tworoom --episodes 40 -o # --quiet"},
     {"intervene", "intervene tworoom --data @/f.h5 --anchors 16 --branches 4 -o # --quiet"},
     {"train", "train tworoom --data @/f.h5 --branches @/i.h5 --config smoke -o # --quiet"},
@@ -46,10 +48,12 @@ TEST(cli, unwritable_output) {
     for (int i = 0; i < WRITERS; i++) {
         // below a file; a run folder and pages may be made anew, files need their folder
         EXPECT_REFUSAL(write_to(i, folder, 0, "file/x"), writers[i].command, "file");
-        int wants_file = strcmp(writers[i].command, "train") && strcmp(writers[i].command, "report") &&
-                         strcmp(writers[i].command, "demo");
-        if (wants_file) EXPECT_REFUSAL(write_to(i, folder, 0, "absent/x"), writers[i].command, "absent");
-        else EXPECT_REFUSAL(write_to(i, folder, 0, "file"), writers[i].command, "file");
+        int wants_file = strcmp(writers[i].command, "train") &&
+                         strcmp(writers[i].command, "report") && strcmp(writers[i].command, "demo");
+        if (wants_file)
+            EXPECT_REFUSAL(write_to(i, folder, 0, "absent/x"), writers[i].command, "absent");
+        else
+            EXPECT_REFUSAL(write_to(i, folder, 0, "file"), writers[i].command, "file");
         size_t n;
         char* kept = get_file(folder, "file", &n);
         EXPECT(kept && n == 8 && memcmp(kept, "precious", 8) == 0);
@@ -109,7 +113,7 @@ TEST(cli, disk_full_keeps_the_old_file) {
     }
 }
 
-// A real full disk: a file system of 64 kB in a name space of its own, where that is allowed.
+// A real full disk: a file system of one page in a name space of its own, where that is allowed.
 TEST(cli, disk_full_for_real) {
     char folder[512], out[600], script[3000];
     if (!firm_fixture()) return;
@@ -120,14 +124,17 @@ TEST(cli, disk_full_for_real) {
         snprintf(target, sizeof target, "%s/out", folder);
         fill_in(i, target, line, sizeof line);
         // what is left is listed inside the name space, where the disk can be seen
-        snprintf(script, sizeof script, "%s/firm %s; code=$?; find %s -name '*.tmp*' -o -name '*.safetensors' -o -name index.html; exit $code",
+        snprintf(script, sizeof script,
+                 "%s/firm %s; code=$?; find %s -name '*.tmp*' -o -name '*.safetensors' -o -name "
+                 "index.html; exit $code",
                  FIRM_BINARY_DIR, line, folder);
         pid_t child = fork();
         if (child == 0) {
             int o = open(out, O_WRONLY | O_CREAT | O_TRUNC, 0644);
             if (o < 0 || dup2(o, 1) < 0 || dup2(o, 2) < 0) _exit(90);
-            if (unshare(CLONE_NEWNS) != 0 || mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL) != 0 ||
-                mount("tmpfs", folder, "tmpfs", 0, "size=64k") != 0)
+            if (unshare(CLONE_NEWNS) != 0 ||
+                mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL) != 0 ||
+                mount("tmpfs", folder, "tmpfs", 0, "size=4k") != 0)
                 _exit(90);
             execl("/bin/sh", "sh", "-c", script, (char*)NULL);
             _exit(90);
@@ -160,7 +167,8 @@ TEST(cli, standard_output_full) {
     static const char* const lines[] = {"tasks --json", "tasks", "params --json", "--help"};
     for (int i = 0; i < 4; i++) {
         char script[600];
-        snprintf(script, sizeof script, "%s/firm %s >/dev/full 2>%s/full.txt", FIRM_BINARY_DIR, lines[i], test_temp_dir());
+        snprintf(script, sizeof script, "%s/firm %s >/dev/full 2>%s/full.txt", FIRM_BINARY_DIR,
+                 lines[i], test_temp_dir());
         int status = system(script);
         EXPECT_INT(WEXITSTATUS(status), 2);
         size_t n;

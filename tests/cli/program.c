@@ -32,13 +32,15 @@ static int split(char* line, char** word) {
     return n;
 }
 
-static pid_t spawn(const char* folder, const char* line, long file_limit, const char* out, const char* err) {
+static pid_t spawn(const char* folder, const char* line, long file_limit, const char* out,
+                   const char* err) {
     pid_t child = fork();
     if (child != 0) return child;
     char text[4096], *word[MAX_WORDS] = {FIRM_BINARY_DIR "/firm"};
     snprintf(text, sizeof text, "%s", line);
     split(text, word + 1);
-    int o = open(out, O_WRONLY | O_CREAT | O_TRUNC, 0644), e = open(err, O_WRONLY | O_CREAT | O_TRUNC, 0644);
+    int o = open(out, O_WRONLY | O_CREAT | O_TRUNC, 0644),
+        e = open(err, O_WRONLY | O_CREAT | O_TRUNC, 0644);
     if (o < 0 || e < 0 || dup2(o, 1) < 0 || dup2(e, 2) < 0 || chdir(folder) != 0) _exit(126);
     if (file_limit) {
         struct rlimit limit = {(rlim_t)file_limit, (rlim_t)file_limit};
@@ -74,7 +76,9 @@ const outcome* firm_run(const char* folder, long file_limit, const char* format,
     return &o;
 }
 
-pid_t firm_start(const char* folder, const char* line) { return spawn(folder, line, 0, "/dev/null", "/dev/null"); }
+pid_t firm_start(const char* folder, const char* line) {
+    return spawn(folder, line, 0, "/dev/null", "/dev/null");
+}
 
 // ---- files --------------------------------------------------------------------------------------
 
@@ -123,7 +127,8 @@ char* get_file(const char* folder, const char* name, size_t* n) {
 
 static int run_step(const char* folder, const char* line) {
     const outcome* o = firm_run(folder, 0, "%s --quiet", line);
-    if (o->code != 0) test_fail(__FILE__, __LINE__, "fixture: firm %s: exit %d, %s", line, o->code, o->err);
+    if (o->code != 0)
+        test_fail(__FILE__, __LINE__, "fixture: firm %s: exit %d, %s", line, o->code, o->err);
     return o->code == 0;
 }
 
@@ -153,12 +158,14 @@ const char* firm_fixture(void) {
     if (!tried) {
         tried = 1;
         fresh_folder(folder);
-        good = run_step(folder, "collect tworoom -o f.h5 --episodes 60") &&
-               run_step(folder, "intervene tworoom --data f.h5 -o i.h5 --anchors 16 --branches 4") &&
-               run_step(folder, "train tworoom --data f.h5 --branches i.h5 -o run --config smoke") &&
-               draw_frames(folder);
+        good =
+            run_step(folder, "collect tworoom -o f.h5 --episodes 60") &&
+            run_step(folder, "intervene tworoom --data f.h5 -o i.h5 --anchors 16 --branches 4") &&
+            run_step(folder, "train tworoom --data f.h5 --branches i.h5 -o run --config smoke") &&
+            draw_frames(folder);
     }
-    if (!good) test_fail(__FILE__, __LINE__, "the data set and model for these tests could not be made");
+    if (!good)
+        test_fail(__FILE__, __LINE__, "the data set and model for these tests could not be made");
     return good ? folder : NULL;
 }
 
@@ -168,7 +175,8 @@ cJSON* json_of(const char* file, int line, const outcome* o) {
     const char* end = NULL;
     cJSON* json = o->code <= 1 ? cJSON_ParseWithOpts(o->out, &end, 0) : NULL;
     if (!json || strspn(end, " \n") != strlen(end)) {
-        test_fail(file, line, "exit %d, not one JSON object: '%.200s' (stderr: %.300s)", o->code, o->out, o->err);
+        test_fail(file, line, "exit %d, not one JSON object: '%.200s' (stderr: %.300s)", o->code,
+                  o->out, o->err);
         cJSON_Delete(json);
         return NULL;
     }
@@ -179,15 +187,19 @@ void expect_keys(const char* file, int line, const cJSON* json, const char* keys
     char text[512], *save, *key;
     snprintf(text, sizeof text, "%s", keys);
     for (key = strtok_r(text, " ", &save); key; key = strtok_r(NULL, " ", &save))
-        if (!cJSON_GetObjectItemCaseSensitive(json, key)) test_fail(file, line, "the key '%s' is missing", key);
+        if (!cJSON_GetObjectItemCaseSensitive(json, key))
+            test_fail(file, line, "the key '%s' is missing", key);
 }
 
-void expect_refusal(const char* file, int line, const outcome* o, const char* command, const char* says) {
+void expect_refusal(const char* file, int line, const outcome* o, const char* command,
+                    const char* says) {
     char start[64];
     snprintf(start, sizeof start, "firm %s: ", command);
-    if (o->code != 2) test_fail(file, line, "exit %d, expected 2 (stderr: %.300s)", o->code, o->err);
+    if (o->code != 2)
+        test_fail(file, line, "exit %d, expected 2 (stderr: %.300s)", o->code, o->err);
     if (o->out[0]) test_fail(file, line, "stdout has '%.100s'", o->out);
-    if (strncmp(o->err, start, strlen(start)) != 0) test_fail(file, line, "'%.300s' does not start '%s'", o->err, start);
+    if (strncmp(o->err, start, strlen(start)) != 0)
+        test_fail(file, line, "'%.300s' does not start '%s'", o->err, start);
     const char* end = strchr(o->err, '\n');
     if (!end || end[1]) test_fail(file, line, "not one line: '%.400s'", o->err);
     if (!strstr(o->err, says)) test_fail(file, line, "'%s' is not in '%.400s'", says, o->err);

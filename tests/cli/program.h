@@ -1,5 +1,5 @@
-// program.h - drives the built program from tests: runs a command line, keeps what it printed, and makes
-// the small data set and model that the cases start from.
+// program.h - drives the built program from tests: runs a command line, keeps what it printed, and
+// makes the small data set and model that the cases start from.
 #ifndef TESTS_CLI_PROGRAM_H
 #define TESTS_CLI_PROGRAM_H
 
@@ -21,17 +21,18 @@ const outcome* firm_run(const char* folder, long file_limit, const char* format,
 // Starts it and returns its process; output is dropped.
 pid_t firm_start(const char* folder, const char* line);
 
-// A folder with f.h5 (60 episodes), i.h5, run/ (smoke settings) and frame-0.png .. frame-3.png, made once.
-// NULL if that failed, which is reported.
+// A folder with f.h5 (60 episodes), i.h5, run/ (smoke settings) and frame-0.png .. frame-3.png,
+// made once. NULL if that failed, which is reported.
 const char* firm_fixture(void);
 // A fresh, empty folder of this test.
 void fresh_folder(char path[512]);
 
-// Entries of a folder, also hidden ones; -1 if it cannot be read. names (nullable) gets them, separated by
-// blanks, in some order.
+// Entries of a folder, also hidden ones; -1 if it cannot be read. names (nullable) gets them,
+// separated by blanks, in some order.
 int folder_entries(const char* path, char* names, size_t room);
 void put_file(const char* folder, const char* name, const void* bytes, size_t n);
-char* get_file(const char* folder, const char* name, size_t* n);  // malloc'd; NULL if it is not there
+char* get_file(const char* folder, const char* name,
+               size_t* n);  // malloc'd; NULL if it is not there
 
 // The last outcome's stdout as JSON with nothing before or after it; NULL (reported) if it is not.
 cJSON* json_of(const char* file, int line, const outcome* o);
@@ -39,9 +40,10 @@ cJSON* json_of(const char* file, int line, const outcome* o);
 void expect_keys(const char* file, int line, const cJSON* json, const char* keys);  // "a b c"
 #define EXPECT_KEYS(json, keys) expect_keys(__FILE__, __LINE__, (json), (keys))
 
-// Bad input: exit 2, nothing on stdout, one line on stderr that starts "firm COMMAND: " and contains
-// `says`.
-void expect_refusal(const char* file, int line, const outcome* o, const char* command, const char* says);
+// Bad input: exit 2, nothing on stdout, one line on stderr that starts "firm COMMAND: " and
+// contains `says`.
+void expect_refusal(const char* file, int line, const outcome* o, const char* command,
+                    const char* says);
 #define EXPECT_REFUSAL(o, command, says) expect_refusal(__FILE__, __LINE__, (o), (command), (says))
 
 #endif

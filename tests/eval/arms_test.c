@@ -1,5 +1,5 @@
-// arms_test.c - running trials: what the arms can do, budgets, traces, and results that depend neither on
-// threads nor on the order of trials.
+// arms_test.c - running trials: what the arms can do, budgets, traces, and results that depend
+// neither on threads nor on the order of trials.
 #include "eval/arms.h"
 
 #include "check.h"
@@ -46,7 +46,11 @@ static void stage_close(stage* s) {
 static eval_arm* make_arm(const stage* s, const char* name, firm_mode mode, int threads) {
     firm_error err;
     float mean[2] = {0, 0}, deviation[2] = {0.7f, 0.7f};
-    eval_setup setup = {.spec = s->spec, .model = s->model, .threads = threads, .seed = 3, .fan = 4,
+    eval_setup setup = {.spec = s->spec,
+                        .model = s->model,
+                        .threads = threads,
+                        .seed = 3,
+                        .fan = 4,
                         .actions = plan_actions_of(s->spec, MODEL_CONTROLS, mean, deviation)};
     eval_arm* arm = NULL;
     if (eval_plan_options(s->settings, mode, 0, 0, 0, &setup.options, &err) != FIRM_OK ||
@@ -112,11 +116,13 @@ TEST(eval, outcomes_do_not_depend_on_threads_or_order) {
         for (int k = 0; k < 4; k++)
             for (int mode = 0; mode < 2; mode++) {
                 eval_outcome one[N], two[N], back[N];
-                eval_arm *a = make_arm(&s, names[k], (firm_mode)mode, 1), *b = make_arm(&s, names[k], (firm_mode)mode, 2);
+                eval_arm *a = make_arm(&s, names[k], (firm_mode)mode, 1),
+                         *b = make_arm(&s, names[k], (firm_mode)mode, 2);
                 if (a && b && run_all(&s, a, one) >= 0 && run_all(&s, b, two) >= 0) {
                     same_outcomes(one, two, N);
                     for (int i = N - 1; i >= 0; i--)
-                        if (eval_arm_run(a, s.trials, s.pictures, i, &back[i], NULL, NULL, &err) != FIRM_OK)
+                        if (eval_arm_run(a, s.trials, s.pictures, i, &back[i], NULL, NULL, &err) !=
+                            FIRM_OK)
                             test_fail(__FILE__, __LINE__, "%s", err.message);
                     same_outcomes(one, back, N);
                 }
@@ -194,7 +200,11 @@ TEST(eval, arms_refuse_what_they_cannot_do) {
         EXPECT(strstr(err.message, "oracle-dynamics") != NULL);
         EXPECT_INT(eval_arm_create("firm", &setup, &arm, &err), FIRM_E_USAGE);
         EXPECT(strstr(err.message, "--model") != NULL);
-        eval_params p = {.spec = s.spec, .settings = s.settings, .trials = 5, .offset = 25, .arms = "random,random"};
+        eval_params p = {.spec = s.spec,
+                         .settings = s.settings,
+                         .trials = 5,
+                         .offset = 25,
+                         .arms = "random,random"};
         cJSON* json;
         EXPECT_INT(eval_run(&p, &json, NULL, &err), FIRM_E_USAGE);
         p.arms = "random,";
@@ -210,15 +220,30 @@ TEST(eval, result_has_its_keys) {
     firm_error err;
     cJSON *json = NULL, *traces = NULL;
     if (stage_open(&s, 1, 25)) {
-        eval_params p = {.spec = s.spec, .model = s.model, .model_path = "m", .settings = s.settings, .data = s.data,
-                         .mode = FIRM_MODE_REACH, .trials = 8, .offset = 25, .seed = 1, .threads = 1, .traces = 2,
+        eval_params p = {.spec = s.spec,
+                         .model = s.model,
+                         .model_path = "m",
+                         .settings = s.settings,
+                         .data = s.data,
+                         .mode = FIRM_MODE_REACH,
+                         .trials = 8,
+                         .offset = 25,
+                         .seed = 1,
+                         .threads = 1,
+                         .traces = 2,
                          .arms = "oracle-dynamics,firm,random"};
         if (eval_run(&p, &json, &traces, &err) != FIRM_OK) {
             test_fail(__FILE__, __LINE__, "%s", err.message);
         } else {
-            static const char* const top[] = {"task", "model", "mode", "offset", "trials", "arms", "pairs"};
-            static const char* const per_arm[] = {"successes", "success_rate", "ci95", "solved_at_start",
-                                                  "success_rate_unsolved", "seconds_per_episode", "ms_per_solve",
+            static const char* const top[] = {"task",   "model", "mode", "offset",
+                                              "trials", "arms",  "pairs"};
+            static const char* const per_arm[] = {"successes",
+                                                  "success_rate",
+                                                  "ci95",
+                                                  "solved_at_start",
+                                                  "success_rate_unsolved",
+                                                  "seconds_per_episode",
+                                                  "ms_per_solve",
                                                   "outcomes"};
             for (int i = 0; i < 7; i++) EXPECT(cJSON_HasObjectItem(json, top[i]));
             cJSON *arms = cJSON_GetObjectItem(json, "arms"), *arm, *o;

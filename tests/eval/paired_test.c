@@ -1,4 +1,5 @@
-// paired_test.c - bootstrap intervals: known cases, coverage on simulated data, pairs checked by hash.
+// paired_test.c - bootstrap intervals: known cases, coverage on simulated data, pairs checked by
+// hash.
 #include "eval/paired.h"
 
 #include "check.h"
@@ -18,7 +19,8 @@ TEST(eval, rate_known_cases) {
     EXPECT(ci.mean == 100 && ci.lo == 100 && ci.hi == 100);
     REQUIRE_OK(paired_rate(none, 20, 1, BOOTSTRAP_RESAMPLES, &ci, &err), err);
     EXPECT(ci.mean == 0 && ci.lo == 0 && ci.hi == 0);
-    // the resampled number of successes is Binomial(20, 1/2), whose 2.5 % and 97.5 % points are 6 and 14
+    // the resampled number of successes is Binomial(20, 1/2), whose 2.5 % and 97.5 % points are 6
+    // and 14
     REQUIRE_OK(paired_rate(half, 20, 1, BOOTSTRAP_RESAMPLES, &ci, &err), err);
     EXPECT_NEAR(ci.mean, 50, 0);
     EXPECT_NEAR(ci.lo, 30, 0);
@@ -55,7 +57,8 @@ TEST(eval, difference_known_cases) {
 
     // one trial differs: refused
     other[41] ^= 1;
-    EXPECT_INT(paired_compare(a, b, hash, other, N, 3, BOOTSTRAP_RESAMPLES, &d, &err), FIRM_E_USAGE);
+    EXPECT_INT(paired_compare(a, b, hash, other, N, 3, BOOTSTRAP_RESAMPLES, &d, &err),
+               FIRM_E_USAGE);
     EXPECT(strstr(err.message, "trial 41") != NULL);
 }
 
@@ -65,7 +68,8 @@ TEST(eval, intervals_cover) {
     firm_error err;
     uint64_t hash[N] = {0};
     int covered_rate = 0, covered_difference = 0;
-    const double p = 0.7, both = 0.55, only_a = 0.25;  // only_b 0.1, neither 0.1: true difference 15 points
+    const double p = 0.7, both = 0.55,
+                 only_a = 0.25;  // only_b 0.1, neither 0.1: true difference 15 points
     for (int e = 0; e < EXPERIMENTS; e++) {
         rng r = rng_start(5, RNG_STREAM(RNG_TEST, e));
         int8_t single[N], a[N], b[N];

@@ -1,4 +1,5 @@
-// trials_test.c - start and goal pairs: held out, distinct, inside their episode, the same for a seed.
+// trials_test.c - start and goal pairs: held out, distinct, inside their episode, the same for a
+// seed.
 #include "eval/trials.h"
 
 #include <inttypes.h>
@@ -101,15 +102,18 @@ TEST(eval, training_data_are_refused) {
     episodes* e = collect(4, 7);
     if (!e) return;
     char same[128], other[128];
-    snprintf(same, sizeof same, "version=100 seed=1 sources=FI data_seed=7 data_hash=%016" PRIx64, e->hash);
-    snprintf(other, sizeof other, "version=100 seed=1 sources=FI data_seed=7 data_hash=%016" PRIx64, e->hash ^ 1);
+    snprintf(same, sizeof same, "version=100 seed=1 sources=FI data_seed=7 data_hash=%016" PRIx64,
+             e->hash);
+    snprintf(other, sizeof other, "version=100 seed=1 sources=FI data_seed=7 data_hash=%016" PRIx64,
+             e->hash ^ 1);
     // fresh episodes of the training seed are the training episodes
     EXPECT_INT(eval_check_held_out(same, e, 1, &err), FIRM_E_USAGE);
     EXPECT(strstr(err.message, "another --seed") != NULL);
     // the training file itself has its validation part; a sibling of it has not
     EXPECT_INT(eval_check_held_out(same, e, 0, &err), FIRM_OK);
     EXPECT_INT(eval_check_held_out(other, e, 0, &err), FIRM_E_USAGE);
-    EXPECT_INT(eval_check_held_out("version=100 seed=7 data_seed=8 data_hash=1", e, 1, &err), FIRM_OK);
+    EXPECT_INT(eval_check_held_out("version=100 seed=7 data_seed=8 data_hash=1", e, 1, &err),
+               FIRM_OK);
     EXPECT_INT(eval_check_held_out("", e, 1, &err), FIRM_OK);
     episodes_free(e);
 }
