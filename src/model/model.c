@@ -49,6 +49,8 @@ static firm_status check_shape(const model_shape* s, firm_error* err) {
         if (s->channels[i] < 1 || s->channels[i] > 512 || s->groups < 1 || s->channels[i] % s->groups)
             return FAIL(err, FIRM_E_VALUE, "model.groups = %d does not divide the %d channels of stage %d",
                         s->groups, s->channels[i], i + 1);
+    if (32 % s->groups)
+        return FAIL(err, FIRM_E_VALUE, "model.groups = %d; use 1, 2, 4, 8, 16 or 32", s->groups);
     if (s->history_heads < 1 || s->history_width % s->history_heads)
         return FAIL(err, FIRM_E_VALUE, "model.history_heads = %d does not divide history_width = %d",
                     s->history_heads, s->history_width);

@@ -14,6 +14,9 @@ extern const nn_loops nn_loops_plain;
 extern const nn_loops nn_loops_avx2, nn_loops_avx512;
 #endif
 
+// up to here OpenBLAS would use kernels that call malloc
+#define SMALL_PRODUCT 1e6
+
 static const nn_loops* chosen;
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 
@@ -34,6 +37,11 @@ const nn_loops* nn_loops_get(void) {
 
 void nn_gemm(int ta, int tb, int64_t m, int n, int64_t k, const float* a, int lda, const float* b, int ldb,
              float beta, float* c, int ldc) {
+    if ((double)m * n * (double)k <= SMALL_PRODUCT) {
+        nn_loops_get()->small_gemm((int)m, n, (int)k, a, ta ? 1 : lda, ta ? lda : 1, b, tb ? 1 : ldb,
+                                   tb ? ldb : 1, beta, c, ldc);
+        return;
+    }
     cblas_sgemm(CblasRowMajor, ta ? CblasTrans : CblasNoTrans, tb ? CblasTrans : CblasNoTrans, (int)m, n,
                 (int)k, 1.0f, a, lda, b, ldb, beta, c, ldc);
 }

@@ -1,0 +1,139 @@
+// bench.c - speed of the two kinds of update, on a few episodes collected for it: the joint tokenizer and
+// grounder update on rendered frames, and the factual + intervention rollout update.
+#include <string.h>
+
+#include "core/clock.h"
+#include "core/mem.h"
+#include "train/frontend.h"
+
+typedef struct bench {
+    const config* settings;
+    pool* p;
+    train_set set;
+    firm_model* model;
+    double seconds;
+} bench;
+
+static int stage_of(const bench* b, const char* objective, int sources, stage* s) {
+    int found = 0;
+    stage each;
+    for (int i = 0; stage_read(b->settings, i, NULL, &each); i++)
+        if (strcmp(each.objective, objective) == 0 && (each.sources & sources) == sources) {
+            *s = each;
+            found = 1;
+        }
+    return found;
+}
+
+static nn_exec_options options(const bench* b, int batch, const char* shard) {
+    return (nn_exec_options){.batch = batch, .shard = (int)config_int(b->settings, "train", shard),
+                             .lanes = (int)config_int(b->settings, "train", "lanes"), .train = 1};
+}
+
+// runs one warm-up update, then updates for about `seconds`; returns updates per second
+static firm_status time_updates(bench* b, nn_exec* e[2], nn_fill_fn fill, void* ctx[2], int64_t* update[2],
+                                const stage* s, double* rate, firm_error* err) {
+    nn_adamw* adamw;
+    TRY(nn_adamw_create(e[0], &s->adamw, NULL, &adamw, err));
+    double started = 0;
+    int64_t n = 0;
+    firm_status st = FIRM_OK;
+    for (; st == FIRM_OK; n++) {
+        if (n == 1) started = clock_seconds();
+        if (n > 1 && clock_seconds() - started > b->seconds) break;
+        for (int i = 0; i < 2 && e[i] && st == FIRM_OK; i++) {
+            *update[i] = n;
+            st = nn_exec_gradient(e[i], fill, ctx[i]);
+        }
+        if (st == FIRM_OK) nn_adamw_step(adamw, b->model->store, b->p);
+    }
+    *rate = (double)(n - 1) / (clock_seconds() - started);
+    nn_adamw_free(adamw);
+    return st == FIRM_OK ? FIRM_OK : FAIL(err, st, "an update of the benchmark failed");
+}
+
+static firm_status bench_frontend(bench* b, train_speed* out, firm_error* err) {
+    stage s;
+    if (!stage_of(b, "ground", 0, &s)) return FIRM_OK;
+    frontend_graph g = {0};
+    nn_exec* e[2] = {NULL, NULL};
+    nn_exec_options opt = options(b, s.batch, "frontend_shard");
+    firm_status st = ground_graph(b->model, 1, s.refine > 0, &g, err);
+    if (st == FIRM_OK) st = nn_exec_create(g.g, nn_backend_cpu(), &opt, b->p, &e[0], err);
+    frontend_batch batch = {.set = &b->set, .model = b->model, .graph = &g, .sources = SOURCE_F, .lag = s.lag};
+    double rate = 0;
+    if (st == FIRM_OK)
+        st = time_updates(b, e, pair_fill, (void*[]){&batch, NULL}, (int64_t*[]){&batch.update, NULL}, &s,
+                          &rate, err);
+    out->frontend_batch = 2 * s.batch;  // a sample is a pair of frames
+    out->frontend_frames_per_s = rate * out->frontend_batch;
+    nn_exec_free(e[0]);
+    nn_graph_free(g.g);
+    return st;
+}
+
+static firm_status blank_cache(const bench* b, const moments* of, history_cache* c, firm_error* err) {
+    c->count = of->histories;
+    c->belief = mem_calloc((size_t)of->histories * (size_t)b->model->shape.belief, sizeof(float));
+    c->config = mem_calloc((size_t)of->histories * HIST * (size_t)b->set.env->config_dim, sizeof(float));
+    return c->belief && c->config ? FIRM_OK : FAIL(err, FIRM_E_MEMORY, "no memory for the benchmark");
+}
+
+static firm_status bench_rollout(bench* b, train_speed* out, firm_error* err) {
+    stage s;
+    if (!stage_of(b, "rollout", SOURCE_F | SOURCE_I, &s)) return FIRM_OK;
+    loss_weights w = {2, 2, 0.5f, 0.5f, 0.5f};
+    rollout_graph g[2] = {0};
+    rollout_batch batch[2];
+    history_cache cache[2] = {0};
+    nn_exec* e[2] = {NULL, NULL};
+    firm_status st = FIRM_OK;
+    for (int i = 0; i < 2 && st == FIRM_OK; i++) {
+        const moments* from = i ? &b->set.intervened : &b->set.factual;
+        nn_exec_options opt = options(b, i ? s.batch_i : s.batch, "rollout_shard");
+        st = rollout_graph_build(b->model, &w, 1, &g[i], err);
+        if (st == FIRM_OK) st = nn_exec_create(g[i].g, nn_backend_cpu(), &opt, b->p, &e[i], err);
+        if (st == FIRM_OK) st = blank_cache(b, from, &cache[i], err);
+        batch[i] = (rollout_batch){.set = &b->set, .model = b->model, .graph = &g[i], .from = from,
+                                   .cache = &cache[i], .stage = i};
+    }
+    if (st == FIRM_OK)
+        st = time_updates(b, e, rollout_fill, (void*[]){&batch[0], &batch[1]},
+                          (int64_t*[]){&batch[0].update, &batch[1].update}, &s,
+                          &out->recurrent_updates_per_s, err);
+    out->recurrent_batch = s.batch + s.batch_i;
+    for (int i = 0; i < 2; i++) {
+        nn_exec_free(e[i]);
+        nn_graph_free(g[i].g);
+        cache_free(&cache[i]);
+    }
+    return st;
+}
+
+firm_status train_bench(const config* settings, const env_spec* env, int threads, double seconds,
+                        train_speed* out, firm_error* err) {
+    bench b = {.settings = settings, .seconds = seconds};
+    collect_options collect = {.episodes = 64, .seed = 1};
+    intervene_options intervene = {.anchors = 8, .per_anchor = 4};
+    train_options opt = {.seed = 1};
+    episodes* data = NULL;
+    branches* inter = NULL;
+    model_shape shape;
+    model_shape_read(settings, &shape);
+    memset(out, 0, sizeof *out);
+    firm_status st = pool_create(threads, &b.p, err);
+    if (st == FIRM_OK) st = episodes_collect(env, &collect, b.p, &data, err);
+    if (st == FIRM_OK) st = branches_collect(data, &intervene, b.p, &inter, err);
+    if (st == FIRM_OK)
+        st = train_set_open(settings, env, data, inter, &opt, pool_threads(b.p), &b.set, err);
+    if (st == FIRM_OK) st = model_create(env, &shape, 1, 1, &b.model, err);
+    if (st == FIRM_OK) st = train_set_stats(&b.set, &b.model->stats, err);
+    if (st == FIRM_OK) st = bench_frontend(&b, out, err);
+    if (st == FIRM_OK) st = bench_rollout(&b, out, err);
+    firm_model_free(b.model);
+    train_set_close(&b.set);
+    branches_free(inter);
+    episodes_free(data);
+    pool_free(b.p);
+    return st;
+}
