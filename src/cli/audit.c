@@ -6,7 +6,7 @@ static const arg_option options[] = {
     {"data", 0, ARG_TEXT, 0, 0, NULL, NULL, "F.h5", "recorded episodes"},
     {"anchors", 0, ARG_INT, 1, 10000000, NULL, NULL, "N",
      "moments to replay; the task's own number if not given"},
-    {"seed", 0, ARG_SEED, 0, 0, NULL, NULL, "S", "which moments; data.split_seed if not given"},
+    {"seed", 0, ARG_SEED, 0, 0, NULL, NULL, "S", "which moments; 0 if not given"},
 };
 
 static void show(const cJSON* j) {
@@ -49,13 +49,13 @@ static firm_status run(const args* a, firm_error* err) {
     audit_result r;
     TRY(cli_task(a, 0, &spec, err));
     TRY(cli_settings(a, spec, NULL, &settings, err));
-    uint64_t seed = args_given(a, "seed") ? (uint64_t)args_int(a, "seed")
-                                          : (uint64_t)config_int(settings, "data", "split_seed");
+    uint64_t split = (uint64_t)config_int(settings, "data", "split_seed");
+    uint64_t seed = args_given(a, "seed") ? (uint64_t)args_int(a, "seed") : 0;
     config_free(settings);
     TRY(cli_read_data(a, spec, &e, err));
     firm_status status = pool_create((int)args_int(a, "threads"), &p, err);
     if (status == FIRM_OK)
-        status = branches_audit(e, (int)args_int(a, "anchors"), seed, p, &r, err);
+        status = branches_audit(e, (int)args_int(a, "anchors"), seed, split, p, &r, err);
     pool_free(p);
     episodes_free(e);
     TRY(status);

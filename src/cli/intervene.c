@@ -2,7 +2,6 @@
 // episodes.
 #include "cli/cli.h"
 #include "core/clock.h"
-#include "core/log.h"
 #include "data/branches.h"
 
 static const arg_option options[] = {
@@ -12,7 +11,7 @@ static const arg_option options[] = {
      "restored moments; the task's own number if not given"},
     {"branches", 0, ARG_INT, 1, 100000, NULL, NULL, "N", "action sequences from each; likewise"},
     {"seed", 0, ARG_SEED, 0, 0, NULL, NULL, "S",
-     "seed of split, anchors and actions; data.split_seed if not given"},
+     "seed of anchors and actions; 0 if not given"},
 };
 
 static void show(const cJSON* j) {
@@ -21,11 +20,12 @@ static void show(const cJSON* j) {
            json_get(j, "per_anchor", 0), json_get(j, "controls", 0), json_get(j, "seconds", 0));
 }
 
-static firm_status branch(const args* a, const episodes* e, uint64_t seed, pool* p,
+static firm_status branch(const args* a, const episodes* e, uint64_t seed, uint64_t split, pool* p,
                           const char* path, cJSON** json, firm_error* err) {
     intervene_options opt = {.anchors = (int)args_int(a, "anchors"),
                              .per_anchor = (int)args_int(a, "branches"),
-                             .seed = seed};
+                             .seed = seed,
+                             .split_seed = split};
     double begun = clock_seconds();
     branches* b;
     TRY(branches_collect(e, &opt, p, &b, err));
@@ -57,16 +57,11 @@ static firm_status run(const args* a, firm_error* err) {
     TRY(cli_check_output(path, err));
     TRY(cli_settings(a, spec, NULL, &settings, err));
     uint64_t split = (uint64_t)config_int(settings, "data", "split_seed");
-    uint64_t seed = args_given(a, "seed") ? (uint64_t)args_int(a, "seed") : split;
+    uint64_t seed = args_given(a, "seed") ? (uint64_t)args_int(a, "seed") : 0;
     config_free(settings);
-    if (seed != split)
-        log_warn(
-            "anchors are drawn from the training episodes of split seed %llu; train with --set "
-            "data.split_seed=%llu, or validation episodes would be among them",
-            (unsigned long long)seed, (unsigned long long)seed);
     firm_status status = cli_read_data(a, spec, &e, err);
     if (status == FIRM_OK) status = pool_create((int)args_int(a, "threads"), &p, err);
-    if (status == FIRM_OK) status = branch(a, e, seed, p, path, &json, err);
+    if (status == FIRM_OK) status = branch(a, e, seed, split, p, path, &json, err);
     pool_free(p);
     episodes_free(e);
     if (status == FIRM_OK) return cli_finish(a, json, show, err);

@@ -66,15 +66,15 @@ static void summarise(double* error, int anchors, audit_result* out) {
     if (!(out->max <= 1.0)) out->pass = 0;
 }
 
-firm_status branches_audit(const episodes* e, int anchors, uint64_t seed, pool* p,
-                           audit_result* out, firm_error* err) {
+firm_status branches_audit(const episodes* e, int anchors, uint64_t seed, uint64_t split_seed,
+                           pool* p, audit_result* out, firm_error* err) {
     const env_interventions* paper = &e->spec->interventions;
     *out = (audit_result){.paper_mean = paper->paper_mean,
                           .paper_p95 = paper->paper_p95,
                           .paper_max = paper->paper_max,
                           .paper_anchors = paper->paper_anchors};
     data_split split;
-    TRY(data_split_make(e, seed, &split, err));
+    TRY(data_split_make(e, split_seed, &split, err));
     int64_t* rows = NULL;
     firm_status status = anchors_draw(e, &split, seed, &anchors, &rows, err);
     data_split_free(&split);

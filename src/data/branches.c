@@ -144,7 +144,7 @@ firm_status branches_collect(const episodes* e, const intervene_options* opt, po
                     per_anchor);
 
     data_split split;
-    TRY(data_split_make(e, opt->seed, &split, err));
+    TRY(data_split_make(e, opt->split_seed, &split, err));
     run r = {.e = e};
     data_action_stats(e, &split, r.mean, r.std);
     branches* b = mem_calloc(1, sizeof *b);

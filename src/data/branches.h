@@ -24,7 +24,8 @@ typedef struct branches {
 
 typedef struct intervene_options {
     int anchors, per_anchor;   // 0: the task's default (TwoRoom 128 x 32)
-    uint64_t seed;             // also the split's seed
+    uint64_t seed;             // of anchors and actions
+    uint64_t split_seed;       // which episodes are training ones; as in data.split_seed
 } intervene_options;
 
 firm_status branches_collect(const episodes* e, const intervene_options* opt, pool* p, branches** out,
@@ -43,7 +44,7 @@ typedef struct audit_result {
     double paper_mean, paper_p95, paper_max;
     int paper_anchors;
 } audit_result;
-firm_status branches_audit(const episodes* e, int anchors, uint64_t seed, pool* p, audit_result* out,
+firm_status branches_audit(const episodes* e, int anchors, uint64_t seed, uint64_t split_seed, pool* p, audit_result* out,
                            firm_error* err);
 
 #endif

@@ -372,6 +372,7 @@ void nn_loss(nn_graph* g, const char* name, nn_id per_sample, float weight) {
 }
 
 void nn_loss_topmean(nn_graph* g, const char* name, nn_id per_sample, float weight, float share) {
+    CHECK(share > 0 && share <= 1, "TopMean of a share %g", (double)share);
     add_term(g, name, per_sample, weight, NN_REDUCE_TOPMEAN, share);
 }
 

@@ -106,6 +106,8 @@ static cJSON* results_json(const train_run_state* run, const char* model_path) {
     cJSON_AddStringToObject(out, "device", "cpu");
     cJSON_AddNumberToObject(out, "threads", pool_threads(run->p));
     cJSON_AddStringToObject(out, "sources", run->opt->sources ? run->opt->sources : "FI");
+    cJSON_AddBoolToObject(out, "no_fiber", run->model->shape.no_fiber);
+    cJSON_AddBoolToObject(out, "mismatch", run->opt->mismatch);
     cJSON* stages = cJSON_AddArrayToObject(out, "stages");
     double seconds = 0;
     int pass = 1;
