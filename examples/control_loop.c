@@ -2,10 +2,11 @@
 //
 //     control_loop models/tworoom.safetensors [deadline_ms]
 //
-// Only firm.h is used. The camera and the robot are a stand-in of about fifty lines: a picture of two
-// rooms with a red dot, which an action moves by up to 5 px in x and in y. Replace camera() and drive()
-// by your own and the rest stays. Each line printed is one control period: how far the goal is by name
-// and unit, and what the plan expects. Exit status: 0 reached, 1 not reached, 2 bad usage or input.
+// Only firm.h is used. The camera and the robot are a stand-in of about fifty lines: a picture of
+// two rooms with a red dot, which an action moves by up to 5 px in x and in y. Replace camera() and
+// drive() by your own and the rest stays. Each line printed is one control period: how far the goal
+// is by name and unit, and what the plan expects. Exit status: 0 reached, 1 not reached, 2 bad
+// usage or input.
 #include <firm.h>
 #include <math.h>
 #include <stdio.h>
@@ -13,13 +14,16 @@
 
 enum { SIZE = 224, MAX_CONTROLS = 100 };
 
-// ---- the stand-in robot: positions in pixels, x to the right, y down -----------------------------
+// ---- the stand-in robot: positions in pixels, x to the right, y down
+// -----------------------------
 
 typedef struct robot {
     float x, y;
 } robot;
 
-static int door(float y) { return y >= 35 && y <= 63; }
+static int door(float y) {
+    return y >= 35 && y <= 63;
+}
 
 // what a camera above the rooms sees: black walls, a soft red dot of 7 px deviation
 static void camera(const robot* r, uint8_t* rgb) {
@@ -39,7 +43,9 @@ static void camera(const robot* r, uint8_t* rgb) {
     }
 }
 
-static float clamp(float v, float low, float high) { return v < low ? low : v > high ? high : v; }
+static float clamp(float v, float low, float high) {
+    return v < low ? low : v > high ? high : v;
+}
 
 // one control period: the wall between the rooms lets the dot through at the door only
 static void drive(robot* r, const float* action) {
@@ -51,7 +57,8 @@ static void drive(robot* r, const float* action) {
     r->y = y;
 }
 
-// ---- the loop ------------------------------------------------------------------------------------
+// ---- the loop
+// ------------------------------------------------------------------------------------
 
 static void log_line(void* user, firm_log_level level, const char* text) {
     (void)user;
@@ -63,11 +70,13 @@ static int report(const firm_model_info* info, const firm_step* step, int contro
     int reached = 1;
     printf("%3d ", control);
     for (int i = 0; i < info->distance_dim; i++) {
-        printf(" %s %.1f %s,", info->distance_name[i], step->distance_now[i], info->distance_unit[i]);
+        printf(" %s %.1f %s,", info->distance_name[i], step->distance_now[i],
+               info->distance_unit[i]);
         if (step->distance_now[i] >= info->distance_tolerance[i]) reached = 0;
     }
     printf(" planned %.1f at macro step %d", step->distance_planned[0], step->arrival);
-    if (step->solved) printf(", solved%s in %.0f ms", step->late ? " (cut short)" : "", step->solve_ms);
+    if (step->solved)
+        printf(", solved%s in %.0f ms", step->late ? " (cut short)" : "", step->solve_ms);
     printf("\n");
     return reached;
 }
@@ -107,7 +116,8 @@ failed:
 
 int main(int argc, char** argv) {
     if (argc < 2 || argc > 3) {
-        fprintf(stderr, "usage: control_loop MODEL.safetensors [deadline_ms, default 500, 0 for none]\n");
+        fprintf(stderr,
+                "usage: control_loop MODEL.safetensors [deadline_ms, default 500, 0 for none]\n");
         return 2;
     }
     double deadline_ms = argc == 3 ? atof(argv[2]) : 500;

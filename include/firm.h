@@ -11,10 +11,11 @@
 //         drive(step.action);
 //     }
 //
-// Threads: a firm_model is read-only once loaded and may be shared by any number of controllers in any
-// threads. Every other handle belongs to one thread at a time. Each firm_x made here is released by
-// firm_x_free(); NULL is fine there. Nothing here calls exit(), prints, or changes global state except
-// firm_set_log(). After firm_controller_create() no call below allocates memory.
+// Threads: a firm_model is read-only once loaded and may be shared by any number of controllers in
+// any threads. Every other handle belongs to one thread at a time. Each firm_x made here is
+// released by firm_x_free(); NULL is fine there. Nothing here calls exit(), prints, or changes
+// global state except firm_set_log(). After firm_controller_create() no call below allocates
+// memory.
 #ifndef FIRM_H
 #define FIRM_H
 
@@ -66,10 +67,10 @@ typedef struct firm_error {
 typedef enum firm_log_level { FIRM_LOG_INFO, FIRM_LOG_WARN } firm_log_level;
 typedef void (*firm_log_fn)(void* user, firm_log_level level, const char* text);
 
-FIRM_API int firm_version(void);                     // compare with FIRM_VERSION
-FIRM_API const char* firm_status_str(firm_status s);  // constant text, never NULL
+FIRM_API int firm_version(void);                         // compare with FIRM_VERSION
+FIRM_API const char* firm_status_str(firm_status s);     // constant text, never NULL
 FIRM_API void firm_set_log(firm_log_fn fn, void* user);  // NULL is silent, the library's default
-FIRM_API int64_t firm_clock_ns(void);                // the monotonic clock that deadlines refer to
+FIRM_API int64_t firm_clock_ns(void);  // the monotonic clock that deadlines refer to
 
 // ---- model: weights and the typed description of a task -----------------------------------------
 
@@ -78,13 +79,13 @@ typedef struct firm_model firm_model;
 enum { FIRM_MAX_ACTION = 8, FIRM_MAX_CONFIG = 8, FIRM_HISTORY = 3 };
 
 typedef struct firm_model_info {
-    const char* task;     // "tworoom", ...; strings live as long as the model
-    int image_size;       // frames are image_size x image_size x 3 bytes, RGB, rows from the top
-    int action_dim;       // numbers per raw control
+    const char* task;  // "tworoom", ...; strings live as long as the model
+    int image_size;    // frames are image_size x image_size x 3 bytes, RGB, rows from the top
+    int action_dim;    // numbers per raw control
     int controls_per_macro;
-    int config_dim;       // named coordinates of a configuration
-    const char* config_name[FIRM_MAX_CONFIG];  // "agent_x", ...
-    int distance_dim;     // named distances to the goal
+    int config_dim;                              // named coordinates of a configuration
+    const char* config_name[FIRM_MAX_CONFIG];    // "agent_x", ...
+    int distance_dim;                            // named distances to the goal
     const char* distance_name[FIRM_MAX_CONFIG];  // "agent", ...
     const char* distance_unit[FIRM_MAX_CONFIG];  // "px", "rad", ...
     float distance_tolerance[FIRM_MAX_CONFIG];   // the goal is reached when all are below
@@ -108,24 +109,24 @@ typedef enum firm_mode {
 // Zero in any number means the model's own default for the task and mode.
 typedef struct firm_controller_params {
     firm_mode mode;
-    uint64_t seed;       // same seed, same model, same inputs: same actions, for any thread count
-    int threads;         // 0: all cores
+    uint64_t seed;  // same seed, same model, same inputs: same actions, for any thread count
+    int threads;    // 0: all cores
     int candidates, iterations, elites;
-    int horizon;         // macro actions looked ahead
-    int fan;             // candidates of the last iteration kept for display; 0: none
+    int horizon;  // macro actions looked ahead
+    int fan;      // candidates of the last iteration kept for display; 0: none
 } firm_controller_params;
 
 // What one call of firm_controller_act() found. Pointers stay valid until the next call on the
 // same controller.
 typedef struct firm_step {
     float action[FIRM_MAX_ACTION];  // the raw control to execute now, in the environment's units
-    int solved;        // 1 if this call planned, 0 if the action came from the plan in hand
-    int late;          // 1 if the deadline cut the search short
-    int nonfinite;     // candidates dropped because their prediction was not finite
-    int iterations;    // iterations finished by the solve
+    int solved;      // 1 if this call planned, 0 if the action came from the plan in hand
+    int late;        // 1 if the deadline cut the search short
+    int nonfinite;   // candidates dropped because their prediction was not finite
+    int iterations;  // iterations finished by the solve
     double solve_ms;
-    float cost;        // of the returned plan, in the planner's own units
-    int arrival;       // macro step of the plan that comes closest to the goal, 1..horizon
+    float cost;   // of the returned plan, in the planner's own units
+    int arrival;  // macro step of the plan that comes closest to the goal, 1..horizon
     float distance_now[FIRM_MAX_CONFIG];      // named distances at the current frame
     float distance_planned[FIRM_MAX_CONFIG];  // named distances at `arrival`
     int horizon, fan;
@@ -137,17 +138,20 @@ typedef struct firm_step {
 
 FIRM_API firm_controller_params firm_controller_params_default(void);
 // Takes all memory the controller will ever use. The model must outlive it. Nullable: params, err.
-FIRM_API firm_status firm_controller_create(const firm_model* model, const firm_controller_params* params,
+FIRM_API firm_status firm_controller_create(const firm_model* model,
+                                            const firm_controller_params* params,
                                             firm_controller** ctl, firm_error* err);
 FIRM_API size_t firm_controller_bytes(const firm_controller* ctl);  // what create reserved
 // Encodes a goal image (H, W, 3). Forgets the plan in hand, keeps the history.
 FIRM_API firm_status firm_controller_goal(firm_controller* ctl, const uint8_t* rgb);
 // Appends a frame and the raw control executed between the previous frame and this one (NULL with
 // the first frame of an episode). Frames follow each other at the control period.
-FIRM_API firm_status firm_controller_push(firm_controller* ctl, const uint8_t* rgb, const float* action);
+FIRM_API firm_status firm_controller_push(firm_controller* ctl, const uint8_t* rgb,
+                                          const float* action);
 // The next raw control. deadline_ns is an absolute firm_clock_ns() time, 0 for none; a usable
 // action comes back even when it has passed. Needs a goal and at least one frame.
-FIRM_API firm_status firm_controller_act(firm_controller* ctl, int64_t deadline_ns, firm_step* step);
+FIRM_API firm_status firm_controller_act(firm_controller* ctl, int64_t deadline_ns,
+                                         firm_step* step);
 // Forgets history, goal and plan, and restarts the random streams from `seed`.
 FIRM_API void firm_controller_reset(firm_controller* ctl, uint64_t seed);
 FIRM_API void firm_controller_free(firm_controller* ctl);

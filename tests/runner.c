@@ -7,7 +7,10 @@
 #include "check.h"
 
 enum { MAX_TESTS = 1024 };
-static struct { const char* name; test_fn fn; } tests[MAX_TESTS];
+static struct {
+    const char* name;
+    test_fn fn;
+} tests[MAX_TESTS];
 static int count, failures_in_test, skipped_test;
 static char temp_dir[256];
 
@@ -49,7 +52,9 @@ const char* test_temp_dir(void) {
     return temp_dir;
 }
 
-const char* test_source_dir(void) { return FIRM_SOURCE_DIR; }
+const char* test_source_dir(void) {
+    return FIRM_SOURCE_DIR;
+}
 
 static int remove_entry(const char* path, const struct stat* s, int type, struct FTW* f) {
     (void)s, (void)type, (void)f;

@@ -23,11 +23,11 @@ typedef struct cli_command {
     firm_status (*run)(const args* a, firm_error* err);
 } cli_command;
 
-#define CLI_COMMANDS(X)                                                                 \
-    X(tasks)                                                                            \
-    X(collect)                                                                          \
-    X(intervene) X(audit) X(train) X(plan) X(eval) X(params) X(report) X(bench) X(demo) \
-        X(reproduce) X(export)
+#define CLI_COMMANDS(X) \
+    X(tasks)            \
+    X(collect)          \
+    X(intervene)        \
+    X(audit) X(train) X(plan) X(eval) X(params) X(report) X(bench) X(demo) X(reproduce) X(export)
 #define CLI_DECLARE(name) extern const cli_command cli_##name;
 CLI_COMMANDS(CLI_DECLARE)
 #undef CLI_DECLARE
@@ -56,6 +56,8 @@ firm_status cli_load_model(const char* path, const env_spec* spec, firm_model** 
                            firm_error* err);
 // models/TASK.safetensors: beside the program's source tree, in its share folder, or here.
 firm_status cli_shipped_model(const env_spec* spec, char path[1024], firm_error* err);
+// --model if given, else the shipped one
+firm_status cli_model_path(const args* a, const env_spec* spec, char path[1024], firm_error* err);
 // Fails early when a file cannot be written there.
 firm_status cli_check_output(const char* path, firm_error* err);
 firm_mode cli_mode(const char* text);

@@ -103,6 +103,12 @@ firm_status cli_shipped_model(const env_spec* spec, char path[1024], firm_error*
                 spec->name, spec->name);
 }
 
+firm_status cli_model_path(const args* a, const env_spec* spec, char path[1024], firm_error* err) {
+    if (!args_given(a, "model")) return cli_shipped_model(spec, path, err);
+    snprintf(path, 1024, "%s", args_text(a, "model"));
+    return FIRM_OK;
+}
+
 firm_status cli_check_output(const char* path, firm_error* err) {
     char temp[1100];
     return file_temp_name(path, temp, err);

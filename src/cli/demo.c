@@ -245,10 +245,7 @@ static firm_status run(const args* a, firm_error* err) {
     showcase s = {.spec = env_at(0)};
     char model_path[1024], folder[1024];
     if (a->positionals) TRY(cli_task(a, 0, &s.spec, err));
-    if (args_given(a, "model"))
-        snprintf(model_path, sizeof model_path, "%s", args_text(a, "model"));
-    else
-        TRY(cli_shipped_model(s.spec, model_path, err));
+    TRY(cli_model_path(a, s.spec, model_path, err));
     if (args_given(a, "output"))
         snprintf(folder, sizeof folder, "%s", args_text(a, "output"));
     else

@@ -7,8 +7,7 @@
 #include "core/file.h"
 
 static const arg_option options[] = {
-    {"model", 0, ARG_TEXT, 0, 0, NULL, NULL, "M",
-     "model file; not needed for oracle-dynamics and random"},
+    {"model", 0, ARG_TEXT, 0, 0, NULL, NULL, "M", "model file; the shipped one if not given"},
     {"data", 0, ARG_TEXT, 0, 0, NULL, NULL, "F.h5",
      "trials from its validation episodes; else fresh ones are collected"},
     {"trials", 0, ARG_INT, 1, 1000000, "100", NULL, "N", "start and goal pairs"},
@@ -92,14 +91,15 @@ static firm_status write_traces(const char* output, const cJSON* traces, firm_er
 }
 
 static firm_status evaluate(const args* a, const env_spec* spec, const firm_model* model,
-                            const episodes* data, cJSON** json, firm_error* err) {
+                            const char* model_path, const episodes* data, cJSON** json,
+                            firm_error* err) {
     config* settings;
     const char* output = args_text(a, "output");
     cJSON* traces = NULL;
     TRY(cli_settings(a, spec, model, &settings, err));
     eval_params p = {.spec = spec,
                      .model = model,
-                     .model_path = args_text(a, "model"),
+                     .model_path = model_path,
                      .settings = settings,
                      .data = data,
                      .mode = cli_mode(args_text(a, "mode")),
@@ -124,7 +124,8 @@ static firm_status evaluate(const args* a, const env_spec* spec, const firm_mode
 
 static firm_status run(const args* a, firm_error* err) {
     const env_spec* spec;
-    const char *model_path = args_text(a, "model"), *output = args_text(a, "output");
+    const char *output = args_text(a, "output"), *arms = args_text(a, "arms");
+    char found[1024];
     firm_model* model = NULL;
     episodes* data = NULL;
     cJSON* json = NULL;
@@ -133,9 +134,14 @@ static firm_status run(const args* a, firm_error* err) {
         return FAIL(err, FIRM_E_USAGE, "--traces needs -o FILE, beside which they are written");
     // a device such as /dev/stdout is fine too, so the early check is for plain files
     if (output && strncmp(output, "/dev/", 5) != 0) TRY(cli_check_output(output, err));
+    // the oracles and the random arm do without a model; then the task's own action statistics
+    // serve
+    int learned = strstr(arms, "firm") || strstr(arms, "oracle-config") || args_given(a, "model");
+    if (learned) TRY(cli_model_path(a, spec, found, err));
+    const char* model_path = learned ? found : NULL;
     firm_status status = model_path ? cli_load_model(model_path, spec, &model, err) : FIRM_OK;
     if (status == FIRM_OK && args_given(a, "data")) status = cli_read_data(a, spec, &data, err);
-    if (status == FIRM_OK) status = evaluate(a, spec, model, data, &json, err);
+    if (status == FIRM_OK) status = evaluate(a, spec, model, model_path, data, &json, err);
     episodes_free(data);
     firm_model_free(model);
     if (status == FIRM_OK) return cli_finish(a, json, show, err);
@@ -145,7 +151,7 @@ static firm_status run(const args* a, firm_error* err) {
 
 const cli_command cli_eval = {
     "eval",
-    "eval TASK --model M [--data F.h5 | --seed S] [--trials N --mode contract|reach --offset N "
+    "eval TASK [--model M] [--data F.h5 | --seed S] [--trials N --mode contract|reach --offset N "
     "--arms a,b]",
     "success of one or more arms on the same trials",
     "arms: firm (pixels), oracle-config (true configurations, learned transition),\n"

@@ -10,8 +10,7 @@ static const arg_option options[] = {
     {"anchors", 0, ARG_INT, 1, 10000000, NULL, NULL, "N",
      "restored moments; the task's own number if not given"},
     {"branches", 0, ARG_INT, 1, 100000, NULL, NULL, "N", "action sequences from each; likewise"},
-    {"seed", 0, ARG_SEED, 0, 0, NULL, NULL, "S",
-     "seed of anchors and actions; 0 if not given"},
+    {"seed", 0, ARG_SEED, 0, 0, NULL, NULL, "S", "seed of anchors and actions; 0 if not given"},
 };
 
 static void show(const cJSON* j) {

@@ -9,7 +9,7 @@
 #include "core/mem.h"
 
 static const arg_option options[] = {
-    {"model", 0, ARG_TEXT, 0, 0, NULL, NULL, "M", "model file"},
+    {"model", 0, ARG_TEXT, 0, 0, NULL, NULL, "M", "model file; the shipped one if not given"},
     {"frames", 0, ARG_SEVERAL, 0, 0, NULL, NULL, "A.png B.png C.png",
      "the latest frames, oldest first"},
     {"actions", 0, ARG_TEXT, 0, 0, NULL, NULL, "'a1,a2;b1,b2'", "controls executed between them"},
@@ -184,12 +184,13 @@ static firm_status decide(const args* a, const firm_model* model, const firm_mod
 
 static firm_status run(const args* a, firm_error* err) {
     const env_spec* spec;
-    const char *path, *goal, *frame[ARGS_MAX_VALUES];
+    const char *goal, *frame[ARGS_MAX_VALUES];
+    char path[1024];
     firm_model* model;
     firm_model_info info;
     cJSON* json = NULL;
     TRY(cli_task(a, 0, &spec, err));
-    TRY(cli_required(a, "model", &path, err));
+    TRY(cli_model_path(a, spec, path, err));
     TRY(cli_required(a, "goal", &goal, err));
     int frames = args_list(a, "frames", frame);
     if (frames < 1 || frames > FIRM_HISTORY)
@@ -205,7 +206,7 @@ static firm_status run(const args* a, firm_error* err) {
 
 const cli_command cli_plan = {
     "plan",
-    "plan TASK --model M --frames a.png b.png c.png --actions 'a1,a2;b1,b2' --goal g.png",
+    "plan TASK [--model M] --frames a.png b.png c.png --actions 'a1,a2;b1,b2' --goal g.png",
     "one decision from pictures",
     "",
     options,

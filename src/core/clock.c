@@ -12,6 +12,10 @@ int64_t clock_ns(void) {
     return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
 }
 
-double clock_seconds(void) { return (double)clock_ns() * 1e-9; }
+double clock_seconds(void) {
+    return (double)clock_ns() * 1e-9;
+}
 
-int64_t firm_clock_ns(void) { return clock_ns(); }
+int64_t firm_clock_ns(void) {
+    return clock_ns();
+}

@@ -8,10 +8,13 @@
 
 // Reads a PNG (any bit depth and colour type; alpha is dropped) that must be width x height.
 firm_status image_read_png(const char* path, int width, int height, uint8_t* rgb, firm_error* err);
-firm_status image_write_png(const char* path, int width, int height, const uint8_t* rgb, firm_error* err);
+firm_status image_write_png(const char* path, int width, int height, const uint8_t* rgb,
+                            firm_error* err);
 // PNG in memory, for embedding; the caller frees *bytes with mem_free.
-firm_status image_encode_png(int width, int height, const uint8_t* rgb, uint8_t** bytes, size_t* n, firm_error* err);
-// Standard base64 with a terminating NUL; the caller frees it with mem_free. NULL when out of memory.
+firm_status image_encode_png(int width, int height, const uint8_t* rgb, uint8_t** bytes, size_t* n,
+                             firm_error* err);
+// Standard base64 with a terminating NUL; the caller frees it with mem_free. NULL when out of
+// memory.
 char* image_base64(const uint8_t* bytes, size_t n);
 
 #endif

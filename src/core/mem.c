@@ -47,7 +47,13 @@ char* mem_strdup(const char* text) {
     return copy;
 }
 
-void mem_free(void* p) { free(p); }
+void mem_free(void* p) {
+    free(p);
+}
 
-int64_t mem_count(void) { return atomic_load(&allocations); }
-void mem_fail_after(int64_t n) { atomic_store(&fail_after, n); }
+int64_t mem_count(void) {
+    return atomic_load(&allocations);
+}
+void mem_fail_after(int64_t n) {
+    atomic_store(&fail_after, n);
+}

@@ -7,13 +7,14 @@
 #include <stddef.h>
 #include <stdint.h>
 
-void* mem_alloc(size_t bytes);                 // 64-byte aligned, uninitialised; NULL when out of memory
-void* mem_calloc(size_t count, size_t size);   // likewise, zeroed; NULL on overflow of the product
+void* mem_alloc(size_t bytes);  // 64-byte aligned, uninitialised; NULL when out of memory
+void* mem_calloc(size_t count, size_t size);  // likewise, zeroed; NULL on overflow of the product
 void* mem_realloc(void* p, size_t old_bytes, size_t new_bytes);
 char* mem_strdup(const char* text);
-void mem_free(void* p);                        // NULL is fine
+void mem_free(void* p);  // NULL is fine
 
-int64_t mem_count(void);        // allocations so far, all threads
-void mem_fail_after(int64_t n);  // tests: n more allocations succeed, all later ones fail; -1: never fail
+int64_t mem_count(void);  // allocations so far, all threads
+void mem_fail_after(
+    int64_t n);  // tests: n more allocations succeed, all later ones fail; -1: never fail
 
 #endif

@@ -1,5 +1,5 @@
-// pool.c - fork-join over a shared counter: workers sleep on a condition between calls, after a short
-// spin, so that the planner's many small forks stay cheap and an idle pool costs nothing.
+// pool.c - fork-join over a shared counter: workers sleep on a condition between calls, after a
+// short spin, so that the planner's many small forks stay cheap and an idle pool costs nothing.
 #define _GNU_SOURCE
 #include "core/pool.h"
 
@@ -12,13 +12,13 @@
 enum { SPINS = 2000, MAX_THREADS = 256 };
 
 struct pool {
-    int threads;           // workers plus the caller
-    pthread_t* worker;     // (threads - 1)
+    int threads;        // workers plus the caller
+    pthread_t* worker;  // (threads - 1)
     pthread_mutex_t lock;
     pthread_cond_t wake, done;
-    atomic_uint epoch;     // counts calls of pool_for; workers wait for it to move
-    atomic_int next;       // next unclaimed item
-    atomic_int busy;       // workers that have not finished this epoch
+    atomic_uint epoch;  // counts calls of pool_for; workers wait for it to move
+    atomic_int next;    // next unclaimed item
+    atomic_int busy;    // workers that have not finished this epoch
     int items, stop;
     pool_fn fn;
     void* arg;
@@ -45,7 +45,9 @@ int pool_cores(void) {
     return n < 1 ? 1 : n > MAX_THREADS ? MAX_THREADS : n;
 }
 
-int pool_threads(const pool* p) { return p ? p->threads : 1; }
+int pool_threads(const pool* p) {
+    return p ? p->threads : 1;
+}
 
 static void work(pool* p, int index) {
     for (;;) {
@@ -61,7 +63,8 @@ static void* worker_main(void* arg) {
     pool* p = start.p;
     unsigned seen = 0;
     for (;;) {
-        for (int i = 0; i < SPINS && atomic_load_explicit(&p->epoch, memory_order_acquire) == seen; i++)
+        for (int i = 0; i < SPINS && atomic_load_explicit(&p->epoch, memory_order_acquire) == seen;
+             i++)
             relax();
         pthread_mutex_lock(&p->lock);
         while (atomic_load(&p->epoch) == seen) pthread_cond_wait(&p->wake, &p->lock);
@@ -81,8 +84,8 @@ static void* worker_main(void* arg) {
 firm_status pool_create(int threads, pool** out, firm_error* err) {
     *out = NULL;
     if (threads < 0 || threads > MAX_THREADS)
-        return FAIL(err, FIRM_E_USAGE, "%d threads asked for; give 1 to %d, or 0 for all cores", threads,
-                    MAX_THREADS);
+        return FAIL(err, FIRM_E_USAGE, "%d threads asked for; give 1 to %d, or 0 for all cores",
+                    threads, MAX_THREADS);
     pool* p = mem_calloc(1, sizeof *p);
     if (!p) return FAIL(err, FIRM_E_MEMORY, "no memory for a thread pool");
     int wanted = threads ? threads : pool_cores();
@@ -101,7 +104,8 @@ firm_status pool_create(int threads, pool** out, firm_error* err) {
         if (!start || pthread_create(&p->worker[i - 1], NULL, worker_main, start) != 0) {
             mem_free(start);
             pool_free(p);
-            return FAIL(err, FIRM_E_MEMORY, "cannot start thread %d of %d; try a smaller --threads", i, wanted);
+            return FAIL(err, FIRM_E_MEMORY, "cannot start thread %d of %d; try a smaller --threads",
+                        i, wanted);
         }
         p->threads++;
     }

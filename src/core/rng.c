@@ -28,7 +28,9 @@ void rng_block(uint64_t seed, uint64_t stream, uint64_t index, uint32_t out[4]) 
 }
 
 // 23 bits and a half fill a float's 24-bit mantissa exactly; one bit more would round up to 1
-float rng_unit(uint32_t word) { return ((float)(word >> 9) + 0.5f) * (1.0f / 8388608.0f); }
+float rng_unit(uint32_t word) {
+    return ((float)(word >> 9) + 0.5f) * (1.0f / 8388608.0f);
+}
 
 void rng_normal4(const uint32_t words[4], float out[4]) {
     for (int i = 0; i < 4; i += 2) {

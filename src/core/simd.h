@@ -1,5 +1,5 @@
-// simd.h - which instruction set the hot loops use: the best this processor has, or what the environment
-// variable FIRM_SIMD (plain, avx2, avx512) asks for, if the processor has it.
+// simd.h - which instruction set the hot loops use: the best this processor has, or what the
+// environment variable FIRM_SIMD (plain, avx2, avx512) asks for, if the processor has it.
 #ifndef CORE_SIMD_H
 #define CORE_SIMD_H
 

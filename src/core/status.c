@@ -30,7 +30,9 @@ void core_panic(const char* file, int line, const char* fmt, ...) {
     abort();
 }
 
-int firm_version(void) { return FIRM_VERSION; }
+int firm_version(void) {
+    return FIRM_VERSION;
+}
 
 const char* firm_status_str(firm_status s) {
     switch (s) {

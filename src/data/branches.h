@@ -1,9 +1,10 @@
 // branches.h - common-reset interventions: the same restored state, other actions.
 //
-// An anchor is one row of a training episode (anchors use distinct episodes) with 2 earlier and 25 later
-// rows. Every branch restores the anchor's recorded state through the public setter and runs 25 controls.
-// Branch 0 replays the recorded actions (where the task's proposals say so); the others draw from the
-// task's proposals. All 26 raw states of a branch are kept, so configurations, chi and frames follow.
+// An anchor is one row of a training episode (anchors use distinct episodes) with 2 earlier and 25
+// later rows. Every branch restores the anchor's recorded state through the public setter and runs
+// 25 controls. Branch 0 replays the recorded actions (where the task's proposals say so); the
+// others draw from the task's proposals. All 26 raw states of a branch are kept, so configurations,
+// chi and frames follow.
 #ifndef DATA_BRANCHES_H
 #define DATA_BRANCHES_H
 
@@ -15,36 +16,37 @@ enum { BRANCH_CONTROLS = 25 };
 typedef struct branches {
     const env_spec* spec;
     int anchors, per_anchor;
-    int64_t* row;     // (anchors) anchor row in the episodes file
-    double* state;    // (anchors, per_anchor, 26, state_dim); [.., 0, :] is the restored state
-    float* action;    // (anchors, per_anchor, 25, action_dim)
+    int64_t* row;        // (anchors) anchor row in the episodes file
+    double* state;       // (anchors, per_anchor, 26, state_dim); [.., 0, :] is the restored state
+    float* action;       // (anchors, per_anchor, 25, action_dim)
     uint64_t data_hash;  // episodes.hash of the source file
     uint64_t seed;
 } branches;
 
 typedef struct intervene_options {
-    int anchors, per_anchor;   // 0: the task's default (TwoRoom 128 x 32)
-    uint64_t seed;             // of anchors and actions
-    uint64_t split_seed;       // which episodes are training ones; as in data.split_seed
+    int anchors, per_anchor;  // 0: the task's default (TwoRoom 128 x 32)
+    uint64_t seed;            // of anchors and actions
+    uint64_t split_seed;      // which episodes are training ones; as in data.split_seed
 } intervene_options;
 
-firm_status branches_collect(const episodes* e, const intervene_options* opt, pool* p, branches** out,
-                             firm_error* err);
+firm_status branches_collect(const episodes* e, const intervene_options* opt, pool* p,
+                             branches** out, firm_error* err);
 firm_status branches_write(const branches* b, const char* path, firm_error* err);
-firm_status branches_read(const char* path, const episodes* e, branches** out, firm_error* err);  // checks the hash
+firm_status branches_read(const char* path, const episodes* e, branches** out,
+                          firm_error* err);  // checks the hash
 void branches_free(branches* b);
 
-// Reset-replay audit: restore each anchor, replay its recorded suffix, compare configurations with the
-// recording in tolerance units after controls 5 .. 25.
+// Reset-replay audit: restore each anchor, replay its recorded suffix, compare configurations with
+// the recording in tolerance units after controls 5 .. 25.
 typedef struct audit_result {
     int anchors;
     double h5_mean, h5_p95, max;
-    double p95[5];      // per macro horizon
-    int pass;           // p95 <= 0.25 at every horizon and max <= 1
+    double p95[5];  // per macro horizon
+    int pass;       // p95 <= 0.25 at every horizon and max <= 1
     double paper_mean, paper_p95, paper_max;
     int paper_anchors;
 } audit_result;
-firm_status branches_audit(const episodes* e, int anchors, uint64_t seed, uint64_t split_seed, pool* p, audit_result* out,
-                           firm_error* err);
+firm_status branches_audit(const episodes* e, int anchors, uint64_t seed, uint64_t split_seed,
+                           pool* p, audit_result* out, firm_error* err);
 
 #endif

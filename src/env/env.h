@@ -1,11 +1,13 @@
 // env.h - the environments: one env_spec describes a task completely, one env runs it.
 //
-// First in the flow env -> data -> model -> train -> plan -> eval -> report. Nothing outside src/env
-// asks which task it is dealing with: names, sizes, tolerances and conversions all come from here.
+// First in the flow env -> data -> model -> train -> plan -> eval -> report. Nothing outside
+// src/env asks which task it is dealing with: names, sizes, tolerances and conversions all come
+// from here.
 //
-// A *state* is what the environment's state-setting interface accepts, as doubles: enough to restore a
-// recorded moment ("common reset"). A *configuration* c holds the named, goal-comparable coordinates:
-// `pairs` (sin, cos) pairs first, then plain positions. chi is the auxiliary dynamics target.
+// A *state* is what the environment's state-setting interface accepts, as doubles: enough to
+// restore a recorded moment ("common reset"). A *configuration* c holds the named, goal-comparable
+// coordinates: `pairs` (sin, cos) pairs first, then plain positions. chi is the auxiliary dynamics
+// target.
 #ifndef ENV_ENV_H
 #define ENV_ENV_H
 
@@ -34,9 +36,9 @@ typedef struct env_distance {
 
 typedef enum env_cost { ENV_COST_SUM, ENV_COST_MAX } env_cost;
 
-// One column of the public episode files beside actions and the state column: a view of a row's state
-// and of what the collector noted there (`extra`: a target position, say), so that the writer needs
-// no knowledge of the task.
+// One column of the public episode files beside actions and the state column: a view of a row's
+// state and of what the collector noted there (`extra`: a target position, say), so that the writer
+// needs no knowledge of the task.
 typedef struct env_column {
     const char* name;  // "pos_target"
     int width;         // numbers per row; 1 makes a plain (rows) column
@@ -46,7 +48,8 @@ typedef struct env_column {
 
 // Common-reset interventions and their audit, as the paper's tables give them.
 typedef enum env_proposal {
-    ENV_PROPOSAL_GAUSSIAN,  // the training split's mean and deviation per component, clipped to the bounds
+    ENV_PROPOSAL_GAUSSIAN,  // the training split's mean and deviation per component, clipped to the
+                            // bounds
     ENV_PROPOSAL_UNIFORM    // uniform in the bounds
 } env_proposal;
 
@@ -59,17 +62,18 @@ typedef struct env_interventions {
 } env_interventions;
 
 typedef struct env_spec {
-    const char* name;          // "tworoom"
-    const char* title;         // one line for `firm tasks`
+    const char* name;   // "tworoom"
+    const char* title;  // one line for `firm tasks`
     int action_dim, state_dim, config_dim, pairs, chi_dim;
     float action_low, action_high;  // bounds of data-collection actions
-    int action_clamped;        // the environment itself clamps actions to the bounds
-    int episode_cap;           // steps of a collected episode
+    int action_clamped;             // the environment itself clamps actions to the bounds
+    int episode_cap;                // steps of a collected episode
     int default_episodes, validation_episodes;
-    const char* state_column;  // HDF5 column that holds the (leading part of the) state: "pos_agent"
-    const char* state_also[3]; // other names of it in public files, tried in order; NULL ends
-    int state_bits;            // 32 or 64: its precision in the file
-    int extra_dim;             // numbers per row that `extra_get` notes for the columns below
+    const char*
+        state_column;  // HDF5 column that holds the (leading part of the) state: "pos_agent"
+    const char* state_also[3];  // other names of it in public files, tried in order; NULL ends
+    int state_bits;             // 32 or 64: its precision in the file
+    int extra_dim;              // numbers per row that `extra_get` notes for the columns below
     int columns;
     const env_column* column;
     env_interventions interventions;
@@ -77,16 +81,18 @@ typedef struct env_spec {
     const char* config_name[FIRM_MAX_CONFIG];
     int distances;
     env_distance distance[ENV_MAX_DISTANCE];
-    env_cost cost;  // ENV_COST_SUM: squared distance in c; ENV_COST_MAX: max of tolerance units, squared
+    env_cost
+        cost;  // ENV_COST_SUM: squared distance in c; ENV_COST_MAX: max of tolerance units, squared
 
     // typed conversions, pure functions
     void (*config)(const double* state, float* c);
-    // chi at a state, given the state one control and one macro action (or as far back as known) before
+    // chi at a state, given the state one control and one macro action (or as far back as known)
+    // before
     void (*chi)(const double* state, const double* before, const double* macro_before, float* chi);
     // named distances between configurations, in physical units (as in `distance`)
     void (*measure)(const float* c, const float* goal, float* distance);
-    // where the moving parts of a configuration appear in the image, for drawing plans over a frame:
-    // `points` pairs (x right, y down, pixels)
+    // where the moving parts of a configuration appear in the image, for drawing plans over a
+    // frame: `points` pairs (x right, y down, pixels)
     int points;
     void (*project)(const float* c, float* xy);
     // the reference package's own success test, on states
@@ -94,27 +100,29 @@ typedef struct env_spec {
 
     // running
     size_t env_bytes;
-    firm_status (*open)(env* e, firm_error* err);   // one-time set-up of *e (env_bytes, zeroed)
+    firm_status (*open)(env* e, firm_error* err);  // one-time set-up of *e (env_bytes, zeroed)
     void (*close)(env* e);
-    void (*reset)(env* e, rng* r);                   // random start (and target) as the collector uses
-    void (*step)(env* e, const float* action);       // one control
+    void (*reset)(env* e, rng* r);              // random start (and target) as the collector uses
+    void (*step)(env* e, const float* action);  // one control
     void (*state_get)(const env* e, double* state);
-    void (*state_set)(env* e, const double* state);  // the public setter, exactly
-    void (*render)(const env* e, uint8_t* rgb);      // (224, 224, 3)
+    void (*state_set)(env* e, const double* state);       // the public setter, exactly
+    void (*render)(const env* e, uint8_t* rgb);           // (224, 224, 3)
     void (*expert)(const env* e, rng* r, float* action);  // the data-collection policy
-    int (*terminated)(const env* e);                 // after a step: the collector's episode end
-    void (*extra_get)(const env* e, double* extra);  // at every collected row; NULL if extra_dim is 0
+    int (*terminated)(const env* e);  // after a step: the collector's episode end
+    void (*extra_get)(const env* e,
+                      double* extra);  // at every collected row; NULL if extra_dim is 0
 } env_spec;
 
 struct env {
     const env_spec* spec;
-    firm_status fault;       // a physics blow-up noticed by step; sticky until state_set or reset
+    firm_status fault;  // a physics blow-up noticed by step; sticky until state_set or reset
     // the task's own data follows
 };
 
 const env_spec* env_find(const char* name);  // NULL if unknown
 const env_spec* env_at(int i);               // i-th task, NULL past the last
-firm_status env_find_or_fail(const char* name, const env_spec** spec, firm_error* err);  // message lists the tasks
+firm_status env_find_or_fail(const char* name, const env_spec** spec,
+                             firm_error* err);  // message lists the tasks
 
 firm_status env_create(const env_spec* spec, env** out, firm_error* err);
 void env_free(env* e);
@@ -122,16 +130,17 @@ void env_free(env* e);
 firm_status env_create_many(const env_spec* spec, int count, env*** out, firm_error* err);
 void env_free_many(env** envs, int count);
 
-// The task whose public files have such columns ("pusht"), by name alone and also for tasks that are not
-// in this build; NULL if none fits. `width` returns the numbers per row of a column, 0 if there is none.
+// The task whose public files have such columns ("pusht"), by name alone and also for tasks that
+// are not in this build; NULL if none fits. `width` returns the numbers per row of a column, 0 if
+// there is none.
 const char* env_guess_task(int (*width)(void* user, const char* column), void* user);
 
 // ---- typed configurations (space.c), shared by all tasks ----
 
 // Distance in tolerance units: the largest named distance over its tolerance; below 1 is success.
 float env_tolerance_units(const env_spec* spec, const float* c, const float* goal);
-// The planner's squared cost d_C(c, goal) of the paper: squared chords plus squared positions, or the
-// squared maximum of tolerance units.
+// The planner's squared cost d_C(c, goal) of the paper: squared chords plus squared positions, or
+// the squared maximum of tolerance units.
 float env_cost_value(const env_spec* spec, const float* c, const float* goal);
 
 #endif

@@ -1,6 +1,7 @@
-// checkpoint.h - model files: safetensors (little-endian header length, JSON header, raw tensors) with the
-// metadata needed to deploy. docs/formats.md describes the keys. Files are written whole or not at all and
-// carry a checksum over header and data, so a cut file or a flipped byte is noticed.
+// checkpoint.h - model files: safetensors (little-endian header length, JSON header, raw tensors)
+// with the metadata needed to deploy. docs/formats.md describes the keys. Files are written whole
+// or not at all and carry a checksum over header and data, so a cut file or a flipped byte is
+// noticed.
 #ifndef MODEL_CHECKPOINT_H
 #define MODEL_CHECKPOINT_H
 
@@ -14,7 +15,7 @@ typedef struct checkpoint_extra {
 } checkpoint_extra;
 
 typedef struct checkpoint_note {
-    const char* key;   // stored in __metadata__ with a "firm." prefix
+    const char* key;  // stored in __metadata__ with a "firm." prefix
     char value[256];
 } checkpoint_note;
 
@@ -28,13 +29,14 @@ firm_status checkpoint_write(const char* path, const firm_model* m, checkpoint_k
                              const checkpoint_extra* extra, int extras, const checkpoint_note* note,
                              int notes, firm_error* err);
 
-// Reads weights and statistics into a model of the same task and shape (FIRM_E_TASK / FIRM_E_FORMAT with
-// what differs). Extras must have the stated sizes; notes that the file lacks get an empty value. An extra
-// whose data is NULL is only checked for existence: its count is filled in.
-firm_status checkpoint_read_training(const char* path, firm_model* m, checkpoint_extra* extra, int extras,
-                                     checkpoint_note* note, int notes, firm_error* err);
+// Reads weights and statistics into a model of the same task and shape (FIRM_E_TASK / FIRM_E_FORMAT
+// with what differs). Extras must have the stated sizes; notes that the file lacks get an empty
+// value. An extra whose data is NULL is only checked for existence: its count is filled in.
+firm_status checkpoint_read_training(const char* path, firm_model* m, checkpoint_extra* extra,
+                                     int extras, checkpoint_note* note, int notes, firm_error* err);
 // Only the notes, to find out where a run stopped.
-firm_status checkpoint_read_notes(const char* path, checkpoint_note* note, int notes, firm_error* err);
+firm_status checkpoint_read_notes(const char* path, checkpoint_note* note, int notes,
+                                  firm_error* err);
 // The same as firm_model_load, from memory; for fuzzing. `name` is used in messages.
 firm_status checkpoint_parse_model(const char* name, const char* bytes, size_t n, firm_model** out,
                                    firm_error* err);

@@ -1,5 +1,5 @@
-// decoder.c - training-only heads: chi from the fiber, pictures and changes from tokens, the next frame's
-// tokens from belief and action. Their parameters start with "aux." and are not deployed.
+// decoder.c - training-only heads: chi from the fiber, pictures and changes from tokens, the next
+// frame's tokens from belief and action. Their parameters start with "aux." and are not deployed.
 #include "model/model.h"
 
 nn_id model_chi(nn_graph* g, const firm_model* m, nn_id fiber) {
@@ -24,7 +24,8 @@ void model_next_tokens(nn_graph* g, const firm_model* m, nn_id tokens, nn_id bel
                        nn_id* mean, nn_id* logvar) {
     int count = model_token_count(m), width = model_token_width(m), hidden = 128;
     // what the belief and the action say is the same for every token
-    nn_id said = nn_linear(g, "aux.next.said", nn_concat(g, 0, 2, (nn_id[]){belief, action}), hidden, 1.0f);
+    nn_id said =
+        nn_linear(g, "aux.next.said", nn_concat(g, 0, 2, (nn_id[]){belief, action}), hidden, 1.0f);
     nn_id seen = nn_linear(g, "aux.next.seen", tokens, hidden, 1.0f);
     said = nn_reshape(g, said, 2, (int[]){1, hidden});
     nn_id rows[7], whole[7];  // 49 = 7 x 7 copies

@@ -1,13 +1,14 @@
-// history.c - B: attention over the tokens of three frames and the two actions between them, causal by
-// frame: a token sees its own frame, earlier frames and earlier actions. The belief is read from the mean
-// of each frame and from the action tokens.
+// history.c - B: attention over the tokens of three frames and the two actions between them, causal
+// by frame: a token sees its own frame, earlier frames and earlier actions. The belief is read from
+// the mean of each frame and from the action tokens.
 #include <stdio.h>
 #include <string.h>
 
 #include "core/mem.h"
 #include "model/model.h"
 
-// token order: frame 0, action 0, frame 1, action 1, frame 2; a token may look at its own group and before
+// token order: frame 0, action 0, frame 1, action 1, frame 2; a token may look at its own group and
+// before
 static int group_of(int token, int per_frame) {
     int cycle = token / (per_frame + 1);
     return 2 * cycle + (token % (per_frame + 1) == per_frame);
@@ -47,8 +48,8 @@ nn_id model_belief(nn_graph* g, const firm_model* m, const nn_id tokens[MODEL_HI
         nn_id frame = nn_param(g, name, NN_INIT_NORMAL, 0.02f, 1, &width);
         part[2 * f] = nn_addp(g, nn_linear(g, "history.token", tokens[f], width, 1.0f), frame);
         if (f + 1 < MODEL_HISTORY)
-            part[2 * f + 1] = nn_reshape(g, nn_linear(g, "history.action", actions[f], width, 1.0f), 2,
-                                         (int[]){1, width});
+            part[2 * f + 1] = nn_reshape(g, nn_linear(g, "history.action", actions[f], width, 1.0f),
+                                         2, (int[]){1, width});
     }
     nn_id x = nn_concat(g, 0, 2 * MODEL_HISTORY - 1, part);
     for (int i = 0; i < m->shape.history_blocks; i++) x = block(g, m, i, x, mask);
@@ -61,6 +62,6 @@ nn_id model_belief(nn_graph* g, const firm_model* m, const nn_id tokens[MODEL_HI
         at += per_frame;
         if (f + 1 < MODEL_HISTORY) seen[2 * f + 1] = nn_mean(g, nn_slice(g, x, 0, at++, 1));
     }
-    return nn_linear(g, "history.belief", nn_concat(g, 0, 2 * MODEL_HISTORY - 1, seen), m->shape.belief,
-                     1.0f);
+    return nn_linear(g, "history.belief", nn_concat(g, 0, 2 * MODEL_HISTORY - 1, seen),
+                     m->shape.belief, 1.0f);
 }

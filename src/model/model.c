@@ -9,16 +9,22 @@ const config_key model_keys[] = {
     {"model", "channel1", CONFIG_INT, 8, 512, "32", NULL, "channels of tokenizer stage 1"},
     {"model", "channel2", CONFIG_INT, 8, 512, "64", NULL, "channels of tokenizer stage 2"},
     {"model", "channel3", CONFIG_INT, 8, 512, "96", NULL, "channels of tokenizer stage 3"},
-    {"model", "channel4", CONFIG_INT, 8, 512, "64", NULL, "channels of tokenizer stage 4, a token's width"},
+    {"model", "channel4", CONFIG_INT, 8, 512, "64", NULL,
+     "channels of tokenizer stage 4, a token's width"},
     {"model", "groups", CONFIG_INT, 1, 64, "8", NULL, "groups of every GroupNorm"},
     {"model", "grounder_hidden", CONFIG_INT, 8, 4096, "512", NULL, "hidden units of the grounder"},
-    {"model", "history_width", CONFIG_INT, 8, 1024, "96", NULL, "token width inside the history module"},
-    {"model", "history_inner", CONFIG_INT, 8, 4096, "240", NULL, "hidden units of its feed-forward parts"},
-    {"model", "history_blocks", CONFIG_INT, 1, 8, "2", NULL, "attention blocks of the history module"},
-    {"model", "history_heads", CONFIG_INT, 1, 16, "4", NULL, "attention heads; must divide history_width"},
+    {"model", "history_width", CONFIG_INT, 8, 1024, "96", NULL,
+     "token width inside the history module"},
+    {"model", "history_inner", CONFIG_INT, 8, 4096, "240", NULL,
+     "hidden units of its feed-forward parts"},
+    {"model", "history_blocks", CONFIG_INT, 1, 8, "2", NULL,
+     "attention blocks of the history module"},
+    {"model", "history_heads", CONFIG_INT, 1, 16, "4", NULL,
+     "attention heads; must divide history_width"},
     {"model", "belief", CONFIG_INT, 8, 1024, "128", NULL, "numbers in the belief b"},
     {"model", "fiber", CONFIG_INT, 8, 1024, "128", NULL, "numbers in the fiber m"},
-    {"model", "fiber_hidden", CONFIG_INT, 8, 4096, "512", NULL, "hidden units of the fiber initialiser"},
+    {"model", "fiber_hidden", CONFIG_INT, 8, 4096, "512", NULL,
+     "hidden units of the fiber initialiser"},
     {"model", "hidden", CONFIG_INT, 8, 4096, "384", NULL, "width of the transition"},
     {"model", "inner", CONFIG_INT, 8, 8192, "768", NULL, "hidden units of its residual blocks"},
     {"model", "blocks", CONFIG_INT, 1, 16, "2", NULL, "residual blocks of the transition"},
@@ -46,19 +52,24 @@ void model_shape_read(const config* c, model_shape* s) {
 
 static firm_status check_shape(const model_shape* s, firm_error* err) {
     for (int i = 0; i < 4; i++)
-        if (s->channels[i] < 1 || s->channels[i] > 512 || s->groups < 1 || s->channels[i] % s->groups)
-            return FAIL(err, FIRM_E_VALUE, "model.groups = %d does not divide the %d channels of stage %d",
-                        s->groups, s->channels[i], i + 1);
+        if (s->channels[i] < 1 || s->channels[i] > 512 || s->groups < 1 ||
+            s->channels[i] % s->groups)
+            return FAIL(err, FIRM_E_VALUE,
+                        "model.groups = %d does not divide the %d channels of stage %d", s->groups,
+                        s->channels[i], i + 1);
     if (32 % s->groups)
         return FAIL(err, FIRM_E_VALUE, "model.groups = %d; use 1, 2, 4, 8, 16 or 32", s->groups);
     if (s->history_heads < 1 || s->history_width % s->history_heads)
-        return FAIL(err, FIRM_E_VALUE, "model.history_heads = %d does not divide history_width = %d",
-                    s->history_heads, s->history_width);
-    const int size[] = {s->grounder_hidden, s->history_width, s->history_inner, s->history_blocks, s->belief,
-                        s->fiber, s->fiber_hidden, s->hidden, s->inner, s->blocks};
+        return FAIL(err, FIRM_E_VALUE,
+                    "model.history_heads = %d does not divide history_width = %d", s->history_heads,
+                    s->history_width);
+    const int size[] = {s->grounder_hidden, s->history_width, s->history_inner, s->history_blocks,
+                        s->belief,          s->fiber,         s->fiber_hidden,  s->hidden,
+                        s->inner,           s->blocks};
     for (size_t i = 0; i < sizeof size / sizeof *size; i++)
         if (size[i] < 1 || size[i] > 8192)
-            return FAIL(err, FIRM_E_VALUE, "a size in the [model] section is %d; use 1 to 8192", size[i]);
+            return FAIL(err, FIRM_E_VALUE, "a size in the [model] section is %d; use 1 to 8192",
+                        size[i]);
     return FIRM_OK;
 }
 
@@ -86,8 +97,8 @@ static firm_status declare(firm_model* m, firm_error* err) {
     return broken ? FAIL(err, FIRM_E_MEMORY, "no memory to describe the model") : FIRM_OK;
 }
 
-firm_status model_create(const env_spec* env, const model_shape* shape, int auxiliary, uint64_t seed,
-                         firm_model** out, firm_error* err) {
+firm_status model_create(const env_spec* env, const model_shape* shape, int auxiliary,
+                         uint64_t seed, firm_model** out, firm_error* err) {
     *out = NULL;
     TRY(check_shape(shape, err));
     firm_model* m = mem_calloc(1, sizeof *m);

@@ -5,9 +5,11 @@
 //   B  history.c      b = B(p_{t-2..t}, a_{t-2..t-1})                causal belief
 //   R  fiber.c        m = R([b, c_{t-1} - c_{t-2}, c_t - c_{t-1}])   dynamic fiber
 //   T  transition.c   (c, m) <- T(c, m, u)                          one macro action
-//   D  decoder.c      chi = D(m), pictures, next tokens              training only ("aux." parameters)
+//   D  decoder.c      chi = D(m), pictures, next tokens              training only ("aux."
+//   parameters)
 //
-// Each builder is written once, forward only; training, deployment and tests build their own graphs.
+// Each builder is written once, forward only; training, deployment and tests build their own
+// graphs.
 #ifndef MODEL_MODEL_H
 #define MODEL_MODEL_H
 
@@ -24,14 +26,14 @@ enum {
 
 // Sizes; stored in the checkpoint, set from the [model] section.
 typedef struct model_shape {
-    int channels[4];      // convolution stages
-    int groups;           // of every GroupNorm
+    int channels[4];  // convolution stages
+    int groups;       // of every GroupNorm
     int grounder_hidden;
     int history_width, history_inner, history_blocks, history_heads;
     int belief;
     int fiber, fiber_hidden;
     int hidden, inner, blocks;  // transition
-    int no_fiber;         // ablation: m stays 0
+    int no_fiber;               // ablation: m stays 0
 } model_shape;
 
 // Constants estimated from the training split and frozen in the checkpoint.
@@ -46,9 +48,9 @@ struct firm_model {
     model_shape shape;
     model_stats stats;
     nn_store* store;
-    int auxiliary;        // training-only parameters are there too
-    char* config;         // resolved settings of the training run as text; "" if unknown
-    char provenance[256]; // one line: version, seed, data hash
+    int auxiliary;         // training-only parameters are there too
+    char* config;          // resolved settings of the training run as text; "" if unknown
+    char provenance[256];  // one line: version, seed, data hash
 };
 
 extern const config_key model_keys[];
@@ -56,16 +58,18 @@ extern const int model_key_count;
 void model_shape_read(const config* c, model_shape* shape);
 
 // Declares every module for the task, draws initial weights from the seed.
-firm_status model_create(const env_spec* env, const model_shape* shape, int auxiliary, uint64_t seed,
-                         firm_model** out, firm_error* err);
+firm_status model_create(const env_spec* env, const model_shape* shape, int auxiliary,
+                         uint64_t seed, firm_model** out, firm_error* err);
 
 // ---- builders ----
-nn_id model_tokens(nn_graph* g, const firm_model* m, nn_id image, nn_id before);  // before: NN_NONE for E(o, 0)
+nn_id model_tokens(nn_graph* g, const firm_model* m, nn_id image,
+                   nn_id before);  // before: NN_NONE for E(o, 0)
 nn_id model_ground(nn_graph* g, const firm_model* m, nn_id tokens);
 nn_id model_belief(nn_graph* g, const firm_model* m, const nn_id tokens[MODEL_HISTORY],
                    const nn_id actions[MODEL_HISTORY - 1]);
 nn_id model_fiber(nn_graph* g, const firm_model* m, nn_id belief, const nn_id c[MODEL_HISTORY]);
-void model_transition(nn_graph* g, const firm_model* m, nn_id u, nn_id* c, nn_id* fiber);  // in place
+void model_transition(nn_graph* g, const firm_model* m, nn_id u, nn_id* c,
+                      nn_id* fiber);  // in place
 nn_id model_chi(nn_graph* g, const firm_model* m, nn_id fiber);
 // reconstruction in 8 x 8 patches: standardised RGB (784, 192) and change logits (784, 64)
 void model_picture(nn_graph* g, const firm_model* m, nn_id tokens, nn_id* rgb, nn_id* change);

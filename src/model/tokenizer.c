@@ -1,6 +1,7 @@
-// tokenizer.c - E: four convolution stages with GroupNorm and GELU, 224 x 224 -> 7 x 7 tokens, plus learned
-// positions. The first stage reads disjoint 4 x 4 patches, so it is a product over patches: one weight for
-// the image, one for its change since the frame before. E(o, 0) simply leaves the second out.
+// tokenizer.c - E: four convolution stages with GroupNorm and GELU, 224 x 224 -> 7 x 7 tokens, plus
+// learned positions. The first stage reads disjoint 4 x 4 patches, so it is a product over patches:
+// one weight for the image, one for its change since the frame before. E(o, 0) simply leaves the
+// second out.
 #include <stdio.h>
 
 #include "model/model.h"
@@ -33,7 +34,8 @@ nn_id model_tokens(nn_graph* g, const firm_model* m, nn_id image, nn_id before) 
     }
     int count = model_token_count(m), width = model_token_width(m);
     h = nn_reshape(g, h, 2, (int[]){count, width});
-    nn_id position = nn_param(g, "tokenizer.position", NN_INIT_NORMAL, 0.02f, 2, (int[]){count, width});
+    nn_id position =
+        nn_param(g, "tokenizer.position", NN_INIT_NORMAL, 0.02f, 2, (int[]){count, width});
     return nn_addp(g, h, position);
 }
 
@@ -43,4 +45,6 @@ int model_token_count(const firm_model* m) {
     return side * side;
 }
 
-int model_token_width(const firm_model* m) { return m->shape.channels[3]; }
+int model_token_width(const firm_model* m) {
+    return m->shape.channels[3];
+}

@@ -1,5 +1,6 @@
-// transition.c - T: one macro step of the recurrent state. x = [c, m, u]; a residual MLP gives increments
-// of the configuration and of the fiber. src/plan/net.c holds the planner's copy of the same equation.
+// transition.c - T: one macro step of the recurrent state. x = [c, m, u]; a residual MLP gives
+// increments of the configuration and of the fiber. src/plan/net.c holds the planner's copy of the
+// same equation.
 #include <stdio.h>
 
 #include "model/model.h"

@@ -1,5 +1,6 @@
-// adamw.c - decoupled weight decay (Loshchilov and Hutter, 2019), global-norm clipping, schedules. Chunks
-// of fixed size go over the pool and sums are formed in chunk order: same bits for any thread count.
+// adamw.c - decoupled weight decay (Loshchilov and Hutter, 2019), global-norm clipping, schedules.
+// Chunks of fixed size go over the pool and sums are formed in chunk order: same bits for any
+// thread count.
 #include "nn/adamw.h"
 
 #include <math.h>
@@ -13,9 +14,9 @@ enum { CHUNK = 16384 };
 struct nn_adamw {
     nn_adamw_options opt;
     nn_exec* exec;
-    float* moments;      // (2, count)
-    float* scale;        // (trained) rate factors
-    double* square;      // (chunks) partial sums of the norm
+    float* moments;  // (2, count)
+    float* scale;    // (trained) rate factors
+    double* square;  // (chunks) partial sums of the norm
     size_t count;
     int64_t steps;
     // the update in progress
@@ -24,12 +25,18 @@ struct nn_adamw {
 };
 
 nn_adamw_options nn_adamw_default(void) {
-    return (nn_adamw_options){.rate = 3e-4f, .beta1 = 0.9f, .beta2 = 0.999f, .eps = 1e-8f, .decay = 1e-4f,
-                              .clip = 1.0f, .schedule = NN_COSINE, .updates = 1000};
+    return (nn_adamw_options){.rate = 3e-4f,
+                              .beta1 = 0.9f,
+                              .beta2 = 0.999f,
+                              .eps = 1e-8f,
+                              .decay = 1e-4f,
+                              .clip = 1.0f,
+                              .schedule = NN_COSINE,
+                              .updates = 1000};
 }
 
-firm_status nn_adamw_create(nn_exec* e, const nn_adamw_options* opt, const float* scale, nn_adamw** out,
-                            firm_error* err) {
+firm_status nn_adamw_create(nn_exec* e, const nn_adamw_options* opt, const float* scale,
+                            nn_adamw** out, firm_error* err) {
     *out = NULL;
     nn_adamw* a = mem_calloc(1, sizeof *a);
     if (!a) return FAIL(err, FIRM_E_MEMORY, "no memory for the optimiser");
@@ -87,8 +94,8 @@ static void update_entry(void* arg, int item, int worker) {
     float decay = entry->rank >= 2 ? 1.0f - rate * a->opt.decay : 1.0f;
     nn_loops_get()->adamw((int64_t)t->count, a->store->value + entry->offset,
                           nn_exec_grad(a->exec) + t->offset, a->moments + t->offset,
-                          a->moments + a->count + t->offset, a->grad_scale, a->opt.beta1, a->opt.beta2,
-                          rate * a->correction1, a->correction2, a->opt.eps, decay);
+                          a->moments + a->count + t->offset, a->grad_scale, a->opt.beta1,
+                          a->opt.beta2, rate * a->correction1, a->correction2, a->opt.eps, decay);
 }
 
 double nn_adamw_step(nn_adamw* a, nn_store* store, pool* p) {
@@ -97,7 +104,8 @@ double nn_adamw_step(nn_adamw* a, nn_store* store, pool* p) {
     double square = 0;
     for (int i = 0; i < chunks; i++) square += a->square[i];
     double norm = sqrt(square);
-    a->grad_scale = a->opt.clip > 0 && norm > (double)a->opt.clip ? (float)((double)a->opt.clip / norm) : 1.0f;
+    a->grad_scale =
+        a->opt.clip > 0 && norm > (double)a->opt.clip ? (float)((double)a->opt.clip / norm) : 1.0f;
     a->rate = nn_adamw_rate(a, a->steps);
     a->steps++;
     a->correction1 = (float)(1.0 / (1.0 - pow(a->opt.beta1, (double)a->steps)));
@@ -112,4 +120,6 @@ float* nn_adamw_moments(nn_adamw* a, size_t* count) {
     return a->moments;
 }
 
-int64_t* nn_adamw_steps(nn_adamw* a) { return &a->steps; }
+int64_t* nn_adamw_steps(nn_adamw* a) {
+    return &a->steps;
+}

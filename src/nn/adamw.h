@@ -10,16 +10,17 @@ typedef struct nn_adamw_options {
     float rate, beta1, beta2, eps, decay;  // decay only on tensors of rank >= 2
     float clip;                            // global norm, 0: none
     nn_schedule schedule;
-    int warmup, updates;                   // linear warm-up, then the schedule over `updates`
-    float floor;                           // cosine ends at floor * rate
+    int warmup, updates;  // linear warm-up, then the schedule over `updates`
+    float floor;          // cosine ends at floor * rate
 } nn_adamw_options;
 
 typedef struct nn_adamw nn_adamw;
 
 nn_adamw_options nn_adamw_default(void);
-// Moments for the exec's trained parameters, zeroed. scale (nullable): per-trained-entry rate factors, copied.
-firm_status nn_adamw_create(nn_exec* e, const nn_adamw_options* opt, const float* scale, nn_adamw** out,
-                            firm_error* err);
+// Moments for the exec's trained parameters, zeroed. scale (nullable): per-trained-entry rate
+// factors, copied.
+firm_status nn_adamw_create(nn_exec* e, const nn_adamw_options* opt, const float* scale,
+                            nn_adamw** out, firm_error* err);
 void nn_adamw_free(nn_adamw* a);
 float nn_adamw_rate(const nn_adamw* a, int64_t step);  // learning rate of update `step`, 0-based
 // One update of the store from the exec's gradient; returns the gradient norm before clipping.

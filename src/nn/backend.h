@@ -1,14 +1,16 @@
-// backend.h - what a backend provides: a kernel per op plus memory. `ref` computes in double with plain
-// loops, `cpu` in float with OpenBLAS and vectorised loops. A CUDA backend is one more table of this type:
-// device memory behind alloc/upload/download, one kernel pair per op under src/nn/cuda.
+// backend.h - what a backend provides: a kernel per op plus memory. `ref` computes in double with
+// plain loops, `cpu` in float with OpenBLAS and vectorised loops. A CUDA backend is one more table
+// of this type: device memory behind alloc/upload/download, one kernel pair per op under
+// src/nn/cuda.
 #ifndef NN_BACKEND_H
 #define NN_BACKEND_H
 
 #include "nn/graph.h"
 
-// One op on one shard of `rows` samples. Pointers are to `real`s of the backend (double in ref, float in
-// cpu), except byte images. din[i] is NULL where no gradient is wanted. Gradients of parameters are
-// always added to; gradients of values are added to where accumulate[i] is set, else overwritten whole.
+// One op on one shard of `rows` samples. Pointers are to `real`s of the backend (double in ref,
+// float in cpu), except byte images. din[i] is NULL where no gradient is wanted. Gradients of
+// parameters are always added to; gradients of values are added to where accumulate[i] is set, else
+// overwritten whole.
 typedef struct nn_call {
     const nn_graph* graph;
     const nn_node* node;
@@ -46,6 +48,8 @@ const nn_backend* nn_backend_cpu(void);
 static inline const nn_tensor* nn_in(const nn_call* c, int i) {
     return &c->graph->tensor[c->node->in[i]];
 }
-static inline const nn_tensor* nn_out(const nn_call* c) { return &c->graph->tensor[c->node->out]; }
+static inline const nn_tensor* nn_out(const nn_call* c) {
+    return &c->graph->tensor[c->node->out];
+}
 
 #endif

@@ -1,7 +1,9 @@
-// exec.c - runs graphs: memory planned once, shards over lanes, reverse mode derived from the node list.
+// exec.c - runs graphs: memory planned once, shards over lanes, reverse mode derived from the node
+// list.
 //
-// Steps: node i runs forward at step i, losses are taken at step N, node i runs backward at step 2N - i.
-// Every value, gradient and saved buffer has a first and a last step; nn_memory_plan packs them.
+// Steps: node i runs forward at step i, losses are taken at step N, node i runs backward at step 2N
+// - i. Every value, gradient and saved buffer has a first and a last step; nn_memory_plan packs
+// them.
 #include "nn/exec.h"
 
 #include <math.h>
@@ -12,11 +14,11 @@
 #include "nn/memory.h"
 
 typedef struct term_state {
-    double value;    // of the last run
-    double* error;   // (batch * size), TopMean only
-    float* seed;     // (batch * size), TopMean only
-    double* sum;     // (shards), mean only
-    int* heap;       // (batch * size), TopMean only: selection scratch
+    double value;   // of the last run
+    double* error;  // (batch * size), TopMean only
+    float* seed;    // (batch * size), TopMean only
+    double* sum;    // (shards), mean only
+    int* heap;      // (batch * size), TopMean only: selection scratch
 } term_state;
 
 struct nn_exec {
@@ -26,14 +28,14 @@ struct nn_exec {
     pool* p;
     int shards, slots, keep_all;
 
-    char* arena;            // (slots, slot_bytes)
+    char* arena;  // (slots, slot_bytes)
     size_t slot_bytes, scratch_bytes, total_bytes;
-    char* scratch;          // (workers, scratch_bytes)
+    char* scratch;                          // (workers, scratch_bytes)
     size_t *value_at, *grad_at, *stage_at;  // per tensor root: offsets in a slot
-    size_t* save_at;        // per node
-    uint8_t *runs_back;     // per node: its backward pass runs
+    size_t* save_at;                        // per node
+    uint8_t* runs_back;                     // per node: its backward pass runs
     uint8_t (*adds)[NN_MAX_IN];  // per node and input: gradient is added to, not overwritten
-    void** feed;            // (workers, tensors) input pointers of the shard being filled
+    void** feed;                 // (workers, tensors) input pointers of the shard being filled
 
     nn_trained* trained;
     int trained_count;
@@ -44,7 +46,7 @@ struct nn_exec {
     float* grad;            // (grad_count) host floats
     double* ref_grad;       // (grad_count), ref only
 
-    float** output;         // per tensor: (batch, size) host floats, or NULL
+    float** output;  // per tensor: (batch, size) host floats, or NULL
     term_state* term;
     double loss;
 
@@ -129,7 +131,8 @@ static firm_status plan_memory(nn_exec* e, firm_error* err) {
         return FAIL(err, FIRM_E_MEMORY, "no memory to plan a graph of %d nodes", nodes);
     }
     if (train) plan_backward(e, touched);
-    nn_span *value = span, *grad = span + tensors, *stage = span + 2 * tensors, *save = span + 3 * tensors;
+    nn_span *value = span, *grad = span + tensors, *stage = span + 2 * tensors,
+            *save = span + 3 * tensors;
     size_t rows = (size_t)e->opt.shard;
     for (int i = 0; i < tensors; i++) {
         const nn_tensor* t = &g->tensor[i];
@@ -141,9 +144,11 @@ static firm_status plan_memory(nn_exec* e, firm_error* err) {
         }
         value[i].bytes = tensor_bytes(e, i, rows);
         if (t->kind == NN_INPUT && e->b->real != sizeof(float))
-            stage[i] = (nn_span){.start = -1, .end = -1, .bytes = rows * (size_t)t->size * sizeof(float)};
+            stage[i] =
+                (nn_span){.start = -1, .end = -1, .bytes = rows * (size_t)t->size * sizeof(float)};
         if (train && touched[i] && t->kind == NN_VALUE)
-            grad[i] = (nn_span){.start = 2 * nodes, .end = 2 * nodes - t->producer,
+            grad[i] = (nn_span){.start = 2 * nodes,
+                                .end = 2 * nodes - t->producer,
                                 .bytes = tensor_bytes(e, i, rows)};
     }
     for (int i = 0; i < nodes; i++) {
@@ -154,7 +159,8 @@ static firm_status plan_memory(nn_exec* e, firm_error* err) {
             stretch(&value[root], i);
             if (!e->runs_back[i]) continue;
             if (op_wants_in(n->op) >> j & 1) stretch(&value[root], 2 * nodes - i);
-            if (grad[root].bytes && 2 * nodes - i < grad[root].start) grad[root].start = 2 * nodes - i;
+            if (grad[root].bytes && 2 * nodes - i < grad[root].start)
+                grad[root].start = 2 * nodes - i;
         }
         if (e->runs_back[i] && op_wants_out(n->op)) stretch(&value[n->out], 2 * nodes - i);
         save[i] = (nn_span){.start = i, .end = e->runs_back[i] ? 2 * nodes - i : i};
@@ -194,8 +200,7 @@ static int plan_trained(nn_exec* e) {
         const nn_tensor* t = &g->tensor[i];
         if (t->kind != NN_PARAM || !t->wants_grad) continue;
         e->param_grad_at[i] = e->grad_count;
-        e->trained[e->trained_count++] =
-            (nn_trained){t->entry, e->grad_count, (size_t)t->size};
+        e->trained[e->trained_count++] = (nn_trained){t->entry, e->grad_count, (size_t)t->size};
         e->grad_count += ((size_t)t->size + 15) / 16 * 16;
     }
     return 1;
@@ -226,7 +231,8 @@ static int alloc_blocks(nn_exec* e) {
     if (!e->output) return 0;
     for (int i = 0; i < g->outputs; i++) {
         size_t n = (size_t)e->opt.batch * (size_t)g->tensor[g->output[i]].size;
-        if (!e->output[g->output[i]] && !(e->output[g->output[i]] = mem_calloc(n, sizeof(float)))) return 0;
+        if (!e->output[g->output[i]] && !(e->output[g->output[i]] = mem_calloc(n, sizeof(float))))
+            return 0;
         e->total_bytes += n * sizeof(float);
     }
     e->arena = e->b->alloc((size_t)e->slots * e->slot_bytes);
@@ -254,13 +260,14 @@ static int alloc_blocks(nn_exec* e) {
     return 1;
 }
 
-firm_status nn_exec_create(const nn_graph* g, const nn_backend* b, const nn_exec_options* opt, pool* p,
-                           nn_exec** out, firm_error* err) {
+firm_status nn_exec_create(const nn_graph* g, const nn_backend* b, const nn_exec_options* opt,
+                           pool* p, nn_exec** out, firm_error* err) {
     *out = NULL;
-    if (g->broken || g->store->broken) return FAIL(err, FIRM_E_MEMORY, "no memory to build a graph");
+    if (g->broken || g->store->broken)
+        return FAIL(err, FIRM_E_MEMORY, "no memory to build a graph");
     CHECK(g->store->value, "the store must be sealed before a graph runs");
-    CHECK(opt->batch > 0 && opt->shard > 0 && opt->lanes > 0, "batch %d, shard %d, lanes %d", opt->batch,
-          opt->shard, opt->lanes);
+    CHECK(opt->batch > 0 && opt->shard > 0 && opt->lanes > 0, "batch %d, shard %d, lanes %d",
+          opt->batch, opt->shard, opt->lanes);
     nn_exec* e = mem_calloc(1, sizeof *e);
     if (!e) return FAIL(err, FIRM_E_MEMORY, "no memory to run a graph");
     e->g = g;
@@ -286,8 +293,8 @@ firm_status nn_exec_create(const nn_graph* g, const nn_backend* b, const nn_exec
     e->runs_back = mem_calloc(nodes + 1, 1);
     e->adds = mem_calloc(nodes + 1, sizeof *e->adds);
     firm_status st = FIRM_E_MEMORY;
-    if (e->value_at && e->grad_at && e->stage_at && e->param_grad_at && e->save_at && e->runs_back &&
-        e->adds && plan_trained(e))
+    if (e->value_at && e->grad_at && e->stage_at && e->param_grad_at && e->save_at &&
+        e->runs_back && e->adds && plan_trained(e))
         st = plan_memory(e, err);
     if (st == FIRM_OK && !alloc_blocks(e)) st = FIRM_E_MEMORY;
     if (st != FIRM_OK) {
@@ -364,7 +371,7 @@ static firm_status shard_forward(nn_exec* e, int shard, int slot_index, int work
     int staged = e->b->real != sizeof(float);
     for (int i = 0; i < g->tensors; i++) {
         nn_kind kind = g->tensor[i].kind;
-        feed[i] = kind == NN_BYTES ? slot + e->value_at[i]
+        feed[i] = kind == NN_BYTES   ? slot + e->value_at[i]
                   : kind == NN_INPUT ? slot + (staged ? e->stage_at[i] : e->value_at[i])
                                      : NULL;
     }
@@ -415,7 +422,8 @@ static void shard_backward(nn_exec* e, int shard, int slot_index, int lane, int 
         for (size_t j = 0; j < n; j++) {
             float s = e->term[i].seed ? e->term[i].seed[(size_t)first * size + j] : even;
             if (e->b->real == sizeof(double))
-                ((double*)seed)[j] = e->term[i].seed ? s : g->term[i].weight / ((double)e->count * (double)size);
+                ((double*)seed)[j] =
+                    e->term[i].seed ? s : g->term[i].weight / ((double)e->count * (double)size);
             else
                 ((float*)seed)[j] = s;
         }
@@ -579,30 +587,42 @@ firm_status nn_exec_gradient(nn_exec* e, nn_fill_fn fill, void* ctx) {
 
 // ---- results ------------------------------------------------------------------------------------
 
-size_t nn_exec_bytes(const nn_exec* e) { return e->total_bytes; }
+size_t nn_exec_bytes(const nn_exec* e) {
+    return e->total_bytes;
+}
 
 const float* nn_exec_output(const nn_exec* e, nn_id x) {
     CHECK(e->output[x], "tensor %d is not an output", x);
     return e->output[x];
 }
 
-double nn_exec_loss(const nn_exec* e) { return e->loss; }
-double nn_exec_term(const nn_exec* e, int term) { return e->term[term].value; }
+double nn_exec_loss(const nn_exec* e) {
+    return e->loss;
+}
+double nn_exec_term(const nn_exec* e, int term) {
+    return e->term[term].value;
+}
 
 int nn_exec_trained(const nn_exec* e, const nn_trained** list) {
     if (list) *list = e->trained;
     return e->trained_count;
 }
 
-size_t nn_exec_grad_count(const nn_exec* e) { return e->grad_count; }
-float* nn_exec_grad(nn_exec* e) { return e->grad; }
+size_t nn_exec_grad_count(const nn_exec* e) {
+    return e->grad_count;
+}
+float* nn_exec_grad(nn_exec* e) {
+    return e->grad;
+}
 
 double* nn_exec_ref_params(nn_exec* e) {
     CHECK(e->b->real == sizeof(double), "only ref keeps parameters in double");
     return e->params;
 }
 
-double* nn_exec_ref_grad(nn_exec* e) { return e->ref_grad; }
+double* nn_exec_ref_grad(nn_exec* e) {
+    return e->ref_grad;
+}
 
 void nn_exec_pull_params(nn_exec* e) {
     if (e->params != e->g->store->value)

@@ -1,10 +1,10 @@
 // exec.h - running a graph: forward, derived reverse mode, and the batch cut into shards.
 //
-// A batch of `batch` samples is cut into shards of `shard` samples; shard s belongs to lane s % lanes.
-// Each lane owns a gradient block and handles its shards in order; lanes run on the pool's threads. The
-// cut depends on the options alone, so sums are formed in the same order for any number of threads. A
-// shard goes through the whole graph while it is warm in cache; only if a loss looks at the whole batch
-// (TopMean) are all shards kept between the forward and the backward pass.
+// A batch of `batch` samples is cut into shards of `shard` samples; shard s belongs to lane s %
+// lanes. Each lane owns a gradient block and handles its shards in order; lanes run on the pool's
+// threads. The cut depends on the options alone, so sums are formed in the same order for any
+// number of threads. A shard goes through the whole graph while it is warm in cache; only if a loss
+// looks at the whole batch (TopMean) are all shards kept between the forward and the backward pass.
 #ifndef NN_EXEC_H
 #define NN_EXEC_H
 
@@ -14,10 +14,10 @@
 typedef struct nn_exec nn_exec;
 
 typedef struct nn_exec_options {
-    int batch;     // samples per run
-    int shard;     // samples per shard; the last shard may be smaller
-    int lanes;     // gradient blocks, 1 .. ; upper limit of useful threads in training
-    int train;     // derive and run the backward pass
+    int batch;  // samples per run
+    int shard;  // samples per shard; the last shard may be smaller
+    int lanes;  // gradient blocks, 1 .. ; upper limit of useful threads in training
+    int train;  // derive and run the backward pass
 } nn_exec_options;
 
 // What a fill callback writes: samples first .. first + count - 1 of the batch.
@@ -33,8 +33,8 @@ uint8_t* nn_feed_bytes(const nn_feed* f, nn_id input);  // (count, size)
 typedef firm_status (*nn_fill_fn)(void* ctx, const nn_feed* feed);
 
 // Takes all memory. The graph, its store and the pool must outlive it.
-firm_status nn_exec_create(const nn_graph* g, const nn_backend* b, const nn_exec_options* opt, pool* p,
-                           nn_exec** out, firm_error* err);
+firm_status nn_exec_create(const nn_graph* g, const nn_backend* b, const nn_exec_options* opt,
+                           pool* p, nn_exec** out, firm_error* err);
 void nn_exec_free(nn_exec* e);
 size_t nn_exec_bytes(const nn_exec* e);
 

@@ -49,7 +49,8 @@ static int grow(nn_graph* g, void** array, int count, int* cap, size_t size) {
 }
 
 static nn_id new_tensor(nn_graph* g, nn_kind kind, int rank, const int* dim) {
-    int room = !g->broken && grow(g, (void**)&g->tensor, g->tensors, &g->tensor_cap, sizeof *g->tensor);
+    int room =
+        !g->broken && grow(g, (void**)&g->tensor, g->tensors, &g->tensor_cap, sizeof *g->tensor);
     if (g->tensors > 0 && !room) return g->tensors - 1;  // broken: any valid id will do
     CHECK(rank >= 1 && rank <= NN_MAX_RANK, "a tensor of rank %d", rank);
     nn_tensor* t = &g->tensor[g->tensors];
@@ -68,9 +69,15 @@ static nn_id new_tensor(nn_graph* g, nn_kind kind, int rank, const int* dim) {
     return g->tensors++;
 }
 
-const int* nn_dims(const nn_graph* g, nn_id x) { return g->tensor[x].dim; }
-int nn_size(const nn_graph* g, nn_id x) { return g->tensor[x].size; }
-int nn_last(const nn_graph* g, nn_id x) { return g->tensor[x].dim[g->tensor[x].rank - 1]; }
+const int* nn_dims(const nn_graph* g, nn_id x) {
+    return g->tensor[x].dim;
+}
+int nn_size(const nn_graph* g, nn_id x) {
+    return g->tensor[x].size;
+}
+int nn_last(const nn_graph* g, nn_id x) {
+    return g->tensor[x].dim[g->tensor[x].rank - 1];
+}
 
 void nn_train(nn_graph* g, const char* prefix) {
     CHECK(g->trains < 8 && strlen(prefix) < 32, "too many trained prefixes");
@@ -85,7 +92,9 @@ nn_id nn_input(nn_graph* g, const char* name, int rank, const int* dim) {
     return id;
 }
 
-nn_id nn_input1(nn_graph* g, const char* name, int n) { return nn_input(g, name, 1, &n); }
+nn_id nn_input1(nn_graph* g, const char* name, int n) {
+    return nn_input(g, name, 1, &n);
+}
 
 nn_id nn_image(nn_graph* g, const char* name, int size) {
     nn_id id = new_tensor(g, NN_BYTES, 3, (int[]){size, size, 3});
@@ -107,7 +116,8 @@ nn_id nn_param(nn_graph* g, const char* name, nn_init init, float scale, int ran
 
 // ---- operations ---------------------------------------------------------------------------------
 
-static nn_id add_node(nn_graph* g, nn_node n, int in_count, const nn_id* in, int rank, const int* dim) {
+static nn_id add_node(nn_graph* g, nn_node n, int in_count, const nn_id* in, int rank,
+                      const int* dim) {
     nn_id out = new_tensor(g, NN_VALUE, rank, dim);
     if (!grow(g, (void**)&g->node, g->nodes, &g->node_cap, sizeof *g->node)) return out;
     CHECK(in_count <= NN_MAX_IN, "an op with %d inputs", in_count);
@@ -137,8 +147,8 @@ nn_id nn_op_linear(nn_graph* g, nn_id x, nn_id w, nn_id b) {
     const nn_tensor *tx = &g->tensor[x], *tw = &g->tensor[w];
     int dim[NN_MAX_RANK], rank = tx->rank;
     memcpy(dim, tx->dim, sizeof dim);
-    CHECK(g->broken || (tw->rank == 2 && dim[rank - 1] == tw->dim[0]), "linear: x has %d, w %d x %d",
-          dim[rank - 1], tw->dim[0], tw->dim[1]);
+    CHECK(g->broken || (tw->rank == 2 && dim[rank - 1] == tw->dim[0]),
+          "linear: x has %d, w %d x %d", dim[rank - 1], tw->dim[0], tw->dim[1]);
     dim[rank - 1] = tw->dim[1];
     return add_node(g, (nn_node){.op = NN_LINEAR}, 3, (nn_id[]){x, w, b}, rank, dim);
 }
@@ -157,7 +167,8 @@ nn_id nn_op_convt2d(nn_graph* g, nn_id x, nn_id w, nn_id b, int kernel, int stri
     const nn_tensor *tx = &g->tensor[x], *tw = &g->tensor[w];
     int taps = kernel * kernel;
     CHECK(g->broken || (tx->rank == 3 && tw->dim[0] == tx->dim[2] && tw->dim[1] % taps == 0),
-          "convt2d: %d channels, weights %d x %d, kernel %d", tx->dim[2], tw->dim[0], tw->dim[1], kernel);
+          "convt2d: %d channels, weights %d x %d, kernel %d", tx->dim[2], tw->dim[0], tw->dim[1],
+          kernel);
     int dim[3] = {(tx->dim[0] - 1) * stride - 2 * pad + kernel,
                   (tx->dim[1] - 1) * stride - 2 * pad + kernel, tw->dim[1] / taps};
     nn_node n = {.op = NN_CONVT2D, .kernel = kernel, .stride = stride, .pad = pad};
@@ -177,15 +188,21 @@ nn_id nn_op_groupnorm(nn_graph* g, nn_id x, nn_id gamma, nn_id beta, int groups,
                      (nn_id[]){x, gamma, beta});
 }
 
-nn_id nn_gelu(nn_graph* g, nn_id x) { return pointwise(g, (nn_node){.op = NN_GELU}, 1, &x); }
+nn_id nn_gelu(nn_graph* g, nn_id x) {
+    return pointwise(g, (nn_node){.op = NN_GELU}, 1, &x);
+}
 
 static nn_id axpby(nn_graph* g, nn_id x, nn_id y, float alpha, float beta) {
     same_shape(g, "add", x, y);
     return pointwise(g, (nn_node){.op = NN_ADD, .alpha = alpha, .beta = beta}, 2, (nn_id[]){x, y});
 }
 
-nn_id nn_add(nn_graph* g, nn_id x, nn_id y) { return axpby(g, x, y, 1, 1); }
-nn_id nn_sub(nn_graph* g, nn_id x, nn_id y) { return axpby(g, x, y, 1, -1); }
+nn_id nn_add(nn_graph* g, nn_id x, nn_id y) {
+    return axpby(g, x, y, 1, 1);
+}
+nn_id nn_sub(nn_graph* g, nn_id x, nn_id y) {
+    return axpby(g, x, y, 1, -1);
+}
 
 nn_id nn_addp(nn_graph* g, nn_id x, nn_id p) {
     CHECK(g->broken || nn_size(g, x) % nn_size(g, p) == 0, "addp of %d and %d", nn_size(g, x),
@@ -214,8 +231,8 @@ nn_id nn_concat(nn_graph* g, int axis, int count, const nn_id* x) {
     for (int i = 1; i < count; i++) {
         const nn_tensor* t = &g->tensor[x[i]];
         for (int d = 0; d < rank; d++)
-            CHECK(g->broken || d == axis || t->dim[d] == dim[d], "concat: dimension %d is %d and %d", d,
-                  dim[d], t->dim[d]);
+            CHECK(g->broken || d == axis || t->dim[d] == dim[d],
+                  "concat: dimension %d is %d and %d", d, dim[d], t->dim[d]);
         dim[axis] += t->dim[axis];
     }
     return add_node(g, (nn_node){.op = NN_CONCAT, .axis = axis}, count, x, rank, dim);
@@ -224,11 +241,11 @@ nn_id nn_concat(nn_graph* g, int axis, int count, const nn_id* x) {
 nn_id nn_slice(nn_graph* g, nn_id x, int axis, int from, int count) {
     int dim[NN_MAX_RANK];
     memcpy(dim, nn_dims(g, x), sizeof dim);
-    CHECK(g->broken || (from >= 0 && count > 0 && from + count <= dim[axis]), "slice %d + %d of %d", from,
-          count, dim[axis]);
+    CHECK(g->broken || (from >= 0 && count > 0 && from + count <= dim[axis]), "slice %d + %d of %d",
+          from, count, dim[axis]);
     dim[axis] = count;
-    return add_node(g, (nn_node){.op = NN_SLICE, .axis = axis, .from = from}, 1, &x, g->tensor[x].rank,
-                    dim);
+    return add_node(g, (nn_node){.op = NN_SLICE, .axis = axis, .from = from}, 1, &x,
+                    g->tensor[x].rank, dim);
 }
 
 nn_id nn_mean(nn_graph* g, nn_id x) {
@@ -261,8 +278,8 @@ nn_id nn_attention(nn_graph* g, nn_id qkv, int heads, const uint8_t* mask) {
 
 static nn_id patch_node(nn_graph* g, nn_node n, int in_count, const nn_id* in, int per_pixel) {
     int size = nn_dims(g, in[0])[0], p = n.patch;
-    CHECK(g->broken || (g->tensor[in[0]].kind == NN_BYTES && size % p == 0), "patches of %d in %d", p,
-          size);
+    CHECK(g->broken || (g->tensor[in[0]].kind == NN_BYTES && size % p == 0), "patches of %d in %d",
+          p, size);
     return add_node(g, n, in_count, in, 2, (int[]){(size / p) * (size / p), p * p * per_pixel});
 }
 
@@ -280,7 +297,8 @@ nn_id nn_patchdiff(nn_graph* g, nn_id image, nn_id before, int patch, const floa
 }
 
 nn_id nn_patchmask(nn_graph* g, nn_id image, nn_id before, int patch) {
-    return patch_node(g, (nn_node){.op = NN_PATCHMASK, .patch = patch}, 2, (nn_id[]){image, before}, 1);
+    return patch_node(g, (nn_node){.op = NN_PATCHMASK, .patch = patch}, 2, (nn_id[]){image, before},
+                      1);
 }
 
 static nn_id loss_node(nn_graph* g, nn_node n, int in_count, const nn_id* in) {
@@ -293,7 +311,8 @@ nn_id nn_mse(nn_graph* g, nn_id x, nn_id target) {
 }
 
 nn_id nn_bce(nn_graph* g, nn_id logits, nn_id target, float positive_weight) {
-    return loss_node(g, (nn_node){.op = NN_BCE, .alpha = positive_weight}, 2, (nn_id[]){logits, target});
+    return loss_node(g, (nn_node){.op = NN_BCE, .alpha = positive_weight}, 2,
+                     (nn_id[]){logits, target});
 }
 
 nn_id nn_nll(nn_graph* g, nn_id mean, nn_id logvar, nn_id target) {
@@ -339,7 +358,8 @@ nn_id nn_convt(nn_graph* g, const char* prefix, nn_id x, int n, int kernel, int 
     int k = nn_last(g, x), taps = kernel * kernel;
     // each output pixel sums over k channels and taps / stride^2 kernel positions
     float fan = (float)(k * taps) / (float)(stride * stride);
-    nn_id w = named(g, prefix, "weight", NN_INIT_NORMAL, sqrtf(2.0f / fan), 2, (int[]){k, taps * n});
+    nn_id w =
+        named(g, prefix, "weight", NN_INIT_NORMAL, sqrtf(2.0f / fan), 2, (int[]){k, taps * n});
     nn_id b = named(g, prefix, "bias", NN_INIT_ZERO, 0, 1, &n);
     return nn_op_convt2d(g, x, w, b, kernel, stride, pad);
 }
@@ -360,7 +380,8 @@ nn_id nn_groupnorm(nn_graph* g, const char* prefix, nn_id x, int groups) {
 
 // ---- results ------------------------------------------------------------------------------------
 
-static void add_term(nn_graph* g, const char* name, nn_id x, float weight, nn_reduce r, float share) {
+static void add_term(nn_graph* g, const char* name, nn_id x, float weight, nn_reduce r,
+                     float share) {
     if (!grow(g, (void**)&g->term, g->terms, &g->term_cap, sizeof *g->term)) return;
     nn_term* t = &g->term[g->terms++];
     *t = (nn_term){.tensor = x, .weight = weight, .reduce = r, .share = share};

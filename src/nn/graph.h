@@ -1,9 +1,10 @@
-// graph.h - static graphs: a module is written once, forward only, as a few calls that read like its
-// equation; reverse mode is derived from the graph (exec.h).
+// graph.h - static graphs: a module is written once, forward only, as a few calls that read like
+// its equation; reverse mode is derived from the graph (exec.h).
 //
-// Shapes are per sample, the batch is implicit: a graph has no batch size until an exec is made of it.
-// Building never fails half-way in the caller's hands: a wrong shape is our own mistake and panics with
-// the shapes in the text; running out of memory is remembered and reported by nn_exec_create().
+// Shapes are per sample, the batch is implicit: a graph has no batch size until an exec is made of
+// it. Building never fails half-way in the caller's hands: a wrong shape is our own mistake and
+// panics with the shapes in the text; running out of memory is remembered and reported by
+// nn_exec_create().
 #ifndef NN_GRAPH_H
 #define NN_GRAPH_H
 
@@ -25,7 +26,7 @@ typedef struct nn_tensor {
     int entry;                   // parameters: index in the store
     int producer;                // node, or -1
     int wants_grad;
-    char name[48];               // inputs only
+    char name[48];  // inputs only
 } nn_tensor;
 
 typedef struct nn_node {
@@ -60,7 +61,7 @@ typedef struct nn_graph {
     int masks;
     char train[8][32];  // prefixes of parameters that are trained
     int trains;
-    int broken;         // out of memory while building
+    int broken;  // out of memory while building
 } nn_graph;
 
 firm_status nn_graph_create(nn_store* store, nn_graph** out, firm_error* err);
@@ -101,7 +102,8 @@ nn_id nn_nll(nn_graph* g, nn_id mean, nn_id logvar, nn_id target);
 nn_id nn_reshape(nn_graph* g, nn_id x, int rank, const int* dim);  // same memory, other shape
 
 // ---- layers: parameters and operation in one call, named prefix.weight, prefix.bias ----
-nn_id nn_linear(nn_graph* g, const char* prefix, nn_id x, int n, float gain);  // gain 0: starts at zero
+nn_id nn_linear(nn_graph* g, const char* prefix, nn_id x, int n,
+                float gain);  // gain 0: starts at zero
 nn_id nn_conv(nn_graph* g, const char* prefix, nn_id x, int n, int kernel, int stride, int pad);
 nn_id nn_convt(nn_graph* g, const char* prefix, nn_id x, int n, int kernel, int stride, int pad);
 nn_id nn_layernorm(nn_graph* g, const char* prefix, nn_id x);

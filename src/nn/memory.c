@@ -1,15 +1,18 @@
-// memory.c - greedy placement, largest first: each buffer goes to the lowest offset that is free during
-// its whole life. Quadratic in the number of buffers, which is a few hundred and planned once.
+// memory.c - greedy placement, largest first: each buffer goes to the lowest offset that is free
+// during its whole life. Quadratic in the number of buffers, which is a few hundred and planned
+// once.
 #include "nn/memory.h"
 
 #include <stdint.h>
 
 #include "core/mem.h"
 
-static size_t rounded(size_t bytes) { return (bytes + 63) / 64 * 64; }
+static size_t rounded(size_t bytes) {
+    return (bytes + 63) / 64 * 64;
+}
 
 size_t nn_memory_plan(nn_span* span, int count) {
-    int* order = mem_alloc((size_t)count * sizeof *order);   // by size, largest first
+    int* order = mem_alloc((size_t)count * sizeof *order);    // by size, largest first
     int* placed = mem_alloc((size_t)count * sizeof *placed);  // by offset, lowest first
     if (!order || !placed) {
         mem_free(order);

@@ -7,11 +7,11 @@
 typedef struct nn_span {
     int start, end;  // first and last step at which the buffer is in use, inclusive
     size_t bytes;
-    size_t offset;   // result
+    size_t offset;  // result
 } nn_span;
 
-// Assigns offsets (64-byte aligned) so that buffers in use at the same step never overlap; returns the
-// size of the block, or SIZE_MAX when out of memory.
+// Assigns offsets (64-byte aligned) so that buffers in use at the same step never overlap; returns
+// the size of the block, or SIZE_MAX when out of memory.
 size_t nn_memory_plan(nn_span* span, int count);
 
 #endif

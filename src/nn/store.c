@@ -40,8 +40,8 @@ int nn_store_declare(nn_store* s, const char* name, nn_init init, float scale, i
     CHECK(!s->value, "parameter %s is not in the sealed store", name);
     if (s->entries == s->cap) {
         int cap = s->cap ? 2 * s->cap : 64;
-        nn_entry* grown = mem_realloc(s->entry, (size_t)s->cap * sizeof *grown,
-                                      (size_t)cap * sizeof *grown);
+        nn_entry* grown =
+            mem_realloc(s->entry, (size_t)s->cap * sizeof *grown, (size_t)cap * sizeof *grown);
         if (!grown) {
             s->broken = 1;
             return 0;

@@ -1,7 +1,8 @@
 // controller.c - the public controller: frames and actions in, the next raw control out.
 //
-// Everything is reserved at creation. A solve runs when the plan in hand is used up (contract: after all its
-// macro actions; reach: after each); between solves, act hands out the next control of the plan.
+// Everything is reserved at creation. A solve runs when the plan in hand is used up (contract:
+// after all its macro actions; reach: after each); between solves, act hands out the next control
+// of the plan.
 #include "plan/controller.h"
 
 #include <math.h>
@@ -24,10 +25,11 @@ struct firm_controller {
     plan_solver* solver;
     plan_actions actions;
 
-    float goal[FIRM_MAX_CONFIG], truth[MODEL_HISTORY * FIRM_MAX_CONFIG], truth_goal[FIRM_MAX_CONFIG];
+    float goal[FIRM_MAX_CONFIG], truth[MODEL_HISTORY * FIRM_MAX_CONFIG],
+        truth_goal[FIRM_MAX_CONFIG];
     int has_goal, has_truth;
-    float* fiber;   // (fiber)
-    float* raw;     // (longest horizon * controls, action_dim) the plan in hand, raw units
+    float* fiber;  // (fiber)
+    float* raw;    // (longest horizon * controls, action_dim) the plan in hand, raw units
     plan_result result;
     int given, ready;  // controls handed out of the plan; controls before the next solve
 };
@@ -51,13 +53,16 @@ static firm_status make_net(firm_controller* c, firm_error* err) {
     const model_shape* s = &m->shape;
     int macro = MODEL_CONTROLS * m->env->action_dim, dim = m->env->action_dim;
     if (s->blocks > PLAN_MAX_BLOCKS)
-        return FAIL(err, FIRM_E_VALUE, "a transition of %d blocks; the planner takes up to %d", s->blocks,
-                    PLAN_MAX_BLOCKS);
-    plan_net_shape shape = {m->env->config_dim, m->env->pairs, s->fiber, macro, s->hidden, s->inner, s->blocks};
+        return FAIL(err, FIRM_E_VALUE, "a transition of %d blocks; the planner takes up to %d",
+                    s->blocks, PLAN_MAX_BLOCKS);
+    plan_net_shape shape = {m->env->config_dim, m->env->pairs, s->fiber, macro,
+                            s->hidden,          s->inner,      s->blocks};
     float low[MODEL_CONTROLS * FIRM_MAX_ACTION], high[MODEL_CONTROLS * FIRM_MAX_ACTION];
     for (int i = 0; i < macro; i++) {
-        low[i] = (m->env->action_low - m->stats.action_mean[i % dim]) / m->stats.action_std[i % dim];
-        high[i] = (m->env->action_high - m->stats.action_mean[i % dim]) / m->stats.action_std[i % dim];
+        low[i] =
+            (m->env->action_low - m->stats.action_mean[i % dim]) / m->stats.action_std[i % dim];
+        high[i] =
+            (m->env->action_high - m->stats.action_mean[i % dim]) / m->stats.action_std[i % dim];
     }
     plan_net_weights w = {.w_in = weight(m, "transition.in", "weight"),
                           .b_in = weight(m, "transition.in", "bias"),
@@ -93,8 +98,8 @@ static firm_status make_net(firm_controller* c, firm_error* err) {
     return st;
 }
 
-static firm_status read_options(const firm_model* m, const firm_controller_params* p, plan_options* o,
-                                firm_error* err) {
+static firm_status read_options(const firm_model* m, const firm_controller_params* p,
+                                plan_options* o, firm_error* err) {
     config* settings;
     TRY(settings_from_text(m->env, m->config, &settings, err));
     plan_options_read(settings, p->mode, o);
@@ -106,7 +111,8 @@ static firm_status read_options(const firm_model* m, const firm_controller_param
     if (o->keep > o->elites) o->keep = o->elites;
     if (p->horizon) {
         o->horizon = p->horizon;
-        if (o->horizon_max < o->horizon || p->mode == FIRM_MODE_CONTRACT) o->horizon_max = o->horizon;
+        if (o->horizon_max < o->horizon || p->mode == FIRM_MODE_CONTRACT)
+            o->horizon_max = o->horizon;
         if (p->mode == FIRM_MODE_CONTRACT || o->replan > o->horizon) o->replan = o->horizon;
     }
     return FIRM_OK;
@@ -128,7 +134,8 @@ static firm_status build(firm_controller* c, const firm_controller_params* p, fi
                         .seed = p->seed,
                         .fan = p->fan};
     TRY(plan_solver_create(&setup, &c->solver, err));
-    int longest = c->options.horizon_max > c->options.horizon ? c->options.horizon_max : c->options.horizon;
+    int longest =
+        c->options.horizon_max > c->options.horizon ? c->options.horizon_max : c->options.horizon;
     c->fiber = mem_calloc((size_t)m->shape.fiber, sizeof *c->fiber);
     c->raw = mem_calloc((size_t)(longest * MODEL_CONTROLS * m->env->action_dim), sizeof *c->raw);
     if (!c->fiber || !c->raw) return FAIL(err, FIRM_E_MEMORY, "no memory for a controller");
@@ -136,10 +143,12 @@ static firm_status build(firm_controller* c, const firm_controller_params* p, fi
 }
 
 firm_status controller_create_with(const firm_model* model, const firm_controller_params* params,
-                                   const plan_options* options, firm_controller** out, firm_error* err) {
+                                   const plan_options* options, firm_controller** out,
+                                   firm_error* err) {
     *out = NULL;
     firm_controller_params p = params ? *params : firm_controller_params_default();
-    if (p.candidates < 0 || p.iterations < 0 || p.elites < 0 || p.horizon < 0 || p.fan < 0 || p.threads < 0)
+    if (p.candidates < 0 || p.iterations < 0 || p.elites < 0 || p.horizon < 0 || p.fan < 0 ||
+        p.threads < 0)
         return FAIL(err, FIRM_E_USAGE, "controller parameters must not be negative");
     firm_controller* c = mem_calloc(1, sizeof *c);
     if (!c) return FAIL(err, FIRM_E_MEMORY, "no memory for a controller");
@@ -176,7 +185,8 @@ void firm_controller_free(firm_controller* c) {
 }
 
 size_t firm_controller_bytes(const firm_controller* c) {
-    return sizeof *c + perception_bytes(c->eyes) + plan_net_bytes(c->net) + plan_solver_bytes(c->solver) +
+    return sizeof *c + perception_bytes(c->eyes) + plan_net_bytes(c->net) +
+           plan_solver_bytes(c->solver) +
            (size_t)pool_threads(c->threads) * plan_net_scratch_bytes(c->net);
 }
 
@@ -211,8 +221,12 @@ void controller_set_truth(firm_controller* c, const float* history, const float*
     c->has_truth = 1;
 }
 
-const float* controller_config(const firm_controller* c) { return perception_config(c->eyes); }
-const float* controller_goal_config(const firm_controller* c) { return c->goal; }
+const float* controller_config(const firm_controller* c) {
+    return perception_config(c->eyes);
+}
+const float* controller_goal_config(const firm_controller* c) {
+    return c->goal;
+}
 
 static firm_status solve(firm_controller* c, const float* goal, int64_t deadline_ns) {
     float c0[FIRM_MAX_CONFIG];
@@ -243,12 +257,14 @@ firm_status firm_controller_act(firm_controller* c, int64_t deadline_ns, firm_st
         step->action[i] = next[i];
         if (!isfinite(next[i])) step->action[i] = 0;
         // what the environment would clamp anyway is handed out clamped
-        if (env->action_clamped) step->action[i] = fminf(fmaxf(step->action[i], env->action_low), env->action_high);
+        if (env->action_clamped)
+            step->action[i] = fminf(fmaxf(step->action[i], env->action_low), env->action_high);
     }
     c->given++;
 
     const plan_result* r = &c->result;
-    const float* now = c->has_truth ? c->truth + (MODEL_HISTORY - 1) * env->config_dim : perception_config(c->eyes);
+    const float* now = c->has_truth ? c->truth + (MODEL_HISTORY - 1) * env->config_dim
+                                    : perception_config(c->eyes);
     step->late = step->solved && r->late;
     step->nonfinite = r->nonfinite;
     step->iterations = r->iterations;

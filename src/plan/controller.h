@@ -6,9 +6,11 @@
 #include "model/model.h"
 #include "plan/options.h"
 
-// The public create with planner options of the caller's choice (NULL: from the model's own settings).
+// The public create with planner options of the caller's choice (NULL: from the model's own
+// settings).
 firm_status controller_create_with(const firm_model* model, const firm_controller_params* params,
-                                   const plan_options* options, firm_controller** out, firm_error* err);
+                                   const plan_options* options, firm_controller** out,
+                                   firm_error* err);
 
 // oracle-config: the next act uses these true configurations instead of the grounded ones.
 // history (3, config_dim), oldest first; goal (config_dim). Cleared by the next push or goal.

@@ -122,9 +122,8 @@ firm_status plan_net_create(const plan_net_shape* shape, const plan_net_weights*
     net->kernels = pick_kernels();
 
     int x = shape->config + shape->fiber + shape->action, state = shape->config + shape->fiber;
-    size_t floats =
-        packed_floats(net, x, shape->hidden) + packed_floats(net, shape->hidden, state) + 32 +
-        2 * (size_t)shape->action;
+    size_t floats = packed_floats(net, x, shape->hidden) +
+                    packed_floats(net, shape->hidden, state) + 32 + 2 * (size_t)shape->action;
     for (int i = 0; i < shape->blocks; i++)
         floats += packed_floats(net, shape->hidden, shape->inner) +
                   packed_floats(net, shape->inner, shape->hidden) + 32;

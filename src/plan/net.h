@@ -42,8 +42,8 @@ typedef struct plan_net_weights {
     const float *ln_scale, *ln_shift;  // (hidden); NULL: 1 and 0
     const float *w_c, *b_c;            // (hidden, config), (config)
     const float *w_m, *b_m;            // (hidden, fiber), (fiber)
-    // (action) bounds the environment itself applies to actions; both NULL: none. The search may leave
-    // them, the prediction sees what will really be executed.
+    // (action) bounds the environment itself applies to actions; both NULL: none. The search may
+    // leave them, the prediction sees what will really be executed.
     const float *u_low, *u_high;
 } plan_net_weights;
 

@@ -10,15 +10,15 @@ enum { HIST = MODEL_HISTORY, BYTES = ENV_IMAGE * ENV_IMAGE * 3 };
 
 typedef struct seen_frame {
     uint8_t* rgb;
-    float* tokens;                   // E(o, 0)
-    float config[FIRM_MAX_CONFIG];   // G(E(o, 0))
-    float action[FIRM_MAX_ACTION];   // standardised control that led here
+    float* tokens;                  // E(o, 0)
+    float config[FIRM_MAX_CONFIG];  // G(E(o, 0))
+    float action[FIRM_MAX_ACTION];  // standardised control that led here
 } seen_frame;
 
 struct perception {
     const firm_model* m;
-    int tokens;                 // numbers in a frame's tokens
-    seen_frame frame[HIST];     // oldest first
+    int tokens;              // numbers in a frame's tokens
+    seen_frame frame[HIST];  // oldest first
     int count;
     nn_graph *still, *change, *belief;
     nn_exec *still_run, *change_run, *belief_run;
@@ -32,7 +32,8 @@ struct perception {
 
 static firm_status build(perception* p, pool* threads, firm_error* err) {
     const firm_model* m = p->m;
-    nn_exec_options one = {.batch = 1, .shard = 1, .lanes = 1}, two = {.batch = HIST - 1, .shard = 1, .lanes = 1};
+    nn_exec_options one = {.batch = 1, .shard = 1, .lanes = 1},
+                    two = {.batch = HIST - 1, .shard = 1, .lanes = 1};
     TRY(nn_graph_create(m->store, &p->still, err));
     p->still_image = nn_image(p->still, "image", ENV_IMAGE);
     p->still_tokens = model_tokens(p->still, m, p->still_image, NN_NONE);
@@ -61,7 +62,8 @@ static firm_status build(perception* p, pool* threads, firm_error* err) {
     return nn_exec_create(p->belief, nn_backend_cpu(), &one, NULL, &p->belief_run, err);
 }
 
-firm_status perception_create(const firm_model* m, pool* threads, perception** out, firm_error* err) {
+firm_status perception_create(const firm_model* m, pool* threads, perception** out,
+                              firm_error* err) {
     *out = NULL;
     perception* p = mem_calloc(1, sizeof *p);
     if (!p) return FAIL(err, FIRM_E_MEMORY, "no memory for a controller");
@@ -99,13 +101,20 @@ void perception_free(perception* p) {
 }
 
 size_t perception_bytes(const perception* p) {
-    return sizeof *p + HIST * (BYTES + (size_t)p->tokens * sizeof(float)) + nn_exec_bytes(p->still_run) +
-           nn_exec_bytes(p->change_run) + nn_exec_bytes(p->belief_run);
+    return sizeof *p + HIST * (BYTES + (size_t)p->tokens * sizeof(float)) +
+           nn_exec_bytes(p->still_run) + nn_exec_bytes(p->change_run) +
+           nn_exec_bytes(p->belief_run);
 }
 
-void perception_reset(perception* p) { p->count = 0; }
-int perception_frames(const perception* p) { return p->count; }
-const float* perception_config(const perception* p) { return p->frame[HIST - 1].config; }
+void perception_reset(perception* p) {
+    p->count = 0;
+}
+int perception_frames(const perception* p) {
+    return p->count;
+}
+const float* perception_config(const perception* p) {
+    return p->frame[HIST - 1].config;
+}
 
 static firm_status fill_still(void* ctx, const nn_feed* feed) {
     perception* p = ctx;
@@ -116,7 +125,8 @@ static firm_status fill_still(void* ctx, const nn_feed* feed) {
 firm_status perception_ground(perception* p, const uint8_t* rgb, float* c) {
     p->rgb = rgb;
     TRY(nn_exec_forward(p->still_run, 1, fill_still, p));
-    memcpy(c, nn_exec_output(p->still_run, p->still_config), (size_t)p->m->env->config_dim * sizeof *c);
+    memcpy(c, nn_exec_output(p->still_run, p->still_config),
+           (size_t)p->m->env->config_dim * sizeof *c);
     return FIRM_OK;
 }
 
@@ -127,7 +137,8 @@ firm_status perception_push(perception* p, const uint8_t* rgb, const float* acti
     seen_frame* f = &p->frame[HIST - 1];
     memcpy(f->rgb, rgb, BYTES);
     TRY(perception_ground(p, rgb, f->config));
-    memcpy(f->tokens, nn_exec_output(p->still_run, p->still_tokens), (size_t)p->tokens * sizeof(float));
+    memcpy(f->tokens, nn_exec_output(p->still_run, p->still_tokens),
+           (size_t)p->tokens * sizeof(float));
     float none[FIRM_MAX_ACTION] = {0};
     model_standardise(p->m, action && p->count ? action : none, 1, f->action);
     if (p->count == 0) {
@@ -148,7 +159,8 @@ static firm_status fill_change(void* ctx, const nn_feed* feed) {
     for (int i = 0; i < feed->count; i++) {
         int f = feed->first + i + 1;
         memcpy(nn_feed_bytes(feed, p->change_image) + (size_t)i * BYTES, p->frame[f].rgb, BYTES);
-        memcpy(nn_feed_bytes(feed, p->change_before) + (size_t)i * BYTES, p->frame[f - 1].rgb, BYTES);
+        memcpy(nn_feed_bytes(feed, p->change_before) + (size_t)i * BYTES, p->frame[f - 1].rgb,
+               BYTES);
     }
     return FIRM_OK;
 }
@@ -158,8 +170,8 @@ static firm_status fill_belief(void* ctx, const nn_feed* feed) {
     size_t size = (size_t)p->tokens, dim = (size_t)p->m->env->config_dim;
     const float* changes = nn_exec_output(p->change_run, p->change_tokens);
     for (int f = 0; f < HIST; f++) {
-        memcpy(nn_feed_real(feed, p->belief_tokens[f]), f ? changes + (size_t)(f - 1) * size : p->frame[0].tokens,
-               size * sizeof(float));
+        memcpy(nn_feed_real(feed, p->belief_tokens[f]),
+               f ? changes + (size_t)(f - 1) * size : p->frame[0].tokens, size * sizeof(float));
         memcpy(nn_feed_real(feed, p->belief_config[f]),
                p->truth ? p->truth + (size_t)f * dim : p->frame[f].config, dim * sizeof(float));
         if (f + 1 < HIST)
@@ -179,6 +191,7 @@ firm_status perception_state(perception* p, const float* truth, float* c0, float
     }
     TRY(nn_exec_forward(p->change_run, HIST - 1, fill_change, p));
     TRY(nn_exec_forward(p->belief_run, 1, fill_belief, p));
-    memcpy(fiber, nn_exec_output(p->belief_run, p->belief_fiber), (size_t)p->m->shape.fiber * sizeof *fiber);
+    memcpy(fiber, nn_exec_output(p->belief_run, p->belief_fiber),
+           (size_t)p->m->shape.fiber * sizeof *fiber);
     return FIRM_OK;
 }

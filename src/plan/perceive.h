@@ -1,5 +1,6 @@
-// perceive.h - from pixels to the planner's start (c, m) and goal: E, G, B and R as a controller runs them.
-// Every pushed frame is grounded at once; the two change images and the belief wait until a plan is made.
+// perceive.h - from pixels to the planner's start (c, m) and goal: E, G, B and R as a controller
+// runs them. Every pushed frame is grounded at once; the two change images and the belief wait
+// until a plan is made.
 #ifndef PLAN_PERCEIVE_H
 #define PLAN_PERCEIVE_H
 
@@ -16,9 +17,10 @@ void perception_reset(perception* p);
 firm_status perception_ground(perception* p, const uint8_t* rgb, float* c);
 // action: raw control between the previous frame and this one, NULL with the first
 firm_status perception_push(perception* p, const uint8_t* rgb, const float* action);
-int perception_frames(const perception* p);              // frames seen, at most 3
-const float* perception_config(const perception* p);     // (config_dim) of the latest frame
-// truth: (3, config_dim) to use instead of the grounded configurations, or NULL. Fills c0 and the fiber.
+int perception_frames(const perception* p);           // frames seen, at most 3
+const float* perception_config(const perception* p);  // (config_dim) of the latest frame
+// truth: (3, config_dim) to use instead of the grounded configurations, or NULL. Fills c0 and the
+// fiber.
 firm_status perception_state(perception* p, const float* truth, float* c0, float* fiber);
 
 #endif

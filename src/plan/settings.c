@@ -29,14 +29,15 @@ static firm_status fresh(config** out, firm_error* err) {
     return config_create(keys, key_count, out, err);
 }
 
-firm_status settings_load(const env_spec* env, const char* file, const char* const* overrides, int count,
-                          config** out, firm_error* err) {
+firm_status settings_load(const env_spec* env, const char* file, const char* const* overrides,
+                          int count, config** out, firm_error* err) {
     const char* task_text = config_builtin(env->name);
     const char* named = file ? config_builtin(file) : NULL;
     firm_status st = fresh(out, err);
     // a named config stands alone; a file of the user's comes on top of the task's
     if (st == FIRM_OK && named) st = config_read_text(*out, file, named, err);
-    if (st == FIRM_OK && !named && task_text) st = config_read_text(*out, env->name, task_text, err);
+    if (st == FIRM_OK && !named && task_text)
+        st = config_read_text(*out, env->name, task_text, err);
     if (st == FIRM_OK && file && !named) st = config_read_file(*out, file, err);
     for (int i = 0; i < count && st == FIRM_OK; i++) st = config_set(*out, overrides[i], err);
     if (st != FIRM_OK) {
@@ -46,7 +47,8 @@ firm_status settings_load(const env_spec* env, const char* file, const char* con
     return st;
 }
 
-firm_status settings_from_text(const env_spec* env, const char* text, config** out, firm_error* err) {
+firm_status settings_from_text(const env_spec* env, const char* text, config** out,
+                               firm_error* err) {
     firm_status st = fresh(out, err);
     if (st == FIRM_OK) st = config_read_text(*out, env->name, text, err);
     if (st != FIRM_OK) {

@@ -1,5 +1,5 @@
-// bench.c - speed of the two kinds of update, on a few episodes collected for it: the joint tokenizer and
-// grounder update on rendered frames, and the factual + intervention rollout update.
+// bench.c - speed of the two kinds of update, on a few episodes collected for it: the joint
+// tokenizer and grounder update on rendered frames, and the factual + intervention rollout update.
 #include <string.h>
 
 #include "core/clock.h"
@@ -26,13 +26,15 @@ static int stage_of(const bench* b, const char* objective, int sources, stage* s
 }
 
 static nn_exec_options options(const bench* b, int batch, const char* shard) {
-    return (nn_exec_options){.batch = batch, .shard = (int)config_int(b->settings, "train", shard),
-                             .lanes = (int)config_int(b->settings, "train", "lanes"), .train = 1};
+    return (nn_exec_options){.batch = batch,
+                             .shard = (int)config_int(b->settings, "train", shard),
+                             .lanes = (int)config_int(b->settings, "train", "lanes"),
+                             .train = 1};
 }
 
 // runs one warm-up update, then updates for about `seconds`; returns updates per second
-static firm_status time_updates(bench* b, nn_exec* e[2], nn_fill_fn fill, void* ctx[2], int64_t* update[2],
-                                const stage* s, double* rate, firm_error* err) {
+static firm_status time_updates(bench* b, nn_exec* e[2], nn_fill_fn fill, void* ctx[2],
+                                int64_t* update[2], const stage* s, double* rate, firm_error* err) {
     nn_adamw* adamw;
     TRY(nn_adamw_create(e[0], &s->adamw, NULL, &adamw, err));
     double started = 0;
@@ -60,11 +62,12 @@ static firm_status bench_frontend(bench* b, train_speed* out, firm_error* err) {
     nn_exec_options opt = options(b, s.batch, "frontend_shard");
     firm_status st = ground_graph(b->model, 1, s.refine > 0, &g, err);
     if (st == FIRM_OK) st = nn_exec_create(g.g, nn_backend_cpu(), &opt, b->p, &e[0], err);
-    frontend_batch batch = {.set = &b->set, .model = b->model, .graph = &g, .sources = SOURCE_F, .lag = s.lag};
+    frontend_batch batch = {
+        .set = &b->set, .model = b->model, .graph = &g, .sources = SOURCE_F, .lag = s.lag};
     double rate = 0;
     if (st == FIRM_OK)
-        st = time_updates(b, e, pair_fill, (void*[]){&batch, NULL}, (int64_t*[]){&batch.update, NULL}, &s,
-                          &rate, err);
+        st = time_updates(b, e, pair_fill, (void*[]){&batch, NULL},
+                          (int64_t*[]){&batch.update, NULL}, &s, &rate, err);
     out->frontend_batch = 2 * s.batch;  // a sample is a pair of frames
     out->frontend_frames_per_s = rate * out->frontend_batch;
     nn_exec_free(e[0]);
@@ -72,11 +75,14 @@ static firm_status bench_frontend(bench* b, train_speed* out, firm_error* err) {
     return st;
 }
 
-static firm_status blank_cache(const bench* b, const moments* of, history_cache* c, firm_error* err) {
+static firm_status blank_cache(const bench* b, const moments* of, history_cache* c,
+                               firm_error* err) {
     c->count = of->histories;
     c->belief = mem_calloc((size_t)of->histories * (size_t)b->model->shape.belief, sizeof(float));
-    c->config = mem_calloc((size_t)of->histories * HIST * (size_t)b->set.env->config_dim, sizeof(float));
-    return c->belief && c->config ? FIRM_OK : FAIL(err, FIRM_E_MEMORY, "no memory for the benchmark");
+    c->config =
+        mem_calloc((size_t)of->histories * HIST * (size_t)b->set.env->config_dim, sizeof(float));
+    return c->belief && c->config ? FIRM_OK
+                                  : FAIL(err, FIRM_E_MEMORY, "no memory for the benchmark");
 }
 
 static firm_status bench_rollout(bench* b, train_speed* out, firm_error* err) {
@@ -94,8 +100,12 @@ static firm_status bench_rollout(bench* b, train_speed* out, firm_error* err) {
         st = rollout_graph_build(b->model, &w, 1, &g[i], err);
         if (st == FIRM_OK) st = nn_exec_create(g[i].g, nn_backend_cpu(), &opt, b->p, &e[i], err);
         if (st == FIRM_OK) st = blank_cache(b, from, &cache[i], err);
-        batch[i] = (rollout_batch){.set = &b->set, .model = b->model, .graph = &g[i], .from = from,
-                                   .cache = &cache[i], .stage = i};
+        batch[i] = (rollout_batch){.set = &b->set,
+                                   .model = b->model,
+                                   .graph = &g[i],
+                                   .from = from,
+                                   .cache = &cache[i],
+                                   .stage = i};
     }
     if (st == FIRM_OK)
         st = time_updates(b, e, rollout_fill, (void*[]){&batch[0], &batch[1]},

@@ -42,9 +42,9 @@ typedef struct encode_batch {
     const train_set* set;
     const firm_model* model;
     const encode_graph* graph;
-    const moment* item;    // the moment of each sample, from `first` on
+    const moment* item;  // the moment of each sample, from `first` on
     int frames, belief;
-    const int64_t* rows;   // histories: rows instead of moments
+    const int64_t* rows;  // histories: rows instead of moments
     int first;
 } encode_batch;
 
@@ -70,7 +70,8 @@ static firm_status encode_fill(void* ctx, const nn_feed* feed) {
 
 // runs the graph over `count` samples in chunks; `take` copies the outputs of each chunk
 static firm_status encode_all(encode_batch* b, int count, pool* p, const char* label,
-                              void (*take)(void* to, const encode_graph*, const nn_exec*, int first, int n),
+                              void (*take)(void* to, const encode_graph*, const nn_exec*, int first,
+                                           int n),
                               void* to, firm_error* err) {
     nn_exec* e;
     nn_exec_options opt = {.batch = CHUNK, .shard = SHARD, .lanes = 1};
@@ -102,7 +103,8 @@ static void take_history(void* to, const encode_graph* g, const nn_exec* e, int 
     for (int i = 0; i < n; i++)
         for (int f = 0; f < HIST; f++)
             memcpy(t->cache->config + ((size_t)(first + i) * HIST + (size_t)f) * (size_t)t->config,
-                   nn_exec_output(e, g->config[f]) + i * t->config, (size_t)t->config * sizeof(float));
+                   nn_exec_output(e, g->config[f]) + i * t->config,
+                   (size_t)t->config * sizeof(float));
 }
 
 firm_status cache_histories(const train_set* s, const firm_model* m, const moments* of, pool* p,
@@ -111,10 +113,12 @@ firm_status cache_histories(const train_set* s, const firm_model* m, const momen
     out->count = of->histories;
     out->belief = mem_alloc((size_t)of->histories * (size_t)to.belief * sizeof(float));
     out->config = mem_alloc((size_t)of->histories * HIST * (size_t)to.config * sizeof(float));
-    if (!out->belief || !out->config) return FAIL(err, FIRM_E_MEMORY, "no memory for the belief cache");
+    if (!out->belief || !out->config)
+        return FAIL(err, FIRM_E_MEMORY, "no memory for the belief cache");
     encode_graph g;
     firm_status st = encode_build(m, HIST, 1, &g, err);
-    encode_batch b = {.set = s, .model = m, .graph = &g, .rows = of->row, .frames = HIST, .belief = 1};
+    encode_batch b = {
+        .set = s, .model = m, .graph = &g, .rows = of->row, .frames = HIST, .belief = 1};
     if (st == FIRM_OK) st = encode_all(&b, of->histories, p, label, take_history, &to, err);
     nn_graph_free(g.g);
     return st;
@@ -141,8 +145,8 @@ firm_status cache_tokens(const train_set* s, const firm_model* m, const moments*
     out->size = model_token_count(m) * model_token_width(m);
     out->tokens = mem_alloc((size_t)of->count * FRAMES * (size_t)out->size * sizeof(float));
     if (!out->tokens)
-        return FAIL(err, FIRM_E_MEMORY, "no memory for the tokens of %d moments; lower train.segments",
-                    of->count);
+        return FAIL(err, FIRM_E_MEMORY,
+                    "no memory for the tokens of %d moments; lower train.segments", of->count);
     encode_graph g;
     firm_status st = encode_build(m, FRAMES, 0, &g, err);
     encode_batch b = {.set = s, .model = m, .graph = &g, .item = of->item, .frames = FRAMES};

@@ -85,8 +85,9 @@ static firm_status pair_sample(const frontend_batch* b, int sample, int worker, 
         state = moment_state(s, &m, control);
         earlier = moment_state(s, &m, then_control);
     } else {
-        int64_t row = b->held ? s->held.item[sample % s->held.count].row
-                              : s->pair_row[train_pick(s->seed, b->stage, b->update, sample, s->pair_rows)];
+        int64_t row =
+            b->held ? s->held.item[sample % s->held.count].row
+                    : s->pair_row[train_pick(s->seed, b->stage, b->update, sample, s->pair_rows)];
         int64_t start = s->data->offset[episodes_of_row(s->data, row)];
         int64_t then_row = row - start > b->lag ? row - b->lag : start;
         TRY(frames_get(s->frames, worker, row, image));
@@ -105,7 +106,8 @@ firm_status pair_fill(void* ctx, const nn_feed* feed) {
     size_t bytes = ENV_IMAGE * ENV_IMAGE * 3;
     int dim = b->set->env->config_dim, grounding = g->config_now != g->image;
     for (int i = 0; i < feed->count; i++)
-        TRY(pair_sample(b, feed->first + i, feed->worker, nn_feed_bytes(feed, g->image) + (size_t)i * bytes,
+        TRY(pair_sample(b, feed->first + i, feed->worker,
+                        nn_feed_bytes(feed, g->image) + (size_t)i * bytes,
                         nn_feed_bytes(feed, g->before) + (size_t)i * bytes,
                         grounding ? nn_feed_real(feed, g->config_now) + i * dim : NULL,
                         grounding ? nn_feed_real(feed, g->config_before) + i * dim : NULL));
@@ -119,8 +121,9 @@ firm_status dynamics_fill(void* ctx, const nn_feed* feed) {
     int dim = b->set->env->action_dim;
     for (int i = 0; i < feed->count; i++) {
         int sample = feed->first + i;
-        int64_t at = b->held ? sample % b->from->count
-                             : train_pick(b->set->seed, b->stage, b->update, sample, b->from->count);
+        int64_t at = b->held
+                         ? sample % b->from->count
+                         : train_pick(b->set->seed, b->stage, b->update, sample, b->from->count);
         const float* tokens = b->tokens->tokens + (size_t)at * (HIST + 1) * size;
         for (int f = 0; f < HIST; f++) {
             float raw[FIRM_MAX_ACTION];
@@ -129,7 +132,8 @@ firm_status dynamics_fill(void* ctx, const nn_feed* feed) {
             moment_actions(b->set, &b->from->item[at], f - (HIST - 1), 1, raw);
             model_standardise(b->model, raw, 1, nn_feed_real(feed, g->action[f]) + i * dim);
         }
-        memcpy(nn_feed_real(feed, g->next) + (size_t)i * size, tokens + HIST * size, size * sizeof(float));
+        memcpy(nn_feed_real(feed, g->next) + (size_t)i * size, tokens + HIST * size,
+               size * sizeof(float));
     }
     return FIRM_OK;
 }

@@ -1,5 +1,5 @@
-// gates.c - held-out checks in task-tolerance units: a model that misses them will not plan, and it is
-// better to say so at once than after an evaluation.
+// gates.c - held-out checks in task-tolerance units: a model that misses them will not plan, and it
+// is better to say so at once than after an evaluation.
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -25,7 +25,12 @@ firm_status gate_rollout(const train_set* s, const firm_model* m, const moments*
     if (st == FIRM_OK) st = nn_exec_create(g.g, nn_backend_cpu(), &opt, p, &e, err);
     for (int at = 0; at < n && st == FIRM_OK; at += BATCH) {
         int count = n - at < BATCH ? n - at : BATCH;
-        rollout_batch b = {.set = s, .model = m, .graph = &g, .from = of, .cache = cache, .stage = -1,
+        rollout_batch b = {.set = s,
+                           .model = m,
+                           .graph = &g,
+                           .from = of,
+                           .cache = cache,
+                           .stage = -1,
                            .first = at};
         st = nn_exec_forward(e, count, rollout_fill, &b);
         const float* path = st == FIRM_OK ? nn_exec_output(e, g.path) : NULL;
@@ -51,8 +56,8 @@ firm_status gate_rollout(const train_set* s, const firm_model* m, const moments*
     return st;
 }
 
-firm_status gate_ground(const train_set* s, const firm_model* m, int count, pool* p, ground_error* out,
-                        firm_error* err) {
+firm_status gate_ground(const train_set* s, const firm_model* m, int count, pool* p,
+                        ground_error* out, firm_error* err) {
     frontend_graph g = {0};
     nn_exec* e = NULL;
     if (count > s->held.count) count = s->held.count;

@@ -1,4 +1,5 @@
-// internal.h - what the files of src/train share: the data of a run, its moments, caches and stages.
+// internal.h - what the files of src/train share: the data of a run, its moments, caches and
+// stages.
 #ifndef TRAIN_INTERNAL_H
 #define TRAIN_INTERNAL_H
 
@@ -11,9 +12,9 @@ enum { HIST = MODEL_HISTORY, STEPS = MODEL_HORIZON, SPAN = MODEL_HORIZON * MODEL
 
 typedef enum source_bits { SOURCE_F = 1, SOURCE_I = 2 } source_bits;
 
-// A moment: a recorded history that ends at `row`, and one future of 25 controls after it: the recorded one
-// (branch -1) or a common-reset branch. `outcome` is the branch whose states are taken as the result; it
-// differs from `branch` only in the mismatch ablation.
+// A moment: a recorded history that ends at `row`, and one future of 25 controls after it: the
+// recorded one (branch -1) or a common-reset branch. `outcome` is the branch whose states are taken
+// as the result; it differs from `branch` only in the mismatch ablation.
 typedef struct moment {
     int64_t row;
     int branch, outcome;
@@ -27,22 +28,23 @@ typedef struct moments {
     int histories;
 } moments;
 
-// Everything a run reads. Training uses train episodes only; `held` are moments of validation episodes.
+// Everything a run reads. Training uses train episodes only; `held` are moments of validation
+// episodes.
 typedef struct train_set {
     const env_spec* env;
     const episodes* data;
-    const branches* inter;     // NULL: no interventions
+    const branches* inter;  // NULL: no interventions
     data_split split;
     frames* frames;
-    int64_t* pair_row;         // rows of train episodes that have a row before them
+    int64_t* pair_row;  // rows of train episodes that have a row before them
     int64_t pair_rows;
     moments factual, intervened, held;
     uint64_t seed;
 } train_set;
 
 firm_status train_set_open(const config* settings, const env_spec* env, const episodes* data,
-                           const branches* inter, const train_options* opt, int workers, train_set* out,
-                           firm_error* err);
+                           const branches* inter, const train_options* opt, int workers,
+                           train_set* out, firm_error* err);
 void train_set_close(train_set* s);
 // image, action and chi statistics from the training split
 firm_status train_set_stats(train_set* s, model_stats* stats, firm_error* err);
@@ -52,16 +54,18 @@ void moment_actions(const train_set* s, const moment* m, int control, int count,
 void moment_config(const train_set* s, const moment* m, int control, float* c);
 void moment_chi(const train_set* s, const moment* m, int control, float* chi);
 // the frame `control` steps after the moment's row (-2 .. 25)
-firm_status moment_frame(const train_set* s, const moment* m, int control, int worker, uint8_t* rgb);
+firm_status moment_frame(const train_set* s, const moment* m, int control, int worker,
+                         uint8_t* rgb);
 
 // uniform index below n for sample i of an update: a function of its key alone
 int64_t train_pick(uint64_t seed, int stage, int64_t update, int sample, int64_t n);
 
-// What frozen modules say about histories: computed once, so that recurrent stages never touch pixels.
+// What frozen modules say about histories: computed once, so that recurrent stages never touch
+// pixels.
 typedef struct history_cache {
     int count;
-    float* belief;   // (count, belief)
-    float* config;   // (count, 3, config_dim), grounded from pixels
+    float* belief;  // (count, belief)
+    float* config;  // (count, 3, config_dim), grounded from pixels
 } history_cache;
 firm_status cache_histories(const train_set* s, const firm_model* m, const moments* of, pool* p,
                             const char* label, history_cache* out, firm_error* err);
@@ -74,7 +78,8 @@ typedef struct token_cache {
 firm_status cache_tokens(const train_set* s, const firm_model* m, const moments* of, pool* p,
                          const char* label, token_cache* out, firm_error* err);
 
-// ---- objectives: each builds its graph and fills its batches -----------------------------------------
+// ---- objectives: each builds its graph and fills its batches
+// -----------------------------------------
 
 typedef struct loss_weights {
     float config, displacement, tail, chi, chi0;
@@ -85,8 +90,8 @@ typedef struct rollout_graph {
     nn_id belief, config[HIST], zero_fiber, u[STEPS], target, chi0, chi;
     nn_id path;  // (5, config_dim) predicted
 } rollout_graph;
-firm_status rollout_graph_build(const firm_model* m, const loss_weights* w, int train, rollout_graph* out,
-                                firm_error* err);
+firm_status rollout_graph_build(const firm_model* m, const loss_weights* w, int train,
+                                rollout_graph* out, firm_error* err);
 
 typedef struct rollout_batch {
     const train_set* set;
@@ -94,7 +99,7 @@ typedef struct rollout_batch {
     const rollout_graph* graph;
     const moments* from;
     const history_cache* cache;
-    int stage;          // for picks; -1: sample i is moment i + first
+    int stage;  // for picks; -1: sample i is moment i + first
     int64_t update;
     int first;
 } rollout_batch;
@@ -106,15 +111,16 @@ typedef struct rollout_error {
 } rollout_error;
 firm_status gate_rollout(const train_set* s, const firm_model* m, const moments* of,
                          const history_cache* cache, pool* p, rollout_error* out, firm_error* err);
-// Held-out grounding error of `count` validation frames: mean tolerance units, and mean/max of the first
-// named distance in its unit.
+// Held-out grounding error of `count` validation frames: mean tolerance units, and mean/max of the
+// first named distance in its unit.
 typedef struct ground_error {
     double mean_units, mean, max;
 } ground_error;
-firm_status gate_ground(const train_set* s, const firm_model* m, int count, pool* p, ground_error* out,
-                        firm_error* err);
+firm_status gate_ground(const train_set* s, const firm_model* m, int count, pool* p,
+                        ground_error* out, firm_error* err);
 
-// ---- stages ------------------------------------------------------------------------------------------
+// ---- stages
+// ------------------------------------------------------------------------------------------
 
 typedef struct stage {
     char name[48];
@@ -122,9 +128,9 @@ typedef struct stage {
     int sources;            // source_bits
     int updates, batch, batch_i;
     nn_adamw_options adamw;
-    float refine;           // ground: rate factor of the tokenizer; 0: frozen
-    int lag;                // ground: rows between the two frames of a pair
-    double gate_limit;      // 0: no gate
+    float refine;       // ground: rate factor of the tokenizer; 0: frozen
+    int lag;            // ground: rows between the two frames of a pair
+    double gate_limit;  // 0: no gate
     int index;
 } stage;
 int stage_read(const config* settings, int i, const char* sources, stage* out);  // 0 past the last

@@ -1,12 +1,13 @@
-// losses.c - the rollout loss of the paper (its appendix "Complete supervision"): future configuration,
-// displacement with the anchored first step, TopMean tail and fiber dynamics, with the weights of a source.
+// losses.c - the rollout loss of the paper (its appendix "Complete supervision"): future
+// configuration, displacement with the anchored first step, TopMean tail and fiber dynamics, with
+// the weights of a source.
 #include <stdio.h>
 #include <string.h>
 
 #include "train/internal.h"
 
-firm_status rollout_graph_build(const firm_model* m, const loss_weights* w, int train, rollout_graph* r,
-                                firm_error* err) {
+firm_status rollout_graph_build(const firm_model* m, const loss_weights* w, int train,
+                                rollout_graph* r, firm_error* err) {
     memset(r, 0, sizeof *r);
     TRY(nn_graph_create(m->store, &r->g, err));
     nn_graph* g = r->g;
@@ -18,7 +19,8 @@ firm_status rollout_graph_build(const firm_model* m, const loss_weights* w, int 
     }
     r->belief = nn_input1(g, "belief", m->shape.belief);
     for (int f = 0; f < HIST; f++) r->config[f] = nn_input1(g, "config", dim);
-    for (int k = 0; k < STEPS; k++) r->u[k] = nn_input1(g, "u", MODEL_CONTROLS * m->env->action_dim);
+    for (int k = 0; k < STEPS; k++)
+        r->u[k] = nn_input1(g, "u", MODEL_CONTROLS * m->env->action_dim);
     r->target = nn_input1(g, "target", STEPS * dim);
     r->chi0 = nn_input1(g, "chi0", chi_dim);
     r->chi = nn_input1(g, "chi", STEPS * chi_dim);
@@ -28,7 +30,8 @@ firm_status rollout_graph_build(const firm_model* m, const loss_weights* w, int 
     nn_id fiber = m->shape.no_fiber ? r->zero_fiber : model_fiber(g, m, r->belief, r->config);
     nn_id chi0 = m->shape.no_fiber ? NN_NONE : model_chi(g, m, fiber);
     nn_id path[STEPS], step[STEPS], wanted_step[STEPS], chi[STEPS];
-    nn_id last = c;  // predecessor of the prediction, and of the target: both start at the inferred c_0
+    nn_id last =
+        c;  // predecessor of the prediction, and of the target: both start at the inferred c_0
     nn_id last_target = c;
     for (int k = 0; k < STEPS; k++) {
         model_transition(g, m, r->u[k], &c, &fiber);
@@ -46,7 +49,8 @@ firm_status rollout_graph_build(const firm_model* m, const loss_weights* w, int 
 
     nn_loss(g, "config", nn_mse(g, r->path, r->target), w->config);
     nn_loss(g, "displacement",
-            nn_mse(g, nn_concat(g, 0, STEPS, step), nn_concat(g, 0, STEPS, wanted_step)), w->displacement);
+            nn_mse(g, nn_concat(g, 0, STEPS, step), nn_concat(g, 0, STEPS, wanted_step)),
+            w->displacement);
     nn_id terminal = nn_mse(g, path[STEPS - 1], nn_slice(g, r->target, 0, (STEPS - 1) * dim, dim));
     nn_loss_topmean(g, "tail", terminal, w->tail, 0.25f);
     if (m->shape.no_fiber) return FIRM_OK;
@@ -64,10 +68,12 @@ firm_status rollout_fill(void* ctx, const nn_feed* feed) {
     const model_stats* stats = &b->model->stats;
     for (int i = 0; i < feed->count; i++) {
         int sample = feed->first + i;
-        int64_t at = b->stage < 0 ? b->first + sample
-                                  : train_pick(b->set->seed, b->stage, b->update, sample, b->from->count);
+        int64_t at = b->stage < 0
+                         ? b->first + sample
+                         : train_pick(b->set->seed, b->stage, b->update, sample, b->from->count);
         const moment* m = &b->from->item[at];
-        memcpy(nn_feed_real(feed, r->belief) + i * belief, b->cache->belief + (size_t)m->history * (size_t)belief,
+        memcpy(nn_feed_real(feed, r->belief) + i * belief,
+               b->cache->belief + (size_t)m->history * (size_t)belief,
                (size_t)belief * sizeof(float));
         for (int f = 0; f < HIST; f++)
             memcpy(nn_feed_real(feed, r->config[f]) + i * dim,
@@ -78,7 +84,8 @@ firm_status rollout_fill(void* ctx, const nn_feed* feed) {
         for (int k = 0; k < STEPS; k++) {
             float raw[MODEL_CONTROLS * FIRM_MAX_ACTION];
             moment_actions(b->set, m, k * MODEL_CONTROLS, MODEL_CONTROLS, raw);
-            model_standardise(b->model, raw, MODEL_CONTROLS, nn_feed_real(feed, r->u[k]) + i * macro);
+            model_standardise(b->model, raw, MODEL_CONTROLS,
+                              nn_feed_real(feed, r->u[k]) + i * macro);
             moment_config(b->set, m, (k + 1) * MODEL_CONTROLS,
                           nn_feed_real(feed, r->target) + (i * STEPS + k) * dim);
         }
@@ -86,7 +93,8 @@ firm_status rollout_fill(void* ctx, const nn_feed* feed) {
             float* chi = k ? nn_feed_real(feed, r->chi) + (i * STEPS + k - 1) * chi_dim
                            : nn_feed_real(feed, r->chi0) + i * chi_dim;
             moment_chi(b->set, m, k * MODEL_CONTROLS, chi);
-            for (int j = 0; j < chi_dim; j++) chi[j] = (chi[j] - stats->chi_mean[j]) / stats->chi_std[j];
+            for (int j = 0; j < chi_dim; j++)
+                chi[j] = (chi[j] - stats->chi_mean[j]) / stats->chi_std[j];
         }
     }
     return FIRM_OK;

@@ -1,5 +1,5 @@
-// metrics.c - metrics.csv: one row every few updates. A resumed run drops the rows after its checkpoint, so
-// the file reads as if the run had never stopped.
+// metrics.c - metrics.csv: one row every few updates. A resumed run drops the rows after its
+// checkpoint, so the file reads as if the run had never stopped.
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -8,14 +8,14 @@
 #include "core/mem.h"
 #include "train/run.h"
 
-static const char* const columns[] = {"rgb",  "change", "config",   "config_before",  "difference",
-                                      "nll",  "displacement", "tail", "chi", "chi0",
-                                      "i_config", "i_displacement", "i_tail", "i_chi", "i_chi0"};
+static const char* const columns[] = {
+    "rgb", "change", "config",   "config_before",  "difference", "nll",   "displacement", "tail",
+    "chi", "chi0",   "i_config", "i_displacement", "i_tail",     "i_chi", "i_chi0"};
 enum { COLUMNS = sizeof columns / sizeof *columns };
 
 // keeps the rows before (stage, update); rows are in order, so the first later one ends the copy
-static firm_status keep_rows(const train_run_state* run, const char* path, int stage_index, int update,
-                             firm_error* err) {
+static firm_status keep_rows(const train_run_state* run, const char* path, int stage_index,
+                             int update, firm_error* err) {
     char* text;
     size_t n;
     TRY(file_read_all(path, &text, &n, err));
@@ -29,7 +29,8 @@ static firm_status keep_rows(const train_run_state* run, const char* path, int s
             if (strlen(name) == length && strncmp(line, name, length) == 0) row_stage = i;
         int row_update = line[length] == ',' ? atoi(line + length + 1) : 0;
         char* next = strchr(line, '\n');
-        if (!next || row_stage > stage_index || (row_stage == stage_index && row_update > update)) break;
+        if (!next || row_stage > stage_index || (row_stage == stage_index && row_update > update))
+            break;
         line = next + 1;
     }
     file_writer w;
@@ -46,8 +47,7 @@ firm_status metrics_open(train_run_state* run, int stage_index, int update, firm
     int fresh = !run->opt->resume || !file_exists(path);
     if (!fresh) TRY(keep_rows(run, path, stage_index, update, err));
     run->metrics = fopen(path, fresh ? "w" : "a");
-    if (!run->metrics)
-        return FAIL(err, FIRM_E_IO, "cannot write %s: %s", path, strerror(errno));
+    if (!run->metrics) return FAIL(err, FIRM_E_IO, "cannot write %s: %s", path, strerror(errno));
     if (fresh) {
         fprintf(run->metrics, "stage,update,loss");
         for (int i = 0; i < COLUMNS; i++) fprintf(run->metrics, ",%s", columns[i]);
@@ -56,7 +56,8 @@ firm_status metrics_open(train_run_state* run, int stage_index, int update, firm
     return FIRM_OK;
 }
 
-static void terms_of(const nn_exec* e, const nn_graph* g, const char* prefix, double* value, int* known) {
+static void terms_of(const nn_exec* e, const nn_graph* g, const char* prefix, double* value,
+                     int* known) {
     for (int t = 0; e && t < g->terms; t++) {
         char name[40];
         snprintf(name, sizeof name, "%s%s", prefix, g->term[t].name);
@@ -68,9 +69,9 @@ static void terms_of(const nn_exec* e, const nn_graph* g, const char* prefix, do
     }
 }
 
-firm_status metrics_row(train_run_state* run, const stage* s, int update, const nn_exec* e, const nn_graph* g,
-                        const nn_exec* e2, const nn_graph* g2, double rate, double norm, double seconds,
-                        firm_error* err) {
+firm_status metrics_row(train_run_state* run, const stage* s, int update, const nn_exec* e,
+                        const nn_graph* g, const nn_exec* e2, const nn_graph* g2, double rate,
+                        double norm, double seconds, firm_error* err) {
     double value[COLUMNS] = {0};
     int known[COLUMNS] = {0};
     terms_of(e, g, "", value, known);
@@ -81,7 +82,7 @@ firm_status metrics_row(train_run_state* run, const stage* s, int update, const 
         known[i] ? fprintf(run->metrics, ",%.6g", value[i]) : fprintf(run->metrics, ",");
     fprintf(run->metrics, ",%.4g,%.6g,%.2f\n", norm, rate, seconds);
     if (fflush(run->metrics) != 0)
-        return FAIL(err, FIRM_E_IO, "cannot write %s/metrics.csv: %s; free some space", run->opt->folder,
-                    strerror(errno));
+        return FAIL(err, FIRM_E_IO, "cannot write %s/metrics.csv: %s; free some space",
+                    run->opt->folder, strerror(errno));
     return FIRM_OK;
 }

@@ -1,5 +1,5 @@
-// moments.c - the samples of a run: recorded segments, common-reset branches and held-out segments, and what
-// the simulator says about each of them.
+// moments.c - the samples of a run: recorded segments, common-reset branches and held-out segments,
+// and what the simulator says about each of them.
 #include <math.h>
 #include <string.h>
 
@@ -11,7 +11,8 @@ enum { BEFORE = HIST - 1 };
 static firm_status moments_alloc(moments* m, int count, int histories, firm_error* err) {
     m->item = mem_calloc((size_t)count + 1, sizeof *m->item);
     m->row = mem_calloc((size_t)histories + 1, sizeof *m->row);
-    if (!m->item || !m->row) return FAIL(err, FIRM_E_MEMORY, "no memory for %d training moments", count);
+    if (!m->item || !m->row)
+        return FAIL(err, FIRM_E_MEMORY, "no memory for %d training moments", count);
     m->count = count;
     m->histories = histories;
     return FIRM_OK;
@@ -67,26 +68,30 @@ static firm_status check_anchors(const train_set* s, firm_error* err) {
     for (int i = 0; i < s->inter->anchors; i++) {
         int e = episodes_of_row(s->data, s->inter->row[i]);
         if (s->split.is_valid[e])
-            return FAIL(err, FIRM_E_VALUE,
-                        "anchor %d of the interventions lies in validation episode %d; make them again "
-                        "with `firm intervene` and the same data.split_seed",
-                        i, e);
+            return FAIL(
+                err, FIRM_E_VALUE,
+                "anchor %d of the interventions lies in validation episode %d; make them again "
+                "with `firm intervene` and the same data.split_seed",
+                i, e);
     }
     return FIRM_OK;
 }
 
 firm_status train_set_open(const config* settings, const env_spec* env, const episodes* data,
-                           const branches* inter, const train_options* opt, int workers, train_set* s,
-                           firm_error* err) {
+                           const branches* inter, const train_options* opt, int workers,
+                           train_set* s, firm_error* err) {
     *s = (train_set){.env = env, .data = data, .inter = inter, .seed = opt->seed};
-    TRY(data_split_make(data, (uint64_t)config_int(settings, "data", "split_seed"), &s->split, err));
+    TRY(data_split_make(data, (uint64_t)config_int(settings, "data", "split_seed"), &s->split,
+                        err));
     int64_t cache = config_int(settings, "data", "frame_cache_mib") << 20;
     TRY(frames_open(data, workers, (size_t)cache, &s->frames, err));
     TRY(pair_rows(s, err));
-    TRY(recorded(s, s->split.train, s->split.train_count, (int)config_int(settings, "train", "segments"),
-                 RNG_STREAM(RNG_SEGMENT, 0), &s->factual, err));
-    TRY(recorded(s, s->split.valid, s->split.valid_count, (int)config_int(settings, "train", "held_out"),
-                 RNG_STREAM(RNG_SEGMENT, 1), &s->held, err));
+    TRY(recorded(s, s->split.train, s->split.train_count,
+                 (int)config_int(settings, "train", "segments"), RNG_STREAM(RNG_SEGMENT, 0),
+                 &s->factual, err));
+    TRY(recorded(s, s->split.valid, s->split.valid_count,
+                 (int)config_int(settings, "train", "held_out"), RNG_STREAM(RNG_SEGMENT, 1),
+                 &s->held, err));
     if (!inter) return FIRM_OK;
     TRY(check_anchors(s, err));
     return intervened(s, opt->mismatch, err);
@@ -116,9 +121,10 @@ const double* moment_state(const train_set* s, const moment* m, int control) {
 
 void moment_actions(const train_set* s, const moment* m, int control, int count, float* raw) {
     int dim = s->env->action_dim;
-    const float* from = control >= 0 && m->branch >= 0
-                            ? s->inter->action + ((int64_t)m->branch * BRANCH_CONTROLS + control) * dim
-                            : s->data->action + (m->row + control) * dim;
+    const float* from =
+        control >= 0 && m->branch >= 0
+            ? s->inter->action + ((int64_t)m->branch * BRANCH_CONTROLS + control) * dim
+            : s->data->action + (m->row + control) * dim;
     memcpy(raw, from, (size_t)(count * dim) * sizeof *raw);
 }
 
@@ -128,18 +134,20 @@ void moment_config(const train_set* s, const moment* m, int control, float* c) {
 
 void moment_chi(const train_set* s, const moment* m, int control, float* chi) {
     int back = control - MODEL_CONTROLS < -BEFORE ? -BEFORE : control - MODEL_CONTROLS;
-    s->env->chi(moment_state(s, m, control), moment_state(s, m, control - 1), moment_state(s, m, back),
-                chi);
+    s->env->chi(moment_state(s, m, control), moment_state(s, m, control - 1),
+                moment_state(s, m, back), chi);
 }
 
-firm_status moment_frame(const train_set* s, const moment* m, int control, int worker, uint8_t* rgb) {
+firm_status moment_frame(const train_set* s, const moment* m, int control, int worker,
+                         uint8_t* rgb) {
     if (control <= 0 || m->outcome < 0) return frames_get(s->frames, worker, m->row + control, rgb);
     return frames_render(s->frames, worker, moment_state(s, m, control), rgb);
 }
 
 int64_t train_pick(uint64_t seed, int stage, int64_t update, int sample, int64_t n) {
     uint32_t word[4];
-    rng_block(seed, RNG_STREAM(RNG_BATCH, stage), ((uint64_t)update << 20) + (uint64_t)sample, word);
+    rng_block(seed, RNG_STREAM(RNG_BATCH, stage), ((uint64_t)update << 20) + (uint64_t)sample,
+              word);
     uint64_t wide = ((uint64_t)word[0] << 32) | word[1];
     return (int64_t)(((unsigned __int128)wide * (uint64_t)n) >> 64);
 }
@@ -184,7 +192,8 @@ firm_status train_set_stats(train_set* s, model_stats* stats, firm_error* err) {
         }
     }
     for (int j = 0; j < s->env->chi_dim; j++) {
-        double mean = sum[j] / s->factual.count, variance = square[j] / s->factual.count - mean * mean;
+        double mean = sum[j] / s->factual.count,
+               variance = square[j] / s->factual.count - mean * mean;
         stats->chi_mean[j] = (float)mean;
         stats->chi_std[j] = variance > 1e-12 ? (float)sqrt(variance) : 1.0f;
     }

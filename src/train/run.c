@@ -1,4 +1,5 @@
-// run.c - a training run from the first stage to the model file: order of stages, checkpoints, results.
+// run.c - a training run from the first stage to the model file: order of stages, checkpoints,
+// results.
 #include "train/run.h"
 
 #include <inttypes.h>
@@ -22,9 +23,10 @@ static const char* const note_keys[] = {"run.stage", "run.update", "run.seconds"
 
 // settings, seed, sources and data: a run may only be continued with the same ones
 static void identity(const train_run_state* run, char text[256]) {
-    snprintf(text, 256, "config %016" PRIx64 " seed %" PRIu64 " sources %s mismatch %d data %016" PRIx64,
-             config_hash(run->settings), run->opt->seed, run->opt->sources ? run->opt->sources : "FI",
-             run->opt->mismatch, run->set.data->hash);
+    snprintf(text, 256,
+             "config %016" PRIx64 " seed %" PRIu64 " sources %s mismatch %d data %016" PRIx64,
+             config_hash(run->settings), run->opt->seed,
+             run->opt->sources ? run->opt->sources : "FI", run->opt->mismatch, run->set.data->hash);
 }
 
 static int make_notes(checkpoint_note* note, char keys[MAX_STAGES][24]) {
@@ -39,21 +41,22 @@ static int make_notes(checkpoint_note* note, char keys[MAX_STAGES][24]) {
 static void print_result(const stage_result* r, char text[256]) {
     int n = snprintf(text, 256, "%s %d %.3f %.9g %.9g %d", r->name, r->updates, r->seconds, r->gate,
                      r->limit, r->pass);
-    for (int i = 0; i < 2 * STEPS; i++) n += snprintf(text + n, (size_t)(256 - n), " %.6g", r->detail[i]);
+    for (int i = 0; i < 2 * STEPS; i++)
+        n += snprintf(text + n, (size_t)(256 - n), " %.6g", r->detail[i]);
 }
 
 static int parse_result(const char* text, stage_result* r) {
     int used = 0;
-    if (sscanf(text, "%47s %d %lf %lf %lf %d%n", r->name, &r->updates, &r->seconds, &r->gate, &r->limit,
-               &r->pass, &used) != 6)
+    if (sscanf(text, "%47s %d %lf %lf %lf %d%n", r->name, &r->updates, &r->seconds, &r->gate,
+               &r->limit, &r->pass, &used) != 6)
         return 0;
     char* at = (char*)text + used;
     for (int i = 0; i < 2 * STEPS; i++) r->detail[i] = strtod(at, &at);
     return 1;
 }
 
-firm_status run_checkpoint(train_run_state* run, int index, int update, nn_adamw* adamw, double seconds,
-                           firm_error* err) {
+firm_status run_checkpoint(train_run_state* run, int index, int update, nn_adamw* adamw,
+                           double seconds, firm_error* err) {
     checkpoint_note note[NOTE_RESULTS + MAX_STAGES];
     char keys[MAX_STAGES][24], path[1100];
     int notes = make_notes(note, keys);
@@ -61,11 +64,13 @@ firm_status run_checkpoint(train_run_state* run, int index, int update, nn_adamw
     snprintf(note[NOTE_UPDATE].value, sizeof note->value, "%d", update);
     snprintf(note[NOTE_SECONDS].value, sizeof note->value, "%.3f", seconds);
     identity(run, note[NOTE_IDENTITY].value);
-    for (int i = 0; i < run->results; i++) print_result(&run->result[i], note[NOTE_RESULTS + i].value);
+    for (int i = 0; i < run->results; i++)
+        print_result(&run->result[i], note[NOTE_RESULTS + i].value);
     checkpoint_extra extra = {.name = "optimiser.moments"};
     if (adamw) extra.data = nn_adamw_moments(adamw, &extra.count);
     run_path(run, "checkpoint.safetensors", path);
-    return checkpoint_write(path, run->model, CHECKPOINT_TRAINING, &extra, adamw ? 1 : 0, note, notes, err);
+    return checkpoint_write(path, run->model, CHECKPOINT_TRAINING, &extra, adamw ? 1 : 0, note,
+                            notes, err);
 }
 
 firm_status run_read_moments(train_run_state* run, nn_adamw* adamw, firm_error* err) {
@@ -76,7 +81,8 @@ firm_status run_read_moments(train_run_state* run, nn_adamw* adamw, firm_error* 
     return checkpoint_read_training(path, run->model, &extra, 1, NULL, 0, err);
 }
 
-static firm_status read_checkpoint(train_run_state* run, int* stage_index, int* update, firm_error* err) {
+static firm_status read_checkpoint(train_run_state* run, int* stage_index, int* update,
+                                   firm_error* err) {
     checkpoint_note note[NOTE_RESULTS + MAX_STAGES];
     char keys[MAX_STAGES][24], path[1100], own[256];
     int notes = make_notes(note, keys);
@@ -84,10 +90,11 @@ static firm_status read_checkpoint(train_run_state* run, int* stage_index, int* 
     TRY(checkpoint_read_training(path, run->model, NULL, 0, note, notes, err));
     identity(run, own);
     if (strcmp(own, note[NOTE_IDENTITY].value) != 0)
-        return FAIL(err, FIRM_E_USAGE,
-                    "%s belongs to another run (%s, not %s); resume with the same settings, seed, sources "
-                    "and data, or use a new folder",
-                    path, note[NOTE_IDENTITY].value, own);
+        return FAIL(
+            err, FIRM_E_USAGE,
+            "%s belongs to another run (%s, not %s); resume with the same settings, seed, sources "
+            "and data, or use a new folder",
+            path, note[NOTE_IDENTITY].value, own);
     *stage_index = atoi(note[NOTE_STAGE].value);
     *update = atoi(note[NOTE_UPDATE].value);
     run->seconds_before = strtod(note[NOTE_SECONDS].value, NULL);
@@ -169,9 +176,10 @@ static firm_status finish(train_run_state* run, cJSON** result, firm_error* err)
     TRY(st);
     for (int i = 0; i < run->results; i++)
         if (!run->result[i].pass)
-            return FAIL(err, FIRM_E_GATE,
-                        "stage %s missed its gate: held-out %.4f, limit %.4f; the model was written to %s",
-                        run->result[i].name, run->result[i].gate, run->result[i].limit, model_path);
+            return FAIL(
+                err, FIRM_E_GATE,
+                "stage %s missed its gate: held-out %.4f, limit %.4f; the model was written to %s",
+                run->result[i].name, run->result[i].gate, run->result[i].limit, model_path);
     return FIRM_OK;
 }
 
@@ -230,7 +238,8 @@ firm_status train_run(const config* settings, const env_spec* env, const episode
     model_shape_read(settings, &shape);
     firm_status st = pool_create(opt->threads, &run.p, err);
     if (st == FIRM_OK)
-        st = train_set_open(settings, env, data, interventions, opt, pool_threads(run.p), &run.set, err);
+        st = train_set_open(settings, env, data, interventions, opt, pool_threads(run.p), &run.set,
+                            err);
     if (st == FIRM_OK) st = model_create(env, &shape, 1, opt->seed, &run.model, err);
     if (st == FIRM_OK) st = run_stages(&run, result, err);
     if (run.metrics) fclose(run.metrics);

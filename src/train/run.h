@@ -1,4 +1,5 @@
-// run.h - the state of a training run, shared by run.c (order, checkpoints, results) and stage.c (updates).
+// run.h - the state of a training run, shared by run.c (order, checkpoints, results) and stage.c
+// (updates).
 #ifndef TRAIN_RUN_H
 #define TRAIN_RUN_H
 
@@ -13,7 +14,8 @@ typedef struct stage_result {
     double seconds;
     double gate, limit;  // limit 0: the figure is only reported
     int pass;
-    double detail[2 * STEPS];  // ground: mean and largest distance; rollout: mean and P95 by horizon
+    double
+        detail[2 * STEPS];  // ground: mean and largest distance; rollout: mean and P95 by horizon
 } stage_result;
 
 typedef struct train_run_state {
@@ -23,7 +25,7 @@ typedef struct train_run_state {
     firm_model* model;
     pool* p;
     FILE* metrics;
-    double seconds_before;   // spent in earlier sittings of the current stage
+    double seconds_before;  // spent in earlier sittings of the current stage
     stage_result result[MAX_STAGES];
     int results;
     // caches of frozen modules, kept over consecutive recurrent stages
@@ -31,18 +33,19 @@ typedef struct train_run_state {
     int cached;
 } train_run_state;
 
-// Runs one stage from `from` on (0 for a fresh one); moments come from the checkpoint when from > 0.
+// Runs one stage from `from` on (0 for a fresh one); moments come from the checkpoint when from >
+// 0.
 firm_status stage_run(train_run_state* run, const stage* s, int from, firm_error* err);
 // Writes checkpoint.safetensors: the next update is `update` of stage `index`.
-firm_status run_checkpoint(train_run_state* run, int index, int update, nn_adamw* adamw, double seconds,
-                           firm_error* err);
+firm_status run_checkpoint(train_run_state* run, int index, int update, nn_adamw* adamw,
+                           double seconds, firm_error* err);
 firm_status run_read_moments(train_run_state* run, nn_adamw* adamw, firm_error* err);
 void run_drop_caches(train_run_state* run);
 
 // metrics.csv
 firm_status metrics_open(train_run_state* run, int stage_index, int update, firm_error* err);
-firm_status metrics_row(train_run_state* run, const stage* s, int update, const nn_exec* e, const nn_graph* g,
-                        const nn_exec* e2, const nn_graph* g2, double rate, double norm, double seconds,
-                        firm_error* err);
+firm_status metrics_row(train_run_state* run, const stage* s, int update, const nn_exec* e,
+                        const nn_graph* g, const nn_exec* e2, const nn_graph* g2, double rate,
+                        double norm, double seconds, firm_error* err);
 
 #endif

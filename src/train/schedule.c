@@ -1,5 +1,5 @@
-// schedule.c - the settings of a run: stages, loss weights, batches. Every number of the paper's training
-// tables is a line in configs/TASK.ini; this file only declares the keys.
+// schedule.c - the settings of a run: stages, loss weights, batches. Every number of the paper's
+// training tables is a line in configs/TASK.ini; this file only declares the keys.
 #include <stdio.h>
 #include <string.h>
 
@@ -12,7 +12,8 @@ const config_key train_keys[] = {
     {"train", "held_out", CONFIG_INT, 1, 1e5, "1024", NULL, "validation segments behind the gates"},
     {"train", "lanes", CONFIG_INT, 1, 64, "8", NULL,
      "gradient blocks: the most threads that help; part of the result's bits"},
-    {"train", "frontend_shard", CONFIG_INT, 1, 256, "4", NULL, "samples a thread takes at once, pixel stages"},
+    {"train", "frontend_shard", CONFIG_INT, 1, 256, "4", NULL,
+     "samples a thread takes at once, pixel stages"},
     {"train", "history_shard", CONFIG_INT, 1, 256, "8", NULL, "likewise, history stage"},
     {"train", "rollout_shard", CONFIG_INT, 1, 1024, "128", NULL, "likewise, recurrent stages"},
     {"train", "checkpoint_every", CONFIG_INT, 1, 1e6, "250", NULL, "updates between checkpoints"},
@@ -27,11 +28,14 @@ const config_key train_keys[] = {
     {"stage.*", "sources", CONFIG_TEXT, 0, 0, "F", "F|I|FI", "factual rows, interventions or both"},
     {"stage.*", "updates", CONFIG_INT, 1, 1e7, "1000", NULL, "optimiser updates"},
     {"stage.*", "rate", CONFIG_REAL, 0, 1, "3e-4", NULL, "learning rate"},
-    {"stage.*", "schedule", CONFIG_TEXT, 0, 0, "cosine", "constant|cosine", "shape of the learning rate"},
+    {"stage.*", "schedule", CONFIG_TEXT, 0, 0, "cosine", "constant|cosine",
+     "shape of the learning rate"},
     {"stage.*", "floor", CONFIG_REAL, 0, 1, "0", NULL, "cosine ends at floor x rate"},
     {"stage.*", "warmup", CONFIG_INT, 0, 1e6, "0", NULL, "updates of linear warm-up"},
-    {"stage.*", "batch", CONFIG_INT, 1, 65536, "256", NULL, "samples per update, of the factual source"},
-    {"stage.*", "batch_i", CONFIG_INT, 0, 65536, "0", NULL, "of the intervention source; 0: as batch"},
+    {"stage.*", "batch", CONFIG_INT, 1, 65536, "256", NULL,
+     "samples per update, of the factual source"},
+    {"stage.*", "batch_i", CONFIG_INT, 0, 65536, "0", NULL,
+     "of the intervention source; 0: as batch"},
     {"stage.*", "decay", CONFIG_REAL, 0, 1, "1e-4", NULL, "decoupled weight decay"},
     {"stage.*", "beta2", CONFIG_REAL, 0.5, 0.99999, "0.999", NULL, "AdamW's second-moment memory"},
     {"stage.*", "clip", CONFIG_REAL, 0, 1e3, "1", NULL, "gradient norm limit, 0: none"},

@@ -1,5 +1,5 @@
-// stage.c - one stage: graphs for its objective, updates, gate. A stage's state is the parameters, the
-// optimiser's moments and the update number, nothing else: that is what a checkpoint holds.
+// stage.c - one stage: graphs for its objective, updates, gate. A stage's state is the parameters,
+// the optimiser's moments and the update number, nothing else: that is what a checkpoint holds.
 #include <math.h>
 #include <string.h>
 
@@ -53,19 +53,16 @@ static nn_exec_options exec_options(const train_run_state* run, int batch, const
 static loss_weights weights_of(const config* c, const char* source) {
     char section[16];
     snprintf(section, sizeof section, "loss.%s", source);
-    return (loss_weights){(float)config_real(c, section, "config"),
-                          (float)config_real(c, section, "displacement"),
-                          (float)config_real(c, section, "tail"), (float)config_real(c, section, "chi"),
-                          (float)config_real(c, section, "chi0")};
+    return (loss_weights){
+        (float)config_real(c, section, "config"), (float)config_real(c, section, "displacement"),
+        (float)config_real(c, section, "tail"), (float)config_real(c, section, "chi"),
+        (float)config_real(c, section, "chi0")};
 }
 
-static firm_status prepare_rollout(train_run_state* run, const stage* s, stage_work* w, firm_error* err) {
+static firm_status prepare_rollout(train_run_state* run, const stage* s, stage_work* w,
+                                   firm_error* err) {
     TRY(fill_caches(run, err));
     w->fill = rollout_fill;
-    nn_exec* made[2] = {NULL, NULL};
-    const nn_graph* graph[2] = {NULL, NULL};
-    void* ctx[2] = {NULL, NULL};
-    int n = 0;
     for (int side = 0; side < 2; side++) {
         if (!(s->sources & (side ? SOURCE_I : SOURCE_F))) continue;
         rollout_graph* g = side ? &w->roll_i : &w->roll_f;
@@ -73,30 +70,30 @@ static firm_status prepare_rollout(train_run_state* run, const stage* s, stage_w
         loss_weights weights = weights_of(run->settings, side ? "I" : "F");
         TRY(rollout_graph_build(run->model, &weights, 1, g, err));
         nn_exec_options opt = exec_options(run, side ? s->batch_i : s->batch, "rollout_shard");
-        TRY(nn_exec_create(g->g, nn_backend_cpu(), &opt, run->p, n ? &w->second : &w->main, err));
+        nn_exec** exec = w->main ? &w->second : &w->main;
+        TRY(nn_exec_create(g->g, nn_backend_cpu(), &opt, run->p, exec, err));
+        *(exec == &w->main ? &w->main_graph : &w->second_graph) = g->g;
+        *(exec == &w->main ? &w->main_ctx : &w->second_ctx) = b;
         *b = (rollout_batch){.set = &run->set,
                              .model = run->model,
                              .graph = g,
                              .from = side ? &run->set.intervened : &run->set.factual,
                              .cache = side ? &run->cache_i : &run->cache_f,
                              .stage = 2 * s->index + side};
-        made[n] = n ? w->second : w->main;
-        graph[n] = g->g;
-        ctx[n++] = b;
     }
-    w->main_graph = graph[0];
-    w->second_graph = graph[1];
-    w->main_ctx = ctx[0];
-    w->second_ctx = ctx[1];
-    (void)made;
     return FIRM_OK;
 }
 
-static firm_status prepare_frontend(train_run_state* run, const stage* s, stage_work* w, firm_error* err) {
+static firm_status prepare_frontend(train_run_state* run, const stage* s, stage_work* w,
+                                    firm_error* err) {
     run_drop_caches(run);  // the modules behind them are about to change
     const char* shard = "frontend_shard";
-    w->front_batch = (frontend_batch){.set = &run->set, .model = run->model, .graph = &w->front,
-                                      .sources = s->sources, .stage = 2 * s->index, .lag = s->lag};
+    w->front_batch = (frontend_batch){.set = &run->set,
+                                      .model = run->model,
+                                      .graph = &w->front,
+                                      .sources = s->sources,
+                                      .stage = 2 * s->index,
+                                      .lag = s->lag};
     w->fill = pair_fill;
     if (strcmp(s->objective, "picture") == 0) {
         TRY(picture_graph(run->model, 1, &w->front, err));
@@ -120,7 +117,8 @@ static firm_status prepare_frontend(train_run_state* run, const stage* s, stage_
     return FIRM_OK;
 }
 
-static firm_status make_adamw(train_run_state* run, const stage* s, stage_work* w, firm_error* err) {
+static firm_status make_adamw(train_run_state* run, const stage* s, stage_work* w,
+                              firm_error* err) {
     const nn_trained* list;
     int n = nn_exec_trained(w->main, &list);
     float* scale = mem_alloc((size_t)n * sizeof *scale);
@@ -157,7 +155,8 @@ enum { ADD_CHUNK = 65536 };
 static void add_chunk(void* arg, int chunk, int worker) {
     (void)worker;
     const add_job* j = arg;
-    size_t from = (size_t)chunk * ADD_CHUNK, to = from + ADD_CHUNK < j->count ? from + ADD_CHUNK : j->count;
+    size_t from = (size_t)chunk * ADD_CHUNK,
+           to = from + ADD_CHUNK < j->count ? from + ADD_CHUNK : j->count;
     for (size_t i = from; i < to; i++) j->to[i] += j->from[i];
 }
 
@@ -179,9 +178,15 @@ static firm_status held_loss(train_run_state* run, const stage* s, stage_work* w
     nn_exec* e = NULL;
     int picture = strcmp(s->objective, "picture") == 0, count = 128;
     nn_exec_options opt = {.batch = count, .shard = 4, .lanes = 1};
-    frontend_batch b = {.set = &run->set, .model = run->model, .graph = &g, .lag = 1, .held = 1,
-                        .tokens = &w->held_tokens, .from = &run->set.held};
-    firm_status st = picture ? picture_graph(run->model, 0, &g, err) : dynamics_graph(run->model, 0, &g, err);
+    frontend_batch b = {.set = &run->set,
+                        .model = run->model,
+                        .graph = &g,
+                        .lag = 1,
+                        .held = 1,
+                        .tokens = &w->held_tokens,
+                        .from = &run->set.held};
+    firm_status st =
+        picture ? picture_graph(run->model, 0, &g, err) : dynamics_graph(run->model, 0, &g, err);
     if (st == FIRM_OK) st = nn_exec_create(g.g, nn_backend_cpu(), &opt, run->p, &e, err);
     if (st == FIRM_OK) st = nn_exec_forward(e, count, picture ? pair_fill : dynamics_fill, &b);
     if (st == FIRM_OK) *loss = nn_exec_loss(e);
@@ -214,8 +219,8 @@ static firm_status run_gate(train_run_state* run, const stage* s, stage_work* w,
     return FIRM_OK;
 }
 
-static firm_status updates(train_run_state* run, const stage* s, stage_work* w, int from, double started,
-                           firm_error* err) {
+static firm_status updates(train_run_state* run, const stage* s, stage_work* w, int from,
+                           double started, firm_error* err) {
     int every = (int)config_int(run->settings, "train", "checkpoint_every");
     int log_every = (int)config_int(run->settings, "train", "log_every");
     char label[64], note[64];
@@ -224,18 +229,20 @@ static firm_status updates(train_run_state* run, const stage* s, stage_work* w, 
     progress_begin(&bar, label, s->updates);
     for (int u = from; u < s->updates; u++) {
         firm_status st = gradient(run, w, u);
-        if (st != FIRM_OK) return FAIL(err, st, "stage %s, update %d: a training sample cannot be read", s->name, u);
+        if (st != FIRM_OK)
+            return FAIL(err, st, "stage %s, update %d: a training sample cannot be read", s->name,
+                        u);
         double loss = nn_exec_loss(w->main) + (w->second ? nn_exec_loss(w->second) : 0);
         if (!isfinite(loss))
             return FAIL(err, FIRM_E_VALUE,
-                        "stage %s: the loss is not finite at update %d; lower stage.%s.rate", s->name, u,
-                        s->name);
+                        "stage %s: the loss is not finite at update %d; lower stage.%s.rate",
+                        s->name, u, s->name);
         double rate = (double)nn_adamw_rate(w->adamw, u);
         double norm = nn_adamw_step(w->adamw, run->model->store, run->p);
         double seconds = run->seconds_before + clock_seconds() - started;
         if ((u + 1) % log_every == 0 || u + 1 == s->updates)
-            TRY(metrics_row(run, s, u + 1, w->main, w->main_graph, w->second, w->second_graph, rate, norm,
-                            seconds, err));
+            TRY(metrics_row(run, s, u + 1, w->main, w->main_graph, w->second, w->second_graph, rate,
+                            norm, seconds, err));
         snprintf(note, sizeof note, "loss %.5f", loss);
         progress_step(&bar, u + 1, note);
         if ((u + 1) % every == 0 && u + 1 < s->updates)
@@ -247,8 +254,8 @@ static firm_status updates(train_run_state* run, const stage* s, stage_work* w, 
 
 firm_status stage_run(train_run_state* run, const stage* s, int from, firm_error* err) {
     if ((s->sources & SOURCE_I) && !run->set.inter)
-        return FAIL(err, FIRM_E_USAGE, "stage %s needs interventions; give --branches or --sources F",
-                    s->name);
+        return FAIL(err, FIRM_E_USAGE,
+                    "stage %s needs interventions; give --branches or --sources F", s->name);
     double started = clock_seconds();
     stage_work w = {0};
     firm_status st = strcmp(s->objective, "rollout") == 0 ? prepare_rollout(run, s, &w, err)

@@ -1,7 +1,8 @@
-// train.h - training runs: the stages of a task's config, one after the other, resumable at any update.
+// train.h - training runs: the stages of a task's config, one after the other, resumable at any
+// update.
 //
-// A run folder holds config.ini (resolved settings), metrics.csv, checkpoint.safetensors (to resume),
-// model.safetensors (the result) and train.json.
+// A run folder holds config.ini (resolved settings), metrics.csv, checkpoint.safetensors (to
+// resume), model.safetensors (the result) and train.json.
 #ifndef TRAIN_TRAIN_H
 #define TRAIN_TRAIN_H
 
@@ -30,8 +31,8 @@ firm_status train_run(const config* settings, const env_spec* env, const episode
 
 // Speed of the two kinds of training update on synthetic batches, for `firm bench train`.
 typedef struct train_speed {
-    double frontend_frames_per_s;     // frames forward, backward and update of tokenizer + grounder
-    double recurrent_updates_per_s;   // at the config's batch, factual + intervention
+    double frontend_frames_per_s;    // frames forward, backward and update of tokenizer + grounder
+    double recurrent_updates_per_s;  // at the config's batch, factual + intervention
     int frontend_batch, recurrent_batch;
 } train_speed;
 firm_status train_bench(const config* settings, const env_spec* env, int threads, double seconds,

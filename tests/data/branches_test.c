@@ -111,7 +111,8 @@ TEST(data, branches_from_distinct_training_episodes) {
     data_split s;
     branches* b;
     REQUIRE_OK(data_split_make(e, 1, &s, &err), err);
-    REQUIRE_OK(branches_collect(e, &(intervene_options){.seed = 9, .split_seed = 1}, NULL, &b, &err), err);
+    REQUIRE_OK(
+        branches_collect(e, &(intervene_options){.seed = 9, .split_seed = 1}, NULL, &b, &err), err);
     EXPECT_INT(b->anchors, 128);
     EXPECT_INT(b->per_anchor, 32);
     uint8_t used[400] = {0};
@@ -152,8 +153,10 @@ TEST(data, branches_same_bits_for_any_thread_count) {
     for (int threads = 1; threads <= 3; threads++) {
         pool* p;
         REQUIRE_OK(pool_create(threads, &p, &err), err);
-        REQUIRE_OK(branches_collect(e, &(intervene_options){.anchors = 20, .per_anchor = 8, .seed = 3}, p, &b[threads - 1], &err),
-                   err);
+        REQUIRE_OK(
+            branches_collect(e, &(intervene_options){.anchors = 20, .per_anchor = 8, .seed = 3}, p,
+                             &b[threads - 1], &err),
+            err);
         pool_free(p);
     }
     for (int i = 1; i < 3; i++) {
@@ -164,13 +167,21 @@ TEST(data, branches_same_bits_for_any_thread_count) {
     }
     for (int i = 0; i < 3; i++) branches_free(b[i]);
     // more than the data hold is refused when asked for, and cut down when it is only the default
-    expect_failure(branches_collect(e, &(intervene_options){.anchors = 200, .per_anchor = 2, .seed = 1}, NULL, &b[0], &err),
-                   FIRM_E_VALUE, &err, "200 anchors");
-    expect_failure(branches_collect(e, &(intervene_options){.anchors = -1, .per_anchor = 2, .seed = 1}, NULL, &b[0], &err),
-                   FIRM_E_USAGE, &err, "-1");
-    expect_failure(branches_collect(e, &(intervene_options){.anchors = 2, .per_anchor = -2, .seed = 1}, NULL, &b[0], &err),
-                   FIRM_E_USAGE, &err, "-2");
-    REQUIRE_OK(branches_collect(e, &(intervene_options){.anchors = 0, .per_anchor = 2, .seed = 1}, NULL, &b[0], &err), err);
+    expect_failure(
+        branches_collect(e, &(intervene_options){.anchors = 200, .per_anchor = 2, .seed = 1}, NULL,
+                         &b[0], &err),
+        FIRM_E_VALUE, &err, "200 anchors");
+    expect_failure(
+        branches_collect(e, &(intervene_options){.anchors = -1, .per_anchor = 2, .seed = 1}, NULL,
+                         &b[0], &err),
+        FIRM_E_USAGE, &err, "-1");
+    expect_failure(
+        branches_collect(e, &(intervene_options){.anchors = 2, .per_anchor = -2, .seed = 1}, NULL,
+                         &b[0], &err),
+        FIRM_E_USAGE, &err, "-2");
+    REQUIRE_OK(branches_collect(e, &(intervene_options){.anchors = 0, .per_anchor = 2, .seed = 1},
+                                NULL, &b[0], &err),
+               err);
     EXPECT_INT(b[0]->anchors, 54);
     branches_free(b[0]);
     episodes_free(e);
@@ -181,7 +192,9 @@ TEST(data, branches_round_trip) {
     episodes *e = small_set(60, 2, NULL), *other = small_set(60, 3, NULL);
     branches *b, *back;
     const char *path = temp_path("I.h5"), *data = temp_path("F.h5");
-    REQUIRE_OK(branches_collect(e, &(intervene_options){.anchors = 20, .per_anchor = 8, .seed = 3}, NULL, &b, &err), err);
+    REQUIRE_OK(branches_collect(e, &(intervene_options){.anchors = 20, .per_anchor = 8, .seed = 3},
+                                NULL, &b, &err),
+               err);
     REQUIRE_OK(branches_write(b, path, &err), err);
     REQUIRE_OK(branches_read(path, e, &back, &err), err);
     EXPECT(back->anchors == 20 && back->per_anchor == 8 && back->seed == 3);

@@ -1,5 +1,6 @@
-// train_test.c - training data never touches validation episodes; the rollout loss is the paper's; updates
-// learn; stages follow the settings. (Threads, kill and resume: tests/cli/whole_path_test.c.)
+// train_test.c - training data never touches validation episodes; the rollout loss is the paper's;
+// updates learn; stages follow the settings. (Threads, kill and resume:
+// tests/cli/whole_path_test.c.)
 #include <float.h>
 
 #include "check.h"
@@ -21,10 +22,13 @@ static int open_fixture(fixture* f, int mismatch) {
     *f = (fixture){.env = env_find("tworoom")};
     train_options opt = {.seed = 5, .mismatch = mismatch};
     model_shape shape;
-    int ok = settings_load(f->env, "smoke", NULL, 0, &f->settings, &err) == FIRM_OK &&
-             episodes_collect(f->env, &(collect_options){.episodes = 120, .seed = 3}, NULL, &f->data, &err) == FIRM_OK &&
-             branches_collect(f->data, &(intervene_options){.anchors = 24, .per_anchor = 4}, NULL, &f->inter, &err) == FIRM_OK &&
-             train_set_open(f->settings, f->env, f->data, f->inter, &opt, 1, &f->set, &err) == FIRM_OK;
+    int ok =
+        settings_load(f->env, "smoke", NULL, 0, &f->settings, &err) == FIRM_OK &&
+        episodes_collect(f->env, &(collect_options){.episodes = 120, .seed = 3}, NULL, &f->data,
+                         &err) == FIRM_OK &&
+        branches_collect(f->data, &(intervene_options){.anchors = 24, .per_anchor = 4}, NULL,
+                         &f->inter, &err) == FIRM_OK &&
+        train_set_open(f->settings, f->env, f->data, f->inter, &opt, 1, &f->set, &err) == FIRM_OK;
     if (ok) {
         model_shape_read(f->settings, &shape);
         ok = model_create(f->env, &shape, 1, 5, &f->model, &err) == FIRM_OK &&
@@ -50,8 +54,10 @@ TEST(train, no_validation_episode_is_trained_on) {
     fixture f;
     if (!open_fixture(&f, 0)) return;
     EXPECT(f.set.split.valid_count >= 10);
-    for (int i = 0; i < f.set.factual.count; i++) EXPECT(!is_valid_row(&f, f.set.factual.item[i].row));
-    for (int i = 0; i < f.set.intervened.count; i++) EXPECT(!is_valid_row(&f, f.set.intervened.item[i].row));
+    for (int i = 0; i < f.set.factual.count; i++)
+        EXPECT(!is_valid_row(&f, f.set.factual.item[i].row));
+    for (int i = 0; i < f.set.intervened.count; i++)
+        EXPECT(!is_valid_row(&f, f.set.intervened.item[i].row));
     int64_t bad = 0;
     for (int64_t i = 0; i < f.set.pair_rows; i++) bad += is_valid_row(&f, f.set.pair_row[i]);
     EXPECT_INT(bad, 0);
@@ -65,7 +71,9 @@ TEST(train, anchors_of_validation_episodes_are_refused) {
     train_set other;
     firm_error err;
     f.inter->row[7] = f.data->offset[f.set.split.valid[0]] + 4;
-    EXPECT_INT(train_set_open(f.settings, f.env, f.data, f.inter, &(train_options){0}, 1, &other, &err), FIRM_E_VALUE);
+    EXPECT_INT(
+        train_set_open(f.settings, f.env, f.data, f.inter, &(train_options){0}, 1, &other, &err),
+        FIRM_E_VALUE);
     EXPECT(strstr(err.message, "anchor 7") && strstr(err.message, "firm intervene"));
     train_set_close(&other);
     close_fixture(&f);
@@ -77,7 +85,8 @@ TEST(train, moments_tell_what_happened) {
     env* e;
     firm_error err;
     REQUIRE_OK(env_create(f.env, &e, &err), err);
-    // stepping the true simulator through a moment's actions leads to its states, recorded or branched
+    // stepping the true simulator through a moment's actions leads to its states, recorded or
+    // branched
     for (int i = 0; i < 40; i++) {
         const moment* m = i % 2 ? &f.set.intervened.item[i] : &f.set.factual.item[i];
         f.env->state_set(e, moment_state(&f.set, m, 0));
@@ -119,7 +128,8 @@ static void random_cache(const fixture* f, const moments* of, history_cache* c) 
         for (int k = 0; k < HIST; k++) {
             moment m = {.row = of->row[i], .branch = -1, .outcome = -1};
             moment_config(&f->set, &m, k - (HIST - 1), c->config + (i * HIST + k) * dim);
-            for (int d = 0; d < dim; d++) c->config[(i * HIST + k) * dim + d] += 0.01f * rng_gauss(&r);
+            for (int d = 0; d < dim; d++)
+                c->config[(i * HIST + k) * dim + d] += 0.01f * rng_gauss(&r);
         }
 }
 
@@ -135,8 +145,16 @@ TEST(train, rollout_loss_is_the_papers) {
     nn_exec* e;
     random_cache(&f, &f.set.factual, &cache);
     REQUIRE_OK(rollout_graph_build(f.model, &w, 0, &g, &err), err);
-    REQUIRE_OK(nn_exec_create(g.g, nn_backend_ref(), &(nn_exec_options){.batch = N, .shard = 7, .lanes = 1}, NULL, &e, &err), err);
-    rollout_batch b = {.set = &f.set, .model = f.model, .graph = &g, .from = &f.set.factual, .cache = &cache, .stage = -1};
+    REQUIRE_OK(
+        nn_exec_create(g.g, nn_backend_ref(),
+                       &(nn_exec_options){.batch = N, .shard = 7, .lanes = 1}, NULL, &e, &err),
+        err);
+    rollout_batch b = {.set = &f.set,
+                       .model = f.model,
+                       .graph = &g,
+                       .from = &f.set.factual,
+                       .cache = &cache,
+                       .stage = -1};
     EXPECT_INT(nn_exec_forward(e, N, rollout_fill, &b), FIRM_OK);
     const float* path = nn_exec_output(e, g.path);
     int dim = f.env->config_dim;
@@ -145,13 +163,15 @@ TEST(train, rollout_loss_is_the_papers) {
         const moment* m = &f.set.factual.item[i];
         const float* last = cache.config + (m->history * HIST + HIST - 1) * dim;
         float truth[8], before[8];
-        memcpy(before, last, (size_t)dim * sizeof(float));  // anchored: the inferred c_0 on both sides
+        memcpy(before, last,
+               (size_t)dim * sizeof(float));  // anchored: the inferred c_0 on both sides
         terminal[i] = 0;
         for (int k = 0; k < STEPS; k++) {
             const float* c = path + (i * STEPS + k) * dim;
             moment_config(&f.set, m, (k + 1) * MODEL_CONTROLS, truth);
             for (int d = 0; d < dim; d++) {
-                double miss = (double)c[d] - truth[d], slip = ((double)c[d] - last[d]) - ((double)truth[d] - before[d]);
+                double miss = (double)c[d] - truth[d],
+                       slip = ((double)c[d] - last[d]) - ((double)truth[d] - before[d]);
                 config_sum += miss * miss;
                 step_sum += slip * slip;
                 if (k == STEPS - 1) terminal[i] += miss * miss / dim;
@@ -196,8 +216,16 @@ TEST(train, rollout_gradient) {
     nn_exec* e;
     random_cache(&f, &f.set.factual, &cache);
     REQUIRE_OK(rollout_graph_build(f.model, &w, 1, &g, &err), err);
-    REQUIRE_OK(nn_exec_create(g.g, nn_backend_ref(), &(nn_exec_options){.batch = N, .shard = 3, .lanes = 2, .train = 1}, NULL, &e, &err), err);
-    rollout_batch b = {.set = &f.set, .model = f.model, .graph = &g, .from = &f.set.factual, .cache = &cache, .stage = -1};
+    REQUIRE_OK(nn_exec_create(g.g, nn_backend_ref(),
+                              &(nn_exec_options){.batch = N, .shard = 3, .lanes = 2, .train = 1},
+                              NULL, &e, &err),
+               err);
+    rollout_batch b = {.set = &f.set,
+                       .model = f.model,
+                       .graph = &g,
+                       .from = &f.set.factual,
+                       .cache = &cache,
+                       .stage = -1};
     EXPECT_INT(nn_exec_gradient(e, rollout_fill, &b), FIRM_OK);
     const nn_trained* list;
     int entries = nn_exec_trained(e, &list), checked = 0;
@@ -239,9 +267,17 @@ TEST(train, overfits_one_batch) {
     opt.updates = 300;
     random_cache(&f, &f.set.factual, &cache);
     REQUIRE_OK(rollout_graph_build(f.model, &w, 1, &g, &err), err);
-    REQUIRE_OK(nn_exec_create(g.g, nn_backend_cpu(), &(nn_exec_options){.batch = 16, .shard = 8, .lanes = 2, .train = 1}, NULL, &e, &err), err);
+    REQUIRE_OK(nn_exec_create(g.g, nn_backend_cpu(),
+                              &(nn_exec_options){.batch = 16, .shard = 8, .lanes = 2, .train = 1},
+                              NULL, &e, &err),
+               err);
     REQUIRE_OK(nn_adamw_create(e, &opt, NULL, &adamw, &err), err);
-    rollout_batch b = {.set = &f.set, .model = f.model, .graph = &g, .from = &f.set.factual, .cache = &cache, .stage = -1};
+    rollout_batch b = {.set = &f.set,
+                       .model = f.model,
+                       .graph = &g,
+                       .from = &f.set.factual,
+                       .cache = &cache,
+                       .stage = -1};
     double first = 0;
     for (int u = 0; u < 300; u++) {
         EXPECT_INT(nn_exec_gradient(e, rollout_fill, &b), FIRM_OK);
@@ -258,7 +294,11 @@ TEST(train, overfits_one_batch) {
 
 // every number of the paper's TwoRoom rows stands in the task's settings
 TEST(train, tworoom_schedule_is_the_papers) {
-    static const struct { const char *name, *objective; int sources, updates; double rate; } paper[] = {
+    static const struct {
+        const char *name, *objective;
+        int sources, updates;
+        double rate;
+    } paper[] = {
         {"tokenizer", "picture", SOURCE_F, 100, 2e-4},
         {"grounder", "ground", SOURCE_F, 1000, 3e-4},
         {"history", "dynamics", SOURCE_F, 500, 3e-4},

@@ -1,5 +1,6 @@
-// conv.c - convolution and its transpose as im2col + product, one sample at a time so that the unrolled
-// patches stay in cache. Channels are last, so the kernel's row of taps is one contiguous copy.
+// conv.c - convolution and its transpose as im2col + product, one sample at a time so that the
+// unrolled patches stay in cache. Channels are last, so the kernel's row of taps is one contiguous
+// copy.
 #include <string.h>
 
 #include "nn/cpu/cpu.h"
@@ -62,7 +63,8 @@ static geometry conv_geometry(const nn_graph* g, const nn_node* n, int image, in
 }
 
 static size_t scratch_for(geometry q) {
-    return (size_t)q.rows * (size_t)q.cols * (size_t)(q.kernel * q.kernel * q.channels) * sizeof(float);
+    return (size_t)q.rows * (size_t)q.cols * (size_t)(q.kernel * q.kernel * q.channels) *
+           sizeof(float);
 }
 
 static size_t conv_scratch(const nn_graph* g, const nn_node* n, int rows) {

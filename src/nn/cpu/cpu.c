@@ -1,5 +1,5 @@
-// cpu.c - the table of the cpu backend: float32, OpenBLAS products inside our own threads, vectorised
-// loops around them. Kernels are single-threaded; shards run side by side (exec.h).
+// cpu.c - the table of the cpu backend: float32, OpenBLAS products inside our own threads,
+// vectorised loops around them. Kernels are single-threaded; shards run side by side (exec.h).
 #include "nn/cpu/cpu.h"
 
 #include <cblas.h>
@@ -35,15 +35,15 @@ const nn_loops* nn_loops_get(void) {
     return chosen;
 }
 
-void nn_gemm(int ta, int tb, int64_t m, int n, int64_t k, const float* a, int lda, const float* b, int ldb,
-             float beta, float* c, int ldc) {
+void nn_gemm(int ta, int tb, int64_t m, int n, int64_t k, const float* a, int lda, const float* b,
+             int ldb, float beta, float* c, int ldc) {
     if ((double)m * n * (double)k <= SMALL_PRODUCT) {
-        nn_loops_get()->small_gemm((int)m, n, (int)k, a, ta ? 1 : lda, ta ? lda : 1, b, tb ? 1 : ldb,
-                                   tb ? ldb : 1, beta, c, ldc);
+        nn_loops_get()->small_gemm((int)m, n, (int)k, a, ta ? 1 : lda, ta ? lda : 1, b,
+                                   tb ? 1 : ldb, tb ? ldb : 1, beta, c, ldc);
         return;
     }
-    cblas_sgemm(CblasRowMajor, ta ? CblasTrans : CblasNoTrans, tb ? CblasTrans : CblasNoTrans, (int)m, n,
-                (int)k, 1.0f, a, lda, b, ldb, beta, c, ldc);
+    cblas_sgemm(CblasRowMajor, ta ? CblasTrans : CblasNoTrans, tb ? CblasTrans : CblasNoTrans,
+                (int)m, n, (int)k, 1.0f, a, lda, b, ldb, beta, c, ldc);
 }
 
 static void upload(void* device, const float* host, size_t count) {
@@ -63,16 +63,26 @@ const nn_backend* nn_backend_cpu(void) {
         backend = (nn_backend){
             .name = "cpu",
             .real = sizeof(float),
-            .kernel = {[NN_LINEAR] = nn_cpu_linear,       [NN_CONV2D] = nn_cpu_conv2d,
-                       [NN_CONVT2D] = nn_cpu_convt2d,     [NN_LAYERNORM] = nn_cpu_layernorm,
-                       [NN_GROUPNORM] = nn_cpu_groupnorm, [NN_GELU] = nn_cpu_gelu,
-                       [NN_ADD] = nn_cpu_add,             [NN_ADDP] = nn_cpu_addp,
-                       [NN_MUL] = nn_cpu_mul,             [NN_PAIRNORM] = nn_cpu_pairnorm,
-                       [NN_CLAMP] = nn_cpu_clamp,         [NN_CONCAT] = nn_cpu_concat,
-                       [NN_SLICE] = nn_cpu_slice,         [NN_MEAN] = nn_cpu_mean,
-                       [NN_ATTENTION] = nn_cpu_attention, [NN_PATCHES] = nn_cpu_patches,
-                       [NN_PATCHDIFF] = nn_cpu_patchdiff, [NN_PATCHMASK] = nn_cpu_patchmask,
-                       [NN_MSE] = nn_cpu_mse,             [NN_BCE] = nn_cpu_bce,
+            .kernel = {[NN_LINEAR] = nn_cpu_linear,
+                       [NN_CONV2D] = nn_cpu_conv2d,
+                       [NN_CONVT2D] = nn_cpu_convt2d,
+                       [NN_LAYERNORM] = nn_cpu_layernorm,
+                       [NN_GROUPNORM] = nn_cpu_groupnorm,
+                       [NN_GELU] = nn_cpu_gelu,
+                       [NN_ADD] = nn_cpu_add,
+                       [NN_ADDP] = nn_cpu_addp,
+                       [NN_MUL] = nn_cpu_mul,
+                       [NN_PAIRNORM] = nn_cpu_pairnorm,
+                       [NN_CLAMP] = nn_cpu_clamp,
+                       [NN_CONCAT] = nn_cpu_concat,
+                       [NN_SLICE] = nn_cpu_slice,
+                       [NN_MEAN] = nn_cpu_mean,
+                       [NN_ATTENTION] = nn_cpu_attention,
+                       [NN_PATCHES] = nn_cpu_patches,
+                       [NN_PATCHDIFF] = nn_cpu_patchdiff,
+                       [NN_PATCHMASK] = nn_cpu_patchmask,
+                       [NN_MSE] = nn_cpu_mse,
+                       [NN_BCE] = nn_cpu_bce,
                        [NN_NLL] = nn_cpu_nll},
             .alloc = mem_alloc,
             .release = mem_free,

@@ -1,5 +1,6 @@
-// loops.h - the float loops around the matrix products, compiled once per instruction set (loops_simd.c)
-// and chosen at run time. FIRM_SIMD=plain|avx2|avx512 in the environment overrides the choice.
+// loops.h - the float loops around the matrix products, compiled once per instruction set
+// (loops_simd.c) and chosen at run time. FIRM_SIMD=plain|avx2|avx512 in the environment overrides
+// the choice.
 #ifndef NN_CPU_LOOPS_H
 #define NN_CPU_LOOPS_H
 
@@ -10,7 +11,8 @@ typedef struct nn_loops {
     const char* name;
     // dst = src + repeated bias: n rows of width c start as the bias
     void (*fill_rows)(int64_t rows, int width, const float* bias, float* out);
-    void (*sum_rows)(int64_t rows, int width, const float* x, float* total);  // total += column sums
+    void (*sum_rows)(int64_t rows, int width, const float* x,
+                     float* total);  // total += column sums
     void (*gelu)(int64_t n, const float* x, float* y);
     void (*gelu_back)(int64_t n, const float* x, const float* dy, float* dx, int add);
     // y = alpha * a + beta * b
@@ -18,26 +20,28 @@ typedef struct nn_loops {
     void (*scaled)(int64_t n, float alpha, const float* a, float* y, int add);  // y (+)= alpha * a
     void (*product)(int64_t n, const float* a, const float* b, float* y, int add);
     // stat: (rows, 2) mean and 1/deviation
-    void (*layernorm)(int64_t rows, int width, const float* x, const float* gamma, const float* beta,
-                      float eps, float* y, float* stat);
+    void (*layernorm)(int64_t rows, int width, const float* x, const float* gamma,
+                      const float* beta, float eps, float* y, float* stat);
     void (*layernorm_back)(int64_t rows, int width, const float* x, const float* gamma,
                            const float* stat, const float* dy, float* dx, int add, float* dgamma,
                            float* dbeta);
     // per channel sums over positions, in double: x and x^2, or dy and dy * x
-    void (*channel_sums)(int64_t positions, int channels, const float* x, const float* y, double* sum_x,
-                         double* sum_xy);
+    void (*channel_sums)(int64_t positions, int channels, const float* x, const float* y,
+                         double* sum_x, double* sum_xy);
     // y (+)= x * scale[c] + z * slope[c] + shift[c]; z may be NULL
     void (*channel_affine)(int64_t positions, int channels, const float* x, const float* scale,
-                           const float* z, const float* slope, const float* shift, float* y, int add);
+                           const float* z, const float* slope, const float* shift, float* y,
+                           int add);
     void (*softmax)(int n, float* row, const uint8_t* mask, float scale);  // masked, in place
     // dp -> ds for one softmax row: ds = p * (dp - sum(p dp)) * scale
     void (*softmax_back)(int n, const float* p, float* dp, float scale);
-    // c (m, n) = beta * c + op(a) op(b) for small products; element (i, p) of op(a) is a[i * a_row + p * a_col]
-    void (*small_gemm)(int m, int n, int k, const float* a, int a_row, int a_col, const float* b, int b_row,
-                       int b_col, float beta, float* c, int ldc);
+    // c (m, n) = beta * c + op(a) op(b) for small products; element (i, p) of op(a) is a[i * a_row
+    // + p * a_col]
+    void (*small_gemm)(int m, int n, int k, const float* a, int a_row, int a_col, const float* b,
+                       int b_row, int b_col, float beta, float* c, int ldc);
     double (*square_sum)(int64_t n, const float* x);
-    void (*adamw)(int64_t n, float* w, const float* g, float* m, float* v, float grad_scale, float beta1,
-                  float beta2, float step, float correction2, float eps, float decay);
+    void (*adamw)(int64_t n, float* w, const float* g, float* m, float* v, float grad_scale,
+                  float beta1, float beta2, float step, float correction2, float eps, float decay);
 } nn_loops;
 
 const nn_loops* nn_loops_get(void);

@@ -1,5 +1,6 @@
 // loops_simd.c - plain C loops that the compiler vectorises; built once per instruction set (see
-// cmake/folders.cmake). Sums run in a fixed order per build, so one machine always gives the same bits.
+// cmake/folders.cmake). Sums run in a fixed order per build, so one machine always gives the same
+// bits.
 #include <math.h>
 #include <string.h>
 
@@ -14,7 +15,8 @@ enum { LANES = 16 };  // independent partial sums: fixes the order and lets the 
 static inline float exp_fast(float x) {
     x = x < -87.0f ? -87.0f : x;
     x = x > 88.0f ? 88.0f : x;
-    float r = x * 1.44269504f + 12582912.0f;  // round to nearest through the magic number 1.5 * 2^23
+    float r =
+        x * 1.44269504f + 12582912.0f;  // round to nearest through the magic number 1.5 * 2^23
     int32_t i;
     memcpy(&i, &r, sizeof i);
     r -= 12582912.0f;
@@ -58,15 +60,16 @@ static inline float gelu_slope(float x) {
     return s + x * s * (1.0f - s) * 1.5957691216f * (1.0f + 0.134145f * x * x);
 }
 
-static void gelu_back(int64_t n, const float* restrict x, const float* restrict dy, float* restrict dx,
-                      int add) {
+static void gelu_back(int64_t n, const float* restrict x, const float* restrict dy,
+                      float* restrict dx, int add) {
     if (add)
         for (int64_t i = 0; i < n; i++) dx[i] += dy[i] * gelu_slope(x[i]);
     else
         for (int64_t i = 0; i < n; i++) dx[i] = dy[i] * gelu_slope(x[i]);
 }
 
-static void axpby(int64_t n, float alpha, const float* a, float beta, const float* b, float* restrict y) {
+static void axpby(int64_t n, float alpha, const float* a, float beta, const float* b,
+                  float* restrict y) {
     for (int64_t i = 0; i < n; i++) y[i] = alpha * a[i] + beta * b[i];
 }
 
@@ -90,8 +93,8 @@ static inline float total_of(const float* part) {
     return sum;
 }
 
-static void layernorm(int64_t rows, int width, const float* x, const float* gamma, const float* beta,
-                      float eps, float* y, float* stat) {
+static void layernorm(int64_t rows, int width, const float* x, const float* gamma,
+                      const float* beta, float eps, float* y, float* stat) {
     int even = width / LANES * LANES;
     for (int64_t i = 0; i < rows; i++) {
         const float* row = x + i * width;
@@ -153,8 +156,8 @@ static void layernorm_back(int64_t rows, int width, const float* x, const float*
 }
 
 // float sums over short runs of positions, then double: as exact as needed, and vectorised
-static void channel_sums(int64_t positions, int channels, const float* x, const float* y, double* sum_x,
-                         double* sum_xy) {
+static void channel_sums(int64_t positions, int channels, const float* x, const float* y,
+                         double* sum_x, double* sum_xy) {
     enum { RUN = 16, WIDEST = 256 };
     float a[WIDEST], b[WIDEST];
     for (int from = 0; from < channels; from += WIDEST) {
@@ -179,7 +182,8 @@ static void channel_sums(int64_t positions, int channels, const float* x, const 
 }
 
 static void channel_affine(int64_t positions, int channels, const float* x, const float* scale,
-                           const float* z, const float* slope, const float* shift, float* y, int add) {
+                           const float* z, const float* slope, const float* shift, float* y,
+                           int add) {
     for (int64_t p = 0; p < positions; p++) {
         const float* u = x + p * channels;
         const float* w = z ? z + p * channels : NULL;
@@ -187,9 +191,11 @@ static void channel_affine(int64_t positions, int channels, const float* x, cons
         if (!w)
             for (int j = 0; j < channels; j++) out[j] = u[j] * scale[j] + shift[j];
         else if (add)
-            for (int j = 0; j < channels; j++) out[j] += u[j] * scale[j] + w[j] * slope[j] + shift[j];
+            for (int j = 0; j < channels; j++)
+                out[j] += u[j] * scale[j] + w[j] * slope[j] + shift[j];
         else
-            for (int j = 0; j < channels; j++) out[j] = u[j] * scale[j] + w[j] * slope[j] + shift[j];
+            for (int j = 0; j < channels; j++)
+                out[j] = u[j] * scale[j] + w[j] * slope[j] + shift[j];
     }
 }
 
@@ -216,8 +222,8 @@ static void softmax_back(int n, const float* p, float* dp, float scale) {
     for (int j = 0; j < n; j++) dp[j] = p[j] * (dp[j] - dot) * scale;
 }
 
-// Register tile of TILE_ROWS x 32 over packed strips of op(b). OpenBLAS takes memory from malloc for such
-// small products, which a controller must not do, and is no faster at them.
+// Register tile of TILE_ROWS x 32 over packed strips of op(b). OpenBLAS takes memory from malloc
+// for such small products, which a controller must not do, and is no faster at them.
 typedef float vec16 __attribute__((vector_size(64), aligned(4)));
 enum { TILE_ROWS = 6, STRIP = 32, DEPTH = 192 };
 
@@ -238,8 +244,8 @@ static inline void tile(int rows, int depth, const float* a, int a_row, int a_co
     }
 }
 
-static void small_gemm(int m, int n, int k, const float* a, int a_row, int a_col, const float* b, int b_row,
-                       int b_col, float beta, float* c, int ldc) {
+static void small_gemm(int m, int n, int k, const float* a, int a_row, int a_col, const float* b,
+                       int b_row, int b_col, float beta, float* c, int ldc) {
     float strip[DEPTH][STRIP], out[TILE_ROWS][STRIP];
     for (int j = 0; j < n; j += STRIP) {
         int cols = n - j < STRIP ? n - j : STRIP;
@@ -248,10 +254,12 @@ static void small_gemm(int m, int n, int k, const float* a, int a_row, int a_col
             float keep = p ? 1.0f : beta;
             for (int q = 0; q < depth; q++)
                 for (int s = 0; s < STRIP; s++)
-                    strip[q][s] = s < cols ? b[(int64_t)(p + q) * b_row + (int64_t)(j + s) * b_col] : 0.0f;
+                    strip[q][s] =
+                        s < cols ? b[(int64_t)(p + q) * b_row + (int64_t)(j + s) * b_col] : 0.0f;
             for (int i = 0; i < m; i += TILE_ROWS) {
                 int rows = m - i < TILE_ROWS ? m - i : TILE_ROWS;
-                tile(rows, depth, a + (int64_t)i * a_row + (int64_t)p * a_col, a_row, a_col, strip, out);
+                tile(rows, depth, a + (int64_t)i * a_row + (int64_t)p * a_col, a_row, a_col, strip,
+                     out);
                 for (int r = 0; r < rows; r++) {
                     float* to = c + (int64_t)(i + r) * ldc + j;
                     for (int s = 0; s < cols; s++)

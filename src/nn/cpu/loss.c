@@ -6,7 +6,8 @@
 static void mse_forward(const nn_call* c) {
     int n = nn_in(c, 0)->size;
     for (int i = 0; i < c->rows; i++) {
-        const float *x = (const float*)c->in[0] + (int64_t)i * n, *t = (const float*)c->in[1] + (int64_t)i * n;
+        const float *x = (const float*)c->in[0] + (int64_t)i * n,
+                    *t = (const float*)c->in[1] + (int64_t)i * n;
         double sum = 0;
         for (int j = 0; j < n; j++) sum += (double)(x[j] - t[j]) * (double)(x[j] - t[j]);
         ((float*)c->out)[i] = (float)(sum / n);
@@ -16,26 +17,32 @@ static void mse_forward(const nn_call* c) {
 static void mse_backward(const nn_call* c) {
     int n = nn_in(c, 0)->size;
     for (int i = 0; i < c->rows; i++) {
-        const float *x = (const float*)c->in[0] + (int64_t)i * n, *t = (const float*)c->in[1] + (int64_t)i * n;
+        const float *x = (const float*)c->in[0] + (int64_t)i * n,
+                    *t = (const float*)c->in[1] + (int64_t)i * n;
         float scale = 2.0f * ((const float*)c->dout)[i] / (float)n;
         for (int side = 0; side < 2; side++) {
             if (!c->din[side]) continue;
             float *d = (float*)c->din[side] + (int64_t)i * n, s = side ? -scale : scale;
-            for (int j = 0; j < n; j++) d[j] = (c->accumulate[side] ? d[j] : 0.0f) + s * (x[j] - t[j]);
+            for (int j = 0; j < n; j++)
+                d[j] = (c->accumulate[side] ? d[j] : 0.0f) + s * (x[j] - t[j]);
         }
     }
 }
 
 // log(1 + e^x) without overflow
-static float softplus(float x) { return fmaxf(x, 0.0f) + log1pf(expf(-fabsf(x))); }
+static float softplus(float x) {
+    return fmaxf(x, 0.0f) + log1pf(expf(-fabsf(x)));
+}
 
 static void bce_forward(const nn_call* c) {
     int n = nn_in(c, 0)->size;
     for (int i = 0; i < c->rows; i++) {
-        const float *x = (const float*)c->in[0] + (int64_t)i * n, *t = (const float*)c->in[1] + (int64_t)i * n;
+        const float *x = (const float*)c->in[0] + (int64_t)i * n,
+                    *t = (const float*)c->in[1] + (int64_t)i * n;
         double sum = 0;
         for (int j = 0; j < n; j++)
-            sum += (double)(c->node->alpha * t[j] * softplus(-x[j]) + (1.0f - t[j]) * softplus(x[j]));
+            sum +=
+                (double)(c->node->alpha * t[j] * softplus(-x[j]) + (1.0f - t[j]) * softplus(x[j]));
         ((float*)c->out)[i] = (float)(sum / n);
     }
 }
@@ -43,7 +50,8 @@ static void bce_forward(const nn_call* c) {
 static void bce_backward(const nn_call* c) {
     int n = nn_in(c, 0)->size;
     for (int i = 0; i < c->rows; i++) {
-        const float *x = (const float*)c->in[0] + (int64_t)i * n, *t = (const float*)c->in[1] + (int64_t)i * n;
+        const float *x = (const float*)c->in[0] + (int64_t)i * n,
+                    *t = (const float*)c->in[1] + (int64_t)i * n;
         float scale = ((const float*)c->dout)[i] / (float)n;
         float* dx = c->din[0] ? (float*)c->din[0] + (int64_t)i * n : NULL;
         float* dt = c->din[1] ? (float*)c->din[1] + (int64_t)i * n : NULL;

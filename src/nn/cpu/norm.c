@@ -14,7 +14,8 @@ static size_t ln_save(const nn_graph* g, const nn_node* n, int rows) {
 static void ln_forward(const nn_call* c) {
     int width = nn_in(c, 1)->size;
     int64_t rows = (int64_t)c->rows * nn_in(c, 0)->size / width;
-    nn_loops_get()->layernorm(rows, width, c->in[0], c->in[1], c->in[2], c->node->eps, c->out, c->save);
+    nn_loops_get()->layernorm(rows, width, c->in[0], c->in[1], c->in[2], c->node->eps, c->out,
+                              c->save);
 }
 
 static void ln_backward(const nn_call* c) {

@@ -4,9 +4,13 @@
 
 #include "nn/cpu/cpu.h"
 
-static int64_t total(const nn_call* c) { return (int64_t)c->rows * nn_out(c)->size; }
+static int64_t total(const nn_call* c) {
+    return (int64_t)c->rows * nn_out(c)->size;
+}
 
-static void gelu_forward(const nn_call* c) { nn_loops_get()->gelu(total(c), c->in[0], c->out); }
+static void gelu_forward(const nn_call* c) {
+    nn_loops_get()->gelu(total(c), c->in[0], c->out);
+}
 static void gelu_backward(const nn_call* c) {
     nn_loops_get()->gelu_back(total(c), c->in[0], c->dout, c->din[0], c->accumulate[0]);
 }
@@ -38,8 +42,10 @@ static void mul_forward(const nn_call* c) {
     nn_loops_get()->product(total(c), c->in[0], c->in[1], c->out, 0);
 }
 static void mul_backward(const nn_call* c) {
-    if (c->din[0]) nn_loops_get()->product(total(c), c->dout, c->in[1], c->din[0], c->accumulate[0]);
-    if (c->din[1]) nn_loops_get()->product(total(c), c->dout, c->in[0], c->din[1], c->accumulate[1]);
+    if (c->din[0])
+        nn_loops_get()->product(total(c), c->dout, c->in[1], c->din[0], c->accumulate[0]);
+    if (c->din[1])
+        nn_loops_get()->product(total(c), c->dout, c->in[0], c->din[1], c->accumulate[1]);
 }
 
 static void clamp_forward(const nn_call* c) {

@@ -69,7 +69,8 @@ static void mean_forward(const nn_call* c) {
     memset(c->out, 0, (size_t)c->rows * (size_t)width * sizeof(float));
     for (int i = 0; i < c->rows; i++) {
         float* y = (float*)c->out + (int64_t)i * width;
-        nn_loops_get()->sum_rows(tokens, width, (const float*)c->in[0] + (int64_t)i * tokens * width, y);
+        nn_loops_get()->sum_rows(tokens, width,
+                                 (const float*)c->in[0] + (int64_t)i * tokens * width, y);
         for (int j = 0; j < width; j++) y[j] /= (float)tokens;
     }
 }
@@ -77,7 +78,8 @@ static void mean_forward(const nn_call* c) {
 static void mean_backward(const nn_call* c) {
     int tokens = nn_in(c, 0)->dim[0], width = nn_in(c, 0)->dim[1];
     for (int64_t i = 0; i < (int64_t)c->rows * tokens; i++)
-        nn_loops_get()->scaled(width, 1.0f / (float)tokens, (const float*)c->dout + i / tokens * width,
+        nn_loops_get()->scaled(width, 1.0f / (float)tokens,
+                               (const float*)c->dout + i / tokens * width,
                                (float*)c->din[0] + i * width, c->accumulate[0]);
 }
 
