@@ -35,8 +35,8 @@ struct eval_arm {
     const arm_ops* ops;
     eval_setup setup;
     env* world;
-    uint8_t*
-        picture;  // (FIRM_HISTORY + 1, 224, 224, 3): history or, in [0], the latest; then the goal
+    // (FIRM_HISTORY + 1, 224, 224, 3): history or, in [0], the latest; then the goal
+    uint8_t* picture;
     double state[FIRM_HISTORY][ENV_MAX_STATE];  // the last three, latest last
     double goal[ENV_MAX_STATE];
     float goal_config[FIRM_MAX_CONFIG];
@@ -312,8 +312,8 @@ static firm_status run(eval_arm* arm, const eval_trials* trials, frames* picture
     TIMED(arm->ops->begin(arm, &start));
 
     uint8_t* rgb = arm->picture + (FIRM_HISTORY - 1) * ENV_FRAME_BYTES;  // holds the start frame
+    firm_step step = {0};
     for (int budget = 2 * trials->offset; out->steps < budget && !out->success;) {
-        firm_step step;
         double ms = arm->setup.deadline_ms;
         TIMED(arm->ops->act(arm, ms > 0 ? clock_ns() + (int64_t)(ms * 1e6) : 0, &step));
         out->solves += step.solved;
@@ -331,7 +331,15 @@ static firm_status run(eval_arm* arm, const eval_trials* trials, frames* picture
         if (arm->ops->look && !out->success) TIMED(arm->ops->look(arm, rgb, step.action));
     }
     if (trace) {
-        TRY(eval_trace_frame(trace, out->steps, state_now(arm), rgb, NULL, err));
+        // the last frame is looked at too, so that its distance is what the controller sees
+        float seen[ENV_MAX_DISTANCE];
+        if (arm->controller) {
+            if (out->success) TRY(firm_controller_push(arm->controller, rgb, step.action));
+            spec->measure(controller_config(arm->controller),
+                          controller_goal_config(arm->controller), seen);
+        }
+        TRY(eval_trace_last(trace, out->steps, state_now(arm), rgb, arm->controller ? seen : NULL,
+                            err));
         TRY(eval_trace_end(trace, out->success, err));
     }
     return FIRM_OK;

@@ -123,8 +123,8 @@ firm_status eval_trace_begin(eval_trace* t, const env_spec* spec, const char* mo
     return status;
 }
 
-firm_status eval_trace_frame(eval_trace* t, int step, const double* state, const uint8_t* rgb,
-                             const firm_step* d, firm_error* err) {
+static firm_status add_frame(eval_trace* t, int step, const double* state, const uint8_t* rgb,
+                             const firm_step* d, const float* seen, firm_error* err) {
     if (!t->json) return FIRM_OK;
     const env_spec* spec = t->spec;
     cJSON* f = cJSON_CreateObject();
@@ -136,8 +136,8 @@ firm_status eval_trace_frame(eval_trace* t, int step, const double* state, const
     ok = ok && put(f, "true_distance", numbers(truth, spec->distances)) &&
          put(f, "true_xy", path_points(spec, c, 1));
     if (!d || d->horizon == 0) {
-        // nothing was predicted here: the true distance is the only one there is
-        ok = ok && put(f, "distance", numbers(truth, spec->distances));
+        // nothing was predicted here
+        ok = ok && put(f, "distance", numbers(seen ? seen : truth, spec->distances));
     } else {
         ok = ok && put(f, "distance", numbers(d->distance_now, spec->distances)) &&
              put(f, "planned", numbers(d->distance_planned, spec->distances)) &&
@@ -152,6 +152,16 @@ firm_status eval_trace_frame(eval_trace* t, int step, const double* state, const
     if (d) ok = ok && put(f, "action", numbers(d->action, spec->action_dim));
     if (!ok) return no_memory(err);
     return add_picture(f, "png", rgb, err);
+}
+
+firm_status eval_trace_frame(eval_trace* t, int step, const double* state, const uint8_t* rgb,
+                             const firm_step* d, firm_error* err) {
+    return add_frame(t, step, state, rgb, d, NULL, err);
+}
+
+firm_status eval_trace_last(eval_trace* t, int step, const double* state, const uint8_t* rgb,
+                            const float* seen, firm_error* err) {
+    return add_frame(t, step, state, rgb, NULL, seen, err);
 }
 
 firm_status eval_trace_end(eval_trace* t, int success, firm_error* err) {
