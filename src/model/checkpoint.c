@@ -13,6 +13,10 @@
 #include "model/checkpoint_meta.h"
 #include "model/safetensors.h"
 
+// optional, not parameters: where the training data lie (model.h)
+#define SUPPORT_POINTS "support.points"  // (count, config_dim)
+#define SUPPORT_RADIUS "support.radius"  // (1)
+
 // ---- tensors ------------------------------------------------------------------------------------
 
 static int is_auxiliary(const nn_entry* e) {
@@ -85,12 +89,56 @@ static firm_status check_tensors(const char* file, const safetensors* s, const f
 static firm_status check_no_others(const char* file, const safetensors* s, const firm_model* m,
                                    firm_error* err) {
     for (int i = 0; i < s->tensors; i++)
-        if (nn_store_find(m->store, s->tensor[i].name) < 0)
+        if (nn_store_find(m->store, s->tensor[i].name) < 0 &&
+            strcmp(s->tensor[i].name, SUPPORT_POINTS) != 0 &&
+            strcmp(s->tensor[i].name, SUPPORT_RADIUS) != 0)
             return FAIL(
                 err, FIRM_E_FORMAT,
                 "%s holds the tensor %s, which no model of its shape has; make the file again",
                 file, s->tensor[i].name);
     return FIRM_OK;
+}
+
+// ---- support: optional, not parameters ----
+
+static firm_status read_support(const char* file, const safetensors* s, firm_model* m,
+                                firm_error* err) {
+    const safetensors_tensor* points = safetensors_find(s, SUPPORT_POINTS);
+    const safetensors_tensor* radius = safetensors_find(s, SUPPORT_RADIUS);
+    if (!points && !radius) return FIRM_OK;
+    if (!points || !radius || points->rank != 2 || points->dim[0] > 65536 || points->count == 0 ||
+        points->dim[1] != (size_t)m->env->config_dim || radius->count != 1 || !all_finite(points) ||
+        !all_finite(radius))
+        return FAIL(err, FIRM_E_FORMAT,
+                    "%s: %s is not a list of configurations; make the file again", file,
+                    SUPPORT_POINTS);
+    m->support = mem_alloc(points->count * sizeof *m->support);
+    if (!m->support) return FAIL(err, FIRM_E_MEMORY, "no memory to read %s", file);
+    safetensors_copy(points, m->support);
+    safetensors_copy(radius, &m->support_radius);
+    m->support_count = (int)points->dim[0];
+    if (!(m->support_radius > 0))
+        return FAIL(err, FIRM_E_FORMAT, "%s: %s is %g, not above 0; make the file again", file,
+                    SUPPORT_RADIUS, (double)m->support_radius);
+    return FIRM_OK;
+}
+
+static void collect_support(const firm_model* m, safetensors_type type, safetensors_tensor* tensor,
+                            int* tensors) {
+    size_t count = (size_t)m->support_count, dim = (size_t)m->env->config_dim;
+    if (!m->support) return;
+    tensor[(*tensors)++] = (safetensors_tensor){.name = SUPPORT_POINTS,
+                                                .type = type,
+                                                .rank = 2,
+                                                .dim = {count, dim},
+                                                .count = count * dim,
+                                                .value = m->support};
+    tensor[(*tensors)++] = (safetensors_tensor){.name = SUPPORT_RADIUS,
+                                                .type = type,
+                                                .rank = 1,
+                                                .dim = {1},
+                                                .count = 1,
+                                                .value = &m->support_radius};
 }
 
 static void copy_tensors(const safetensors* s, firm_model* m) {
@@ -129,7 +177,8 @@ firm_status checkpoint_write(const char* path, const firm_model* m, checkpoint_k
                              int notes, firm_error* err) {
     CHECK(kind == CHECKPOINT_TRAINING || extras == 0, "extras belong into training checkpoints");
     int tensors = 0;
-    safetensors_tensor* tensor = mem_calloc((size_t)(m->store->entries + extras), sizeof *tensor);
+    safetensors_tensor* tensor =
+        mem_calloc((size_t)(m->store->entries + extras + 2), sizeof *tensor);
     checkpoint_meta meta = {0};
     firm_status status = tensor ? collect_tensors(path, m, kind, tensor, &tensors, err)
                                 : FAIL(err, FIRM_E_MEMORY, "no memory to write %s", path);
@@ -143,6 +192,9 @@ firm_status checkpoint_write(const char* path, const firm_model* m, checkpoint_k
                                                  .count = extra[i].count,
                                                  .value = extra[i].data};
     }
+    if (status == FIRM_OK && kind != CHECKPOINT_TRAINING)
+        collect_support(m, kind == CHECKPOINT_MODEL_HALF ? SAFETENSORS_F16 : SAFETENSORS_F32,
+                        tensor, &tensors);
     if (status == FIRM_OK)
         status =
             checkpoint_meta_make(path, m, kind == CHECKPOINT_TRAINING, note, notes, &meta, err);
@@ -188,6 +240,7 @@ static firm_status fill_model(const char* file, const safetensors* s, int traini
     TRY(checkpoint_meta_stats(file, s, m, &m->stats, err));
     TRY(check_tensors(file, s, m, 0, err));
     if (!training) TRY(check_no_others(file, s, m, err));
+    TRY(read_support(file, s, m, err));
     copy_tensors(s, m);
     return checkpoint_meta_origin(file, s, m, err);
 }

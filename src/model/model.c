@@ -125,6 +125,7 @@ firm_status model_create(const env_spec* env, const model_shape* shape, int auxi
 void firm_model_free(firm_model* m) {
     if (!m) return;
     nn_store_free(m->store);
+    mem_free(m->support);
     mem_free(m->config);
     mem_free(m);
 }

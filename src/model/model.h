@@ -48,6 +48,10 @@ struct firm_model {
     model_shape shape;
     model_stats stats;
     nn_store* store;
+    // where the training data lie in configuration space: the planner's reach mode stays near them
+    float* support;        // (support_count, config_dim), or NULL
+    int support_count;
+    float support_radius;  // distance within which nearly every training configuration has a point
     int auxiliary;         // training-only parameters are there too
     char* config;          // resolved settings of the training run as text; "" if unknown
     char provenance[256];  // one line: version, seed, data hash

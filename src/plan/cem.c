@@ -107,8 +107,13 @@ firm_status plan_solver_create(const plan_setup* setup, plan_solver** out, firm_
     if (!s) return FAIL(err, FIRM_E_MEMORY, "no memory for a planner");
     s->setup = *setup;
     s->longest = longest;
-    s->cost = (plan_cost){setup->spec, setup->options.mode, setup->options.price,
-                          setup->options.running, setup->options.arrive};
+    s->cost = (plan_cost){.spec = setup->spec,
+                          .mode = setup->options.mode,
+                          .price = setup->options.price,
+                          .running = setup->options.running,
+                          .arrive = setup->options.arrive,
+                          .support = setup->options.stray > 0 ? setup->support : NULL,
+                          .stray = setup->options.stray};
     s->bytes = layout(s, NULL);
     s->memory = mem_calloc(s->bytes, 1);
     if (!s->memory) {
@@ -172,7 +177,7 @@ static void run_piece(void* arg, int item, int worker) {
                                               s->u + (size_t)from * us, s->c + (size_t)from * cs);
     for (int i = from; i < to; i++)
         s->value[i] =
-            plan_cost_path(&s->cost, s->c + (size_t)i * cs, horizon, s->goal, &s->arrive[i]);
+            plan_cost_path(&s->cost, s->c0, s->c + (size_t)i * cs, horizon, s->goal, &s->arrive[i]);
 }
 
 static int better(const float* value, int a, int b) {
@@ -310,7 +315,7 @@ static void solve_contract(plan_solver* s, int64_t deadline_ns, plan_result* r) 
     int64_t begun = clock_ns();
     float* path = s->path + s->setup.model.config;
     s->setup.model.rollout(s->setup.model.context, 0, 1, s->horizon, s->plan, path);
-    r->cost = plan_cost_path(&s->cost, path, s->horizon, s->goal, &r->arrival);
+    r->cost = plan_cost_path(&s->cost, s->c0, path, s->horizon, s->goal, &r->arrival);
     double ns = (double)(clock_ns() - begun);
     if (ns > s->final_ns) s->final_ns = ns;
 }

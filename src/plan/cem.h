@@ -30,7 +30,8 @@ typedef struct plan_setup {
     plan_model model;  // model.workers >= threads of the pool
     pool* threads;     // NULL: the caller alone
     uint64_t seed;
-    int fan;  // candidates of the last iteration kept for display
+    int fan;                      // candidates of the last iteration kept for display
+    const plan_support* support;  // reach mode stays near it; NULL: none. Must outlive the solver
 } plan_setup;
 
 // Pointers stay valid until the next call on the same solver.

@@ -22,6 +22,7 @@ struct firm_controller {
     perception* eyes;
     plan_net* net;
     plan_learned* learned;
+    plan_support* support;
     plan_solver* solver;
     plan_actions actions;
 
@@ -126,13 +127,17 @@ static firm_status build(firm_controller* c, const firm_controller_params* p, fi
     TRY(make_net(c, err));
     TRY(plan_learned_create(c->net, pool_threads(c->threads), &c->learned, err));
     c->actions = plan_actions_of(m->env, MODEL_CONTROLS, m->stats.action_mean, m->stats.action_std);
+    if (m->support && c->options.mode == FIRM_MODE_REACH)
+        TRY(plan_support_create(m->support, m->support_count, m->env->config_dim, m->env->pairs,
+                                m->support_radius, &c->support, err));
     plan_setup setup = {.spec = m->env,
                         .options = c->options,
                         .actions = c->actions,
                         .model = plan_learned_model(c->learned),
                         .threads = c->threads,
                         .seed = p->seed,
-                        .fan = p->fan};
+                        .fan = p->fan,
+                        .support = c->support};
     TRY(plan_solver_create(&setup, &c->solver, err));
     int longest =
         c->options.horizon_max > c->options.horizon ? c->options.horizon_max : c->options.horizon;
@@ -175,6 +180,7 @@ firm_status firm_controller_create(const firm_model* model, const firm_controlle
 void firm_controller_free(firm_controller* c) {
     if (!c) return;
     plan_solver_free(c->solver);
+    plan_support_free(c->support);
     plan_learned_free(c->learned);
     plan_net_free(c->net);
     perception_free(c->eyes);

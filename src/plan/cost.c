@@ -9,8 +9,8 @@ static int finite_path(const float* path, int n) {
     return 1;
 }
 
-static float reach(const plan_cost* cost, const float* path, int horizon, const float* goal,
-                   int* arrival) {
+static float reach(const plan_cost* cost, const float* c0, const float* path, int horizon,
+                   const float* goal, int* arrival) {
     float best = INFINITY, sum = 0.0f, sum_at_best = 0.0f;
     int at = 1;
     for (int k = 1; k <= horizon; k++) {
@@ -24,7 +24,8 @@ static float reach(const plan_cost* cost, const float* path, int horizon, const 
         }
     }
     if (arrival) *arrival = at;
-    return best + cost->running * sum_at_best / (float)at;
+    float stray = cost->support ? cost->stray * plan_support_stray(cost->support, c0, path, at) : 0;
+    return best + cost->running * sum_at_best / (float)at + stray;
 }
 
 static int closest(const env_spec* spec, const float* path, int horizon, const float* goal) {
@@ -37,12 +38,12 @@ static int closest(const env_spec* spec, const float* path, int horizon, const f
     return at;
 }
 
-float plan_cost_path(const plan_cost* cost, const float* path, int horizon, const float* goal,
-                     int* arrival) {
+float plan_cost_path(const plan_cost* cost, const float* c0, const float* path, int horizon,
+                     const float* goal, int* arrival) {
     const env_spec* spec = cost->spec;
     if (arrival) *arrival = 1;
     if (!finite_path(path, horizon * spec->config_dim)) return INFINITY;
-    if (cost->mode == FIRM_MODE_REACH) return reach(cost, path, horizon, goal, arrival);
+    if (cost->mode == FIRM_MODE_REACH) return reach(cost, c0, path, horizon, goal, arrival);
     if (arrival) *arrival = closest(spec, path, horizon, goal);
     return env_cost_value(spec, path + (horizon - 1) * spec->config_dim, goal);
 }

@@ -6,21 +6,26 @@
 // P if not. A path costs its cheapest step plus `running` times the mean distance up to there. The
 // price is what makes replanning after every macro action get there: without it a plan may for ever
 // arrive "in P steps". Charging the whole horizon to paths that do not arrive makes any detour that
-// does arrive cheaper than waiting at a wall for ever.
+// does arrive cheaper than waiting at a wall for ever. A path that leaves the support of the
+// training data before it arrives pays for that: the model does not know what happens there.
 #ifndef PLAN_COST_H
 #define PLAN_COST_H
 
 #include "env/env.h"
+#include "plan/support.h"
 
 typedef struct plan_cost {
     const env_spec* spec;
     firm_mode mode;
     float price, running, arrive;  // reach only
+    const plan_support* support;   // reach only, NULL: none
+    float stray;                   // price of leaving it, see support.h
 } plan_cost;
 
-// path (horizon, config_dim). Returns +inf for a path that is not finite. *arrival (nullable): the
-// macro step, 1 .. horizon, at which the path counts as arrived; in contract mode the closest one.
-float plan_cost_path(const plan_cost* cost, const float* path, int horizon, const float* goal,
-                     int* arrival);
+// c0 (config_dim) is the start, path (horizon, config_dim) what follows. Returns +inf for a path
+// that is not finite. *arrival (nullable): the macro step, 1 .. horizon, at which the path counts
+// as arrived; in contract mode the closest one.
+float plan_cost_path(const plan_cost* cost, const float* c0, const float* path, int horizon,
+                     const float* goal, int* arrival);
 
 #endif

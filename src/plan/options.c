@@ -22,6 +22,7 @@ const config_key plan_keys[] = {
     REAL("reach_spread", 1e-6, 100, "1", "start deviation in standardised action units"),
     INT("reach_knots", 1, 1000, "5",
         "corners of a proposal over the horizon, per action coordinate"),
+    REAL("reach_box", 0.01, 1, "1", "share of the action bounds that proposals use"),
     REAL("reach_wide_share", 0, 1, "0.3", "share of candidates drawn anew around zero"),
     REAL("reach_wide_spread", 1e-6, 100, "2", "deviation of these"),
     REAL("reach_floor", 0, 100, "0.1", "smallest deviation after a refit"),
@@ -30,6 +31,8 @@ const config_key plan_keys[] = {
     REAL("reach_running", 0, 100, "0.05", "weight of the mean distance before arrival"),
     REAL("reach_arrive", 0, 100, "0.7",
          "a plan this close to the goal arrives, in tolerance units"),
+    REAL("reach_stray", 0, 1000, "10",
+         "price of a macro step outside the training data, per radius of its support"),
     INT("reach_patience", 0, 10000, "3",
         "iterations without gain after which an arriving plan is taken; 0: none"),
 };
@@ -57,6 +60,7 @@ void plan_options_read(const config* c, firm_mode mode, plan_options* out) {
                           .spread = GET_REAL("reach_spread"),
                           .horizon_max = GET_INT("reach_horizon_max"),
                           .knots = GET_INT("reach_knots"),
+                          .box = GET_REAL("reach_box"),
                           .wide_share = GET_REAL("reach_wide_share"),
                           .wide_spread = GET_REAL("reach_wide_spread"),
                           .floor = GET_REAL("reach_floor"),
@@ -64,6 +68,7 @@ void plan_options_read(const config* c, firm_mode mode, plan_options* out) {
                           .price = GET_REAL("reach_price"),
                           .running = GET_REAL("reach_running"),
                           .arrive = GET_REAL("reach_arrive"),
+                          .stray = GET_REAL("reach_stray"),
                           .patience = GET_INT("reach_patience")};
     if (out->horizon_max < out->horizon) out->horizon_max = out->horizon;
     if (out->keep > out->elites) out->keep = out->elites;
@@ -87,11 +92,12 @@ firm_status plan_options_check(const plan_options* o, firm_error* err) {
     if (o->mode == FIRM_MODE_REACH &&
         (o->knots < 1 || o->knots > 1000 || o->horizon_max < o->horizon || o->horizon_max > 100 ||
          o->keep < 0 || o->keep > o->elites || o->keep >= o->candidates ||
-         !(o->wide_share >= 0.0f) || o->wide_share > 1.0f))
+         !(o->wide_share >= 0.0f) || o->wide_share > 1.0f || !(o->box > 0.0f) || o->box > 1.0f))
         return FAIL(
             err, FIRM_E_VALUE,
             "reach settings out of range: knots %d, horizon %d .. %d, keep %d of %d elites, wide "
-            "share %g",
-            o->knots, o->horizon, o->horizon_max, o->keep, o->elites, (double)o->wide_share);
+            "share %g, box %g",
+            o->knots, o->horizon, o->horizon_max, o->keep, o->elites, (double)o->wide_share,
+            (double)o->box);
     return FIRM_OK;
 }

@@ -15,6 +15,7 @@ typedef struct plan_options {
     // reach mode only; contract mode ignores these
     int horizon_max;    // looked ahead when nothing shorter arrives
     int knots;          // corners of a proposal's noise over the horizon, per action coordinate
+    float box;          // share of the action bounds that proposals use, where the task clamps
     float wide_share;   // share of candidates drawn anew around zero in every iteration
     float wide_spread;  // their deviation
     float floor;        // smallest deviation after a refit
@@ -22,6 +23,7 @@ typedef struct plan_options {
     float price;        // per macro step until arrival, in tolerance units
     float running;      // weight of the mean distance until arrival
     float arrive;       // a plan that comes this close, in tolerance units, arrives
+    float stray;        // price of leaving the training data's support, per radius and macro step
     int patience;  // iterations without a better plan before an arriving search stops; 0: never
 } plan_options;
 

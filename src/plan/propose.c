@@ -56,8 +56,10 @@ static void clip(const plan_proposal* p, float* u) {
     const plan_actions* a = p->actions;
     int controls = p->horizon * a->controls;
     for (int i = 0; i < a->dim; i++) {
-        float low = (a->low - a->mean[i]) / a->deviation[i],
-              high = (a->high - a->mean[i]) / a->deviation[i];
+        float centre = 0.5f * (a->low + a->high),
+              half = 0.5f * p->options->box * (a->high - a->low);
+        float low = (centre - half - a->mean[i]) / a->deviation[i],
+              high = (centre + half - a->mean[i]) / a->deviation[i];
         for (int t = 0; t < controls; t++) {
             float* x = &u[t * a->dim + i];
             *x = *x < low ? low : *x > high ? high : *x;

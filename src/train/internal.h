@@ -49,6 +49,9 @@ void train_set_close(train_set* s);
 // image, action and chi statistics from the training split
 firm_status train_set_stats(train_set* s, model_stats* stats, firm_error* err);
 
+// Picks `count` configurations that cover those of the training episodes, and how well they do.
+firm_status support_fill(const train_set* s, firm_model* m, int count, firm_error* err);
+
 const double* moment_state(const train_set* s, const moment* m, int control);  // control: -2 .. 25
 void moment_actions(const train_set* s, const moment* m, int control, int count, float* raw);
 void moment_config(const train_set* s, const moment* m, int control, float* c);

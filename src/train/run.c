@@ -10,6 +10,7 @@
 #include "core/file.h"
 #include "core/log.h"
 #include "core/mem.h"
+#include "core/rng.h"
 
 static void run_path(const train_run_state* run, const char* name, char path[1100]) {
     snprintf(path, 1100, "%s/%s", run->opt->folder, name);
@@ -21,11 +22,23 @@ static void run_path(const train_run_state* run, const char* name, char path[110
 enum { NOTE_STAGE, NOTE_UPDATE, NOTE_SECONDS, NOTE_IDENTITY, NOTE_RESULTS };
 static const char* const note_keys[] = {"run.stage", "run.update", "run.seconds", "run.identity"};
 
+// of the settings that shape the weights: the planner's may change while a run is resumed
+static uint64_t training_hash(const config* settings) {
+    char* text = config_dump(settings);
+    if (!text) return 0;
+    char* plan = strstr(text, "[plan]");
+    char* next = plan ? strstr(plan + 1, "\n[") : NULL;
+    if (plan) memmove(plan, next ? next + 1 : plan + strlen(plan), next ? strlen(next + 1) + 1 : 1);
+    uint64_t hash = rng_hash_text(text);
+    mem_free(text);
+    return hash;
+}
+
 // settings, seed, sources and data: a run may only be continued with the same ones
 static void identity(const train_run_state* run, char text[256]) {
     snprintf(text, 256,
              "config %016" PRIx64 " seed %" PRIu64 " sources %s mismatch %d data %016" PRIx64,
-             config_hash(run->settings), run->opt->seed,
+             training_hash(run->settings), run->opt->seed,
              run->opt->sources ? run->opt->sources : "FI", run->opt->mismatch, run->set.data->hash);
 }
 
@@ -165,6 +178,8 @@ static cJSON* results_json(const train_run_state* run, const char* model_path) {
 static firm_status finish(train_run_state* run, cJSON** result, firm_error* err) {
     char path[1100], model_path[1100];
     run_path(run, "model.safetensors", model_path);
+    TRY(support_fill(&run->set, run->model, (int)config_int(run->settings, "train", "support"),
+                     err));
     TRY(checkpoint_write(model_path, run->model, CHECKPOINT_MODEL, NULL, 0, NULL, 0, err));
     cJSON* json = results_json(run, model_path);
     run_path(run, "train.json", path);

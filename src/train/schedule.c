@@ -18,6 +18,8 @@ const config_key train_keys[] = {
     {"train", "rollout_shard", CONFIG_INT, 1, 1024, "128", NULL, "likewise, recurrent stages"},
     {"train", "checkpoint_every", CONFIG_INT, 1, 1e6, "250", NULL, "updates between checkpoints"},
     {"train", "log_every", CONFIG_INT, 1, 1e6, "25", NULL, "updates between rows of metrics.csv"},
+    {"train", "support", CONFIG_INT, 0, 65536, "2048", NULL,
+     "training configurations stored with the model, for the planner's reach mode; 0: none"},
     {"loss.*", "config", CONFIG_REAL, 0, 1e3, "2", NULL, "weight of future configurations"},
     {"loss.*", "displacement", CONFIG_REAL, 0, 1e3, "2", NULL, "weight of configuration changes"},
     {"loss.*", "tail", CONFIG_REAL, 0, 1e3, "0.5", NULL, "weight of the TopMean(0.25) tail"},

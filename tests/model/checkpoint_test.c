@@ -123,6 +123,33 @@ TEST(model, checkpoint_round_trip) {
     firm_model_free(m);
 }
 
+// the support of the training data travels with a model file; a wrong one is refused
+TEST(model, checkpoint_support) {
+    char path[512];
+    firm_error err;
+    firm_model *m = small_model(3), *read = NULL;
+    snprintf(path, sizeof path, "%s/support.safetensors", test_temp_dir());
+    m->support_count = 5;
+    m->support_radius = 0.25f;
+    m->support = mem_calloc(10, sizeof *m->support);
+    for (int i = 0; i < 10; i++) m->support[i] = 0.125f * (float)i;
+    for (int half = 0; half < 2; half++) {
+        REQUIRE_OK(checkpoint_write(path, m, half ? CHECKPOINT_MODEL_HALF : CHECKPOINT_MODEL, NULL,
+                                    0, NULL, 0, &err),
+                   err);
+        REQUIRE_OK(firm_model_load(path, &read, &err), err);
+        EXPECT_INT(read->support_count, 5);
+        EXPECT_NEAR(read->support_radius, 0.25, 0);
+        EXPECT(memcmp(read->support, m->support, 10 * sizeof(float)) == 0);
+        firm_model_free(read);
+    }
+    m->support_radius = 0;
+    REQUIRE_OK(checkpoint_write(path, m, CHECKPOINT_MODEL, NULL, 0, NULL, 0, &err), err);
+    EXPECT_INT(firm_model_load(path, &read, &err), FIRM_E_FORMAT);
+    EXPECT(strstr(err.message, "support") != NULL);
+    firm_model_free(m);
+}
+
 TEST(model, checkpoint_same_bytes_twice) {
     firm_error err = {0};
     firm_model* m = small_model(1);

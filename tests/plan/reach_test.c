@@ -19,27 +19,30 @@ TEST(plan, cost_by_hand) {
     at(path[1], 50, 58);  // 0.5
     at(path[2], 50, 52);  // 0.125
     int arrival = 0;
-    plan_cost cost = {spec, FIRM_MODE_CONTRACT, 0, 0, 0};
-    EXPECT_NEAR(plan_cost_path(&cost, path[0], 3, goal, &arrival), pow(2.0 / 112, 2), 1e-7);
+    plan_cost cost = {.spec = spec, .mode = FIRM_MODE_CONTRACT};
+    EXPECT_NEAR(plan_cost_path(&cost, path[0], path[0], 3, goal, &arrival), pow(2.0 / 112, 2),
+                1e-7);
     EXPECT_INT(arrival, 3);
     // a dear step: arrive at 2 (0.5 + 2 * 0.6), running mean (3 + 0.5) / 2
-    cost = (plan_cost){spec, FIRM_MODE_REACH, 0.6f, 0.1f, 0.7f};
-    EXPECT_NEAR(plan_cost_path(&cost, path[0], 3, goal, &arrival), 1.7 + 0.175, 1e-5);
+    cost = (plan_cost){
+        .spec = spec, .mode = FIRM_MODE_REACH, .price = 0.6f, .running = 0.1f, .arrive = 0.7f};
+    EXPECT_NEAR(plan_cost_path(&cost, path[0], path[0], 3, goal, &arrival), 1.7 + 0.175, 1e-5);
     EXPECT_INT(arrival, 2);
     // a cheap one: 0.125 + 3 * 0.1, mean 3.625 / 3
     cost.price = 0.1f;
-    EXPECT_NEAR(plan_cost_path(&cost, path[0], 3, goal, &arrival), 0.425 + 0.1 * 3.625 / 3, 1e-5);
+    EXPECT_NEAR(plan_cost_path(&cost, path[0], path[0], 3, goal, &arrival), 0.425 + 0.1 * 3.625 / 3,
+                1e-5);
     EXPECT_INT(arrival, 3);
     // a path that does not arrive pays for the whole horizon
-    EXPECT_NEAR(plan_cost_path(&cost, path[0], 1, goal, &arrival), 3 + 0.1 + 0.3, 1e-5);
+    EXPECT_NEAR(plan_cost_path(&cost, path[0], path[0], 1, goal, &arrival), 3 + 0.1 + 0.3, 1e-5);
     at(path[1], 50, 82);  // 2
     at(path[2], 50, 90);
-    EXPECT_NEAR(plan_cost_path(&cost, path[0], 3, goal, &arrival), 2 + 0.3 + 0.25, 1e-5);
+    EXPECT_NEAR(plan_cost_path(&cost, path[0], path[0], 3, goal, &arrival), 2 + 0.3 + 0.25, 1e-5);
     EXPECT_INT(arrival, 2);
     path[2][1] = NAN;
-    EXPECT(isinf(plan_cost_path(&cost, path[0], 3, goal, &arrival)));
+    EXPECT(isinf(plan_cost_path(&cost, path[0], path[0], 3, goal, &arrival)));
     cost.mode = FIRM_MODE_CONTRACT;
-    EXPECT(isinf(plan_cost_path(&cost, path[0], 3, goal, NULL)));
+    EXPECT(isinf(plan_cost_path(&cost, path[0], path[0], 3, goal, NULL)));
 }
 
 TEST(plan, options_from_config) {

@@ -159,6 +159,7 @@ plan_setup echo_setup(echo* e, firm_mode mode) {
                                .spread = 1.0f,
                                .horizon_max = ECHO_HORIZON,
                                .knots = 2,
+                               .box = 1.0f,
                                .wide_share = 0.25f,
                                .wide_spread = 2.0f,
                                .floor = 0.02f,

@@ -329,3 +329,33 @@ TEST(train, tworoom_schedule_is_the_papers) {
     }
     config_free(c);
 }
+
+// the stored configurations come from training episodes, lie apart, and cover what was seen
+TEST(train, support_covers_the_training_data) {
+    fixture f;
+    if (!open_fixture(&f, 0)) return;
+    firm_error err;
+    REQUIRE_OK(support_fill(&f.set, f.model, 256, &err), err);
+    EXPECT_INT(f.model->support_count, 256);
+    EXPECT(f.model->support_radius > 0 && f.model->support_radius < 0.2f);
+    int far = 0, n = 0;
+    for (int64_t i = 0; i < f.set.pair_rows; i += 7, n++) {
+        float c[2], least = 1e9f;
+        f.env->config(f.data->state + f.set.pair_row[i] * 2, c);
+        for (int k = 0; k < 256; k++) {
+            const float* p = f.model->support + 2 * k;
+            float d = hypotf(c[0] - p[0], c[1] - p[1]);
+            if (d < least) least = d;
+        }
+        far += least > f.model->support_radius;
+    }
+    EXPECT(far * 200 < n);  // one in a thousand by construction, here on other rows
+    // nobody was ever inside the wall, away from the door
+    for (int k = 0; k < 256; k++) {
+        float x = (f.model->support[2 * k] + 1) * 112, y = (f.model->support[2 * k + 1] + 1) * 112;
+        EXPECT(!(x > 101 && x < 123 && (y < 32 || y > 66)));
+    }
+    REQUIRE_OK(support_fill(&f.set, f.model, 0, &err), err);
+    EXPECT(f.model->support == NULL && f.model->support_count == 0);
+    close_fixture(&f);
+}
