@@ -22,7 +22,7 @@ static const arg_option options[] = {
     {"model", 0, ARG_TEXT, 0, 0, NULL, NULL, "M", "model file; the shipped one if not given"},
     {"output", 'o', ARG_TEXT, 0, 0, NULL, NULL, "DIR",
      "folder of the page; demo/TASK if not given"},
-    {"offset", 0, ARG_INT, 5, 1000, "60", NULL, "N",
+    {"offset", 0, ARG_INT, 5, 1000, "90", NULL, "N",
      "controls from start to goal in the recording"},
     {"trials", 0, ARG_INT, 0, 1000, "10", NULL, "N",
      "further goals for the success rate on the page"},
