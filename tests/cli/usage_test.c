@@ -42,7 +42,8 @@ TEST(cli, wrong_usage) {
     EXPECT_REFUSAL(firm_run("/", 0, "eval tworoom --mode fast"), "eval", "contract|reach");
     EXPECT_REFUSAL(firm_run("/", 0, "eval tworoom --arms nobody --quiet"), "eval",
                    "oracle-dynamics");
-    EXPECT_REFUSAL(firm_run("/", 0, "eval tworoom --quiet"), "eval", "--model");
+    EXPECT_REFUSAL(firm_run("/", 0, "eval tworoom --model nowhere.safetensors --quiet"), "eval",
+                   "nowhere.safetensors");
     EXPECT_REFUSAL(firm_run("/", 0, "eval tworoom --traces 3"), "eval", "-o FILE");
     EXPECT_REFUSAL(firm_run("/", 0, "bench speed"), "bench", "plan, train, env or render");
     EXPECT_REFUSAL(firm_run("/", 0, "train tworoom --data a --branches b -o c --device cuda"),
