@@ -48,12 +48,12 @@ endforeach()
 
 add_library(firm_static STATIC ${FIRM_OBJECTS})
 set_target_properties(firm_static PROPERTIES OUTPUT_NAME firm)
-target_link_libraries(firm_static PUBLIC PkgConfig::DEPS Threads::Threads m)
+target_link_libraries(firm_static PUBLIC PkgConfig::DEPS ${FIRM_OPTIONAL_LIBS} Threads::Threads m)
 target_include_directories(firm_static PUBLIC ${CMAKE_SOURCE_DIR}/include)
 
 add_library(firm_shared SHARED ${FIRM_OBJECTS})
 set_target_properties(firm_shared PROPERTIES OUTPUT_NAME firm VERSION ${PROJECT_VERSION} SOVERSION 0)
-target_link_libraries(firm_shared PRIVATE PkgConfig::DEPS Threads::Threads m)
+target_link_libraries(firm_shared PRIVATE PkgConfig::DEPS ${FIRM_OPTIONAL_LIBS} Threads::Threads m)
 
 file(GLOB cli CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/src/cli/*.c)
 if(cli)

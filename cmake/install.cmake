@@ -21,7 +21,7 @@ add_custom_target(firm_archive ALL DEPENDS ${FIRM_ARCHIVE})
 # pkg-config: paths relative to the file itself, so that an installed tree can be moved
 file(RELATIVE_PATH FIRM_PC_UP /${CMAKE_INSTALL_LIBDIR}/pkgconfig /)
 string(REGEX REPLACE "/$" "" FIRM_PC_UP ${FIRM_PC_UP})
-string(JOIN " " FIRM_PC_PRIVATE ${DEPS_LDFLAGS} -pthread -lm)
+string(JOIN " " FIRM_PC_PRIVATE ${DEPS_LDFLAGS} ${FIRM_OPTIONAL_LIBS} -pthread -lm)
 configure_file(${CMAKE_SOURCE_DIR}/cmake/firm.pc.in ${CMAKE_BINARY_DIR}/firm.pc @ONLY)
 
 install(FILES ${CMAKE_SOURCE_DIR}/include/firm.h DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})

@@ -15,6 +15,8 @@ tools=(cc:gcc cmake:cmake ninja:ninja-build pkg-config:pkg-config ld:binutils)
 # package:pkg-config module, needed to compile; an empty module cannot be looked up that way
 libraries=(libc6-dev: libopenblas-dev:openblas libhdf5-dev:hdf5 libinih-dev:inih libcjson-dev:libcjson
            libpng-dev:libpng zlib1g-dev:zlib)
+# physics of Push-T; without it that task is left out. It brings no pkg-config file
+libraries+=(libchipmunk-dev:)
 # needed at run time only, to read HDF5 files written with the Blosc filter
 plugins=(hdf5-filter-plugin-blosc-serial)
 

@@ -146,7 +146,8 @@ firm_status branches_collect(const episodes* e, const intervene_options* opt, po
     data_split split;
     TRY(data_split_make(e, opt->split_seed, &split, err));
     run r = {.e = e};
-    data_action_stats(e, &split, r.mean, r.std);
+    data_action_stats(e, spec->interventions.proposal == ENV_PROPOSAL_TABLE ? NULL : &split, r.mean,
+                      r.std);
     branches* b = mem_calloc(1, sizeof *b);
     firm_status status = b ? FIRM_OK : FAIL(err, FIRM_E_MEMORY, "no memory for branches");
     if (status == FIRM_OK) {

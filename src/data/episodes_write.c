@@ -89,7 +89,7 @@ static void fill_terminated(const episodes* e, const column* c, int episode, int
 static void fill_truncated(const episodes* e, const column* c, int episode, int64_t first,
                            int64_t rows, void* out) {
     (void)c;
-    EACH_ROW(((int8_t*)out)[i] = t == e->spec->episode_cap)
+    EACH_ROW(((int8_t*)out)[i] = t == e->cap)
 }
 
 static void fill_step(const episodes* e, const column* c, int episode, int64_t first, int64_t rows,
@@ -167,7 +167,7 @@ static firm_status write_columns(hdf5_writer* w, const episodes* e, hid_t flag, 
         {"terminated", flag, flag, 1, fill_terminated, NULL},
         {"truncated", flag, flag, 1, fill_truncated, NULL},
         {"step_idx", i64, l, 1, fill_step, NULL},
-        {"ep_idx", H5T_STD_I32LE, H5T_NATIVE_INT32, 1, fill_episode, NULL},
+        {spec->episode_column ? spec->episode_column : "ep_idx", H5T_STD_I32LE, H5T_NATIVE_INT32, 1, fill_episode, NULL},
         {"id", i64, l, 1, fill_id, NULL},
         {"render_time", f64, d, 1, fill_nan, NULL},
     };
@@ -194,8 +194,9 @@ static void render_row(void* arg, int item, int worker) {
     rendering* r = arg;
     env* world = r->worker_env[worker];
     const env_spec* spec = r->e->spec;
-    spec->state_set(world, r->e->state + (r->first + item) * spec->state_dim);
-    spec->render(world, r->rgb + (size_t)item * ENV_FRAME_BYTES);
+    // a recorded state was there once, so it can be drawn
+    env_picture(world, r->e->state + (r->first + item) * spec->state_dim,
+                r->rgb + (size_t)item * ENV_FRAME_BYTES);
 }
 
 static firm_status write_pixels(hdf5_writer* w, const episodes* e, pool* p, firm_error* err) {
@@ -237,8 +238,8 @@ static firm_status write_attributes(hdf5_writer* w, const episodes* e, firm_erro
              FIRM_VERSION % 100);
     TRY(hdf5_put_text(w, "version", text, err));
     TRY(hdf5_put_u64(w, "seed", e->seed, err));
-    TRY(hdf5_put_text(w, "policy", spec->policy, err));
-    snprintf(text, sizeof text, "episodes=%d cap=%d", e->count, spec->episode_cap);
+    TRY(hdf5_put_text(w, "policy", e->policy, err));
+    snprintf(text, sizeof text, "episodes=%d cap=%d", e->count, e->cap);
     TRY(hdf5_put_text(w, "config", text, err));
     TRY(hdf5_put_text(w, "physics", spec->physics, err));
     TRY(hdf5_put_text(w, "renderer", spec->renderer, err));

@@ -50,6 +50,7 @@ typedef struct env_column {
 typedef enum env_proposal {
     ENV_PROPOSAL_GAUSSIAN,  // the training split's mean and deviation per component, clipped to the
                             // bounds
+    ENV_PROPOSAL_TABLE,     // the same with the mean and deviation of all episodes' actions
     ENV_PROPOSAL_UNIFORM    // uniform in the bounds
 } env_proposal;
 
@@ -61,6 +62,15 @@ typedef struct env_interventions {
     double paper_mean, paper_p95, paper_max;
 } env_interventions;
 
+// A way to collect episodes. A task's default one is in its spec itself; others are chosen by name.
+typedef struct env_policy {
+    const char* name;   // "weak"
+    const char* title;  // a few words for --help
+    int episode_cap;    // steps of an episode
+    void (*act)(const env* e, rng* r, float* action);
+    int (*terminated)(const env* e);  // after a step: the episode's end
+} env_policy;
+
 typedef struct env_spec {
     const char* name;   // "tworoom"
     const char* title;  // one line for `firm tasks`
@@ -71,13 +81,16 @@ typedef struct env_spec {
     int default_episodes, validation_episodes;
     const char*
         state_column;  // HDF5 column that holds the (leading part of the) state: "pos_agent"
-    const char* state_also[3];  // other names of it in public files, tried in order; NULL ends
-    int state_bits;             // 32 or 64: its precision in the file
-    int extra_dim;              // numbers per row that `extra_get` notes for the columns below
+    const char* state_also[3];   // other names of it in public files, tried in order; NULL ends
+    int state_bits;              // 32 or 64: its precision in the file
+    const char* episode_column;  // HDF5 column of episode numbers; NULL: "ep_idx"
+    int extra_dim;               // numbers per row that `extra_get` notes for the columns below
     int columns;
     const env_column* column;
     env_interventions interventions;
     const char *physics, *renderer, *policy;  // one line each, attributes of every file
+    int policies;                             // beside the default one
+    const env_policy* other_policy;
     const char* config_name[FIRM_MAX_CONFIG];
     int distances;
     env_distance distance[ENV_MAX_DISTANCE];
@@ -105,8 +118,18 @@ typedef struct env_spec {
     void (*reset)(env* e, rng* r);              // random start (and target) as the collector uses
     void (*step)(env* e, const float* action);  // one control
     void (*state_get)(const env* e, double* state);
-    void (*state_set)(env* e, const double* state);       // the public setter, exactly
-    void (*render)(const env* e, uint8_t* rgb);           // (224, 224, 3)
+    void (*state_set)(env* e, const double* state);  // the public setter, exactly
+    void (*render)(const env* e, uint8_t* rgb);      // (224, 224, 3)
+    // A recorded state's picture as it looked then, where setting the state and rendering would not
+    // give it; NULL otherwise. Leaves the environment at that state for no other use. Call
+    // env_picture.
+    void (*picture)(env* e, const double* state, uint8_t* rgb);
+    // Exact save and restore for tasks whose state leaves something out; save_bytes 0: the state is
+    // exact. save refuses when too much has happened since the last state was set
+    // (FIRM_E_UNAVAILABLE).
+    size_t save_bytes;
+    firm_status (*save)(const env* e, void* bytes);
+    void (*restore)(env* e, const void* bytes);
     void (*expert)(const env* e, rng* r, float* action);  // the data-collection policy
     int (*terminated)(const env* e);  // after a step: the collector's episode end
     void (*extra_get)(const env* e,
@@ -126,6 +149,11 @@ firm_status env_find_or_fail(const char* name, const env_spec** spec,
 
 firm_status env_create(const env_spec* spec, env** out, firm_error* err);
 void env_free(env* e);
+// The picture of a recorded state; fails with the environment's fault when the state cannot be set.
+firm_status env_picture(env* e, const double* state, uint8_t* rgb);
+// The task's policy of that name, NULL standing for the default one.
+firm_status env_policy_find(const env_spec* spec, const char* name, env_policy* out,
+                            firm_error* err);
 // One per thread. The caller frees *out with env_free_many; NULL is fine there.
 firm_status env_create_many(const env_spec* spec, int count, env*** out, firm_error* err);
 void env_free_many(env** envs, int count);
