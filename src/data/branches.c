@@ -97,7 +97,7 @@ static void run_branch(void* arg, int index, int worker) {
 
     propose(r, item, action);
     const int64_t row = r->b->row[item / r->b->per_anchor];
-    spec->state_set(world, r->e->state + row * spec->state_dim);
+    env_recall(world, r->e->state + row * spec->state_dim);
     spec->state_get(world, state);
     for (int i = 0; i < BRANCH_CONTROLS; i++) {
         spec->step(world, action + i * spec->action_dim);

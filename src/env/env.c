@@ -76,6 +76,13 @@ void env_free(env* e) {
     mem_free(e);
 }
 
+void env_recall(env* e, const double* state) {
+    if (e->spec->recall)
+        e->spec->recall(e, state);
+    else
+        e->spec->state_set(e, state);
+}
+
 firm_status env_picture(env* e, const double* state, uint8_t* rgb) {
     if (e->spec->picture) {
         e->spec->picture(e, state, rgb);

@@ -21,7 +21,7 @@ enum {
 #define WEAK_REACH 100.0  // px around the block that the weak policy stays in
 
 // What the collector notes beside the state.
-enum { EXTRA_ANGLE, EXTRA_CONTACTS, EXTRA_REWARD, EXTRA_GOAL, EXTRAS = EXTRA_GOAL + PUSHT_STATE };
+enum { EXTRA_ANGLE, EXTRA_CONTACTS, EXTRA_REWARD, EXTRAS };
 
 // Everything since the last state was set; replaying it gives the same bits.
 typedef struct journal {
@@ -117,6 +117,13 @@ static void state_set(env* base, const double* state) {
     if (!fits) base->fault = FIRM_E_VALUE;
 }
 
+static void recall(env* base, const double* state) {
+    pusht* e = (pusht*)base;
+    state_set(base, state);
+    e->past.steps = JOURNAL + 1;  // such a start cannot be saved
+    if (base->fault == FIRM_OK) pusht_world_recall(&e->world, state);
+}
+
 // ---- exact save ---------------------------------------------------------------------------------
 
 static firm_status save(const env* base, void* bytes) {
@@ -147,7 +154,7 @@ static void render(const env* base, uint8_t* rgb) {
     pusht_draw(&e->world, e->canvas, rgb);
 }
 
-// A recorded row looks as it did when it was recorded: no settling step moves the agent.
+// A recorded row looks as it did when it was recorded: the settling step does not move the agent on.
 static void picture(env* base, const double* state, uint8_t* rgb) {
     pusht* e = (pusht*)base;
     if (!pusht_state_fits(state)) {
@@ -156,7 +163,7 @@ static void picture(env* base, const double* state, uint8_t* rgb) {
     }
     base->fault = FIRM_OK;
     e->past.steps = JOURNAL + 1;  // this moment cannot be saved
-    pusht_world_pose(&e->world, state);
+    pusht_world_recall(&e->world, state);
     pusht_draw(&e->world, e->canvas, rgb);
 }
 
@@ -215,7 +222,6 @@ static void extra_get(const env* base, double* extra) {
     extra[EXTRA_ANGLE] = pusht_world_angle(&e->world);
     extra[EXTRA_CONTACTS] = ceil((double)e->world.contacts / PUSHT_SUBSTEPS);
     extra[EXTRA_REWARD] = e->reward;
-    memcpy(extra + EXTRA_GOAL, e->goal, sizeof e->goal);
 }
 
 // ---- columns of the public files ----------------------------------------------------------------
@@ -244,15 +250,9 @@ static void column_reward(const double* state, const double* extra, double* out)
     out[0] = extra[EXTRA_REWARD];
 }
 
-static void column_goal(const double* state, const double* extra, double* out) {
-    (void)state;
-    memcpy(out, extra + EXTRA_GOAL, PUSHT_STATE * sizeof *out);
-}
-
 static const env_column columns[] = {
     {"proprio", 4, 64, column_proprio},   {"block_pose", 3, 64, column_pose},
     {"n_contacts", 1, 64, column_contacts}, {"reward", 1, 64, column_reward},
-    {"goal_state", 7, 64, column_goal},
 };
 
 // ---- typed conversions --------------------------------------------------------------------------
@@ -342,6 +342,7 @@ const env_spec pusht_spec = {
     .step = step,
     .state_get = state_get,
     .state_set = state_set,
+    .recall = recall,
     .render = render,
     .picture = picture,
     .save_bytes = sizeof(journal),

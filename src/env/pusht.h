@@ -47,9 +47,10 @@ void pusht_world_close(pusht_world* w);
 // The public setter in a fresh space: poses and velocity, then one step of 0.01 s, which moves the agent
 // by its velocity and lets contacts act. The state must fit.
 void pusht_world_set(pusht_world* w, const double* state);
-// The same without moving anything: contacts are found at exactly these poses. For pictures of recorded
-// states, and for short predictions.
-void pusht_world_pose(pusht_world* w, const double* state);
+// Brings a recorded moment back: the public setter fed with the agent one step earlier, so that agent and
+// block end up at exactly these poses, in contact and in motion as they were. All that is missing are
+// Chipmunk's cached impulses.
+void pusht_world_recall(pusht_world* w, const double* state);
 // One control: ten steps of 0.01 s towards agent + 100 * action.
 void pusht_world_step(pusht_world* w, double ax, double ay);
 void pusht_world_get(const pusht_world* w, double* state);  // angle in [0, 2 pi)

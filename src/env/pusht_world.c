@@ -126,10 +126,15 @@ void pusht_world_set(pusht_world* w, const double* s) {
     place(w, s, cpv(s[PUSHT_VX], s[PUSHT_VY]));
 }
 
-void pusht_world_pose(pusht_world* w, const double* s) {
-    // positions are integrated before contacts are found, so at rest nothing moves in this step
-    place(w, s, cpvzero);
-    cpBodySetVelocity(w->agent, cpv(s[PUSHT_VX], s[PUSHT_VY]));
+void pusht_world_recall(pusht_world* w, const double* s) {
+    // the step first moves the agent by its velocity, then finds contacts and solves for the block's
+    // velocity: started one step back, all three come out as they were
+    double back[PUSHT_STATE];
+    for (int i = 0; i < PUSHT_STATE; i++) back[i] = s[i];
+    back[PUSHT_AX] -= DT * s[PUSHT_VX];
+    back[PUSHT_AY] -= DT * s[PUSHT_VY];
+    pusht_world_set(w, back);
+    cpBodySetPosition(w->agent, cpv(s[PUSHT_AX], s[PUSHT_AY]));  // to the last bit
 }
 
 void pusht_world_step(pusht_world* w, double ax, double ay) {
