@@ -24,7 +24,7 @@ enum {
     HORIZON = 16,  // planned actions looked ahead
     PARTS = 3      // executed controls per planned action
 };
-#define SPREAD 0.32f       // deviation of the candidates' noise, in planned actions
+#define SPREAD 0.30f       // deviation of the candidates' noise, in planned actions
 #define IDLE_FREE 5        // replans without moving the block that are fine, going round it
 #define IDLE_GAIN 0.15f    // growth of the spread per further one ...
 #define IDLE_MOST 10       // ... up to this many
@@ -36,7 +36,7 @@ enum {
 #define APPROACH 0.1       // px of cost per px that the agent is farther from the block than ...
 #define APPROACH_FREE 80.0 // ... this many px
 #define EFFORT 3.0         // px of cost per squared planned action
-#define WOBBLE 0.06f        // deviation of the noise on executed actions
+#define WOBBLE 0.06f       // deviation of the noise on executed actions
 #define CARE 0.4f          // of that noise is left at the goal: a careful hand ...
 #define CARE_RANGE 60.0    // ... within this many px
 #define STEADY 0.8f        // its correlation from control to control
