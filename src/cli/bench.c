@@ -23,12 +23,15 @@ typedef struct env_work {
     int render, per_item;
     uint8_t* picture;  // (threads, frame)
     float* action;     // (per_item, action_dim)
+    uint64_t seed;
 } env_work;
 
 static void work_piece(void* arg, int item, int worker) {
-    (void)item;
     env_work* w = arg;
     env* e = w->envs[worker];
+    // a fresh start each time: without walls, a thousand random controls can lead far away
+    rng r = rng_start(w->seed, RNG_STREAM(RNG_ARM, item));
+    e->spec->reset(e, &r);
     for (int i = 0; i < w->per_item; i++) {
         if (w->render)
             e->spec->render(e, w->picture + (size_t)worker * ENV_FRAME_BYTES);
@@ -41,7 +44,7 @@ static void work_piece(void* arg, int item, int worker) {
 static firm_status measure_env(const env_spec* spec, int render, double seconds, uint64_t seed,
                                pool* p, double* rate, firm_error* err) {
     int threads = pool_threads(p);
-    env_work w = {.render = render, .per_item = render ? 8 : 1024};
+    env_work w = {.render = render, .per_item = render ? 8 : 1024, .seed = seed};
     TRY(env_create_many(spec, threads, &w.envs, err));
     w.picture = mem_alloc((size_t)threads * ENV_FRAME_BYTES);
     w.action = mem_alloc((size_t)(w.per_item * spec->action_dim) * sizeof *w.action);
@@ -50,7 +53,6 @@ static firm_status measure_env(const env_spec* spec, int render, double seconds,
         rng r = rng_start(seed, RNG_STREAM(RNG_ARM, 0));
         for (int i = 0; i < w.per_item * spec->action_dim; i++)
             w.action[i] = (float)rng_uniform(&r, spec->action_low, spec->action_high);
-        for (int i = 0; i < threads; i++) spec->reset(w.envs[i], &r);
         pool_for(p, threads, work_piece, &w);  // warm-up
         double begun = clock_seconds(), now = begun, done = 0;
         for (int items = 4 * threads; now - begun < seconds; now = clock_seconds()) {
@@ -58,6 +60,10 @@ static firm_status measure_env(const env_spec* spec, int render, double seconds,
             done += (double)items * w.per_item;
         }
         *rate = done / (now - begun);
+        for (int i = 0; i < threads && status == FIRM_OK; i++)
+            if (w.envs[i]->fault != FIRM_OK)
+                status = FAIL(err, w.envs[i]->fault,
+                              "the %s simulation broke down under random controls", spec->name);
     }
     mem_free(w.picture);
     mem_free(w.action);

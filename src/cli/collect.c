@@ -70,12 +70,13 @@ static firm_status run(const args* a, firm_error* err) {
     return status;
 }
 
-const cli_command cli_collect = {"collect",
-                                 "collect TASK -o F.h5 [--episodes N --seed S --policy NAME --pixels]",
-                                 "record episodes",
-                                 "",
-                                 options,
-                                 sizeof options / sizeof *options,
-                                 1,
-                                 1,
-                                 run};
+const cli_command cli_collect = {
+    "collect",
+    "collect TASK -o F.h5 [--episodes N --seed S --policy NAME --pixels]",
+    "record episodes",
+    "",
+    options,
+    sizeof options / sizeof *options,
+    1,
+    1,
+    run};

@@ -43,8 +43,8 @@ firm_status env_find_or_fail(const char* name, const env_spec** spec, firm_error
     for (int i = 0; name && absent[i].name; i++)
         if (strcmp(absent[i].name, name) == 0)
             return FAIL(err, FIRM_E_UNAVAILABLE,
-                        "the task '%s' needs %s, which this program was built without; run: %s", name,
-                        absent[i].library, absent[i].cure);
+                        "the task '%s' needs %s, which this program was built without; run: %s",
+                        name, absent[i].library, absent[i].cure);
     char list[256] = "";
     for (int i = 0; i < TASKS; i++) {
         size_t used = strlen(list);
@@ -93,7 +93,8 @@ firm_status env_picture(env* e, const double* state, uint8_t* rgb) {
     return e->fault;
 }
 
-firm_status env_policy_find(const env_spec* spec, const char* name, env_policy* out, firm_error* err) {
+firm_status env_policy_find(const env_spec* spec, const char* name, env_policy* out,
+                            firm_error* err) {
     *out = (env_policy){spec->policy, "", spec->episode_cap, spec->expert, spec->terminated};
     if (!name || strcmp(name, spec->policy) == 0) return FIRM_OK;
     char list[256];
@@ -106,8 +107,8 @@ firm_status env_policy_find(const env_spec* spec, const char* name, env_policy* 
         size_t used = strlen(list);
         snprintf(list + used, sizeof list - used, ", %s", spec->other_policy[i].name);
     }
-    return FAIL(err, FIRM_E_USAGE, "%s has no collection policy '%.64s'; it has: %s", spec->name, name,
-                list);
+    return FAIL(err, FIRM_E_USAGE, "%s has no collection policy '%.64s'; it has: %s", spec->name,
+                name, list);
 }
 
 firm_status env_create_many(const env_spec* spec, int count, env*** out, firm_error* err) {

@@ -119,10 +119,10 @@ typedef struct env_spec {
     void (*step)(env* e, const float* action);  // one control
     void (*state_get)(const env* e, double* state);
     void (*state_set)(env* e, const double* state);  // the public setter, exactly
-    // Brings a recorded moment back better than the public setter does, for branches, audits and predictions;
-    // NULL: state_set is exact. Call env_recall.
+    // Brings a recorded moment back better than the public setter does, for branches, audits and
+    // predictions; NULL: state_set is exact. Call env_recall.
     void (*recall)(env* e, const double* state);
-    void (*render)(const env* e, uint8_t* rgb);      // (224, 224, 3)
+    void (*render)(const env* e, uint8_t* rgb);  // (224, 224, 3)
     // A recorded state's picture as it looked then, where setting the state and rendering would not
     // give it; NULL otherwise. Leaves the environment at that state for no other use. Call
     // env_picture.
@@ -152,7 +152,8 @@ firm_status env_find_or_fail(const char* name, const env_spec** spec,
 
 firm_status env_create(const env_spec* spec, env** out, firm_error* err);
 void env_free(env* e);
-// Brings a recorded moment back as exactly as its state allows; sets the environment's fault if it cannot.
+// Brings a recorded moment back as exactly as its state allows; sets the environment's fault if it
+// cannot.
 void env_recall(env* e, const double* state);
 // The picture of a recorded state; fails with the environment's fault when the state cannot be set.
 firm_status env_picture(env* e, const double* state, uint8_t* rgb);

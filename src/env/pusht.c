@@ -1,9 +1,10 @@
-// pusht.c - Push-T: an agent pushes a T-shaped block. Joins the physics (pusht_world.c), the picture
-// (render/pusht.c) and the collection policies to a task.
+// pusht.c - Push-T: an agent pushes a T-shaped block. Joins the physics (pusht_world.c), the
+// picture (render/pusht.c) and the collection policies to a task.
 //
-// State setting follows the reference's setter, settling step included, but always in a fresh space:
-// the reference lets velocities of whatever came before leak in. The state alone does not hold Chipmunk's
-// cached contact impulses, so an exact save is the last state set and the controls since.
+// State setting follows the reference's setter, settling step included, but always in a fresh
+// space: the reference lets velocities of whatever came before leak in. The state alone does not
+// hold Chipmunk's cached contact impulses, so an exact save is the last state set and the controls
+// since.
 #ifdef FIRM_CHIPMUNK
 #include "env/pusht.h"
 
@@ -93,11 +94,13 @@ static void step(env* base, const float* action) {
         base->fault = FIRM_E_VALUE;  // nothing has moved
         return;
     }
-    if (e->past.steps < JOURNAL) memcpy(e->past.action[e->past.steps], action, sizeof e->past.action[0]);
+    if (e->past.steps < JOURNAL)
+        memcpy(e->past.action[e->past.steps], action, sizeof e->past.action[0]);
     e->past.steps++;
     pusht_world_step(&e->world, action[0], action[1]);
     state_get(base, state);
-    if (!pusht_state_fits(state)) base->fault = FIRM_E_VALUE;  // blown up; the next step would abort
+    if (!pusht_state_fits(state))
+        base->fault = FIRM_E_VALUE;  // blown up; the next step would abort
     e->reward = -distance(state, e->goal, PUSHT_STATE);
 }
 
@@ -154,7 +157,8 @@ static void render(const env* base, uint8_t* rgb) {
     pusht_draw(&e->world, e->canvas, rgb);
 }
 
-// A recorded row looks as it did when it was recorded: the settling step does not move the agent on.
+// A recorded row looks as it did when it was recorded: the settling step does not move the agent
+// on.
 static void picture(env* base, const double* state, uint8_t* rgb) {
     pusht* e = (pusht*)base;
     if (!pusht_state_fits(state)) {
@@ -251,8 +255,10 @@ static void column_reward(const double* state, const double* extra, double* out)
 }
 
 static const env_column columns[] = {
-    {"proprio", 4, 64, column_proprio},   {"block_pose", 3, 64, column_pose},
-    {"n_contacts", 1, 64, column_contacts}, {"reward", 1, 64, column_reward},
+    {"proprio", 4, 64, column_proprio},
+    {"block_pose", 3, 64, column_pose},
+    {"n_contacts", 1, 64, column_contacts},
+    {"reward", 1, 64, column_reward},
 };
 
 // ---- typed conversions --------------------------------------------------------------------------

@@ -1,5 +1,5 @@
-// pusht.h - Push-T's own data, shared by its physics (pusht_world.c), its demonstrator (pusht_demo.c),
-// its picture (render/pusht.c) and the task that joins them (pusht.c).
+// pusht.h - Push-T's own data, shared by its physics (pusht_world.c), its demonstrator
+// (pusht_demo.c), its picture (render/pusht.c) and the task that joins them (pusht.c).
 //
 // A disc (the agent, driven by relative targets) pushes a T-shaped block over a 512 x 512 canvas, y
 // down. The block's position is its local origin, the middle of the bar's outer long edge, not its
@@ -22,7 +22,8 @@ enum { PUSHT_CANVAS = 512, PUSHT_STATE = 7, PUSHT_SUBSTEPS = 10 };
 #define PUSHT_GOAL_Y 256.0
 #define PUSHT_GOAL_ANGLE (PUSHT_PI / 4)
 
-// State, as the reference package's setter takes it: agent x, y, block x, y, block angle, agent vx, vy.
+// State, as the reference package's setter takes it: agent x, y, block x, y, block angle, agent vx,
+// vy.
 enum { PUSHT_AX, PUSHT_AY, PUSHT_BX, PUSHT_BY, PUSHT_ANGLE, PUSHT_VX, PUSHT_VY };
 
 #ifdef FIRM_CHIPMUNK
@@ -44,19 +45,20 @@ int pusht_action_fits(double ax, double ay);
 // Chipmunk's banner off stdout.
 void pusht_world_open(pusht_world* w);
 void pusht_world_close(pusht_world* w);
-// The public setter in a fresh space: poses and velocity, then one step of 0.01 s, which moves the agent
-// by its velocity and lets contacts act. The state must fit.
+// The public setter in a fresh space: poses and velocity, then one step of 0.01 s, which moves the
+// agent by its velocity and lets contacts act. The state must fit.
 void pusht_world_set(pusht_world* w, const double* state);
-// Brings a recorded moment back: the public setter fed with the agent one step earlier, so that agent and
-// block end up at exactly these poses, in contact and in motion as they were. All that is missing are
-// Chipmunk's cached impulses.
+// Brings a recorded moment back: the public setter fed with the agent one step earlier, so that
+// agent and block end up at exactly these poses, in contact and in motion as they were. All that is
+// missing are Chipmunk's cached impulses.
 void pusht_world_recall(pusht_world* w, const double* state);
 // One control: ten steps of 0.01 s towards agent + 100 * action.
 void pusht_world_step(pusht_world* w, double ax, double ay);
 void pusht_world_get(const pusht_world* w, double* state);  // angle in [0, 2 pi)
 double pusht_world_angle(const pusht_world* w);             // not reduced
 
-// The picture of the space as it is, (224, 224, 3). The canvas is scratch of one thread, made ready once.
+// The picture of the space as it is, (224, 224, 3). The canvas is scratch of one thread, made ready
+// once.
 struct pygame_canvas;
 void pusht_canvas_reset(struct pygame_canvas* c);
 void pusht_draw(const pusht_world* w, struct pygame_canvas* c, uint8_t* rgb);

@@ -1,12 +1,12 @@
-// pusht_demo.c - Push-T's demonstrator: brings the block from any start to the drawn goal pose, the way a
-// person would: smooth, not quite steady, at a person's speed. For data collection only; it reads the
-// true state and searches through the true physics, which a controller never may.
+// pusht_demo.c - Push-T's demonstrator: brings the block from any start to the drawn goal pose, the
+// way a person would: smooth, not quite steady, at a person's speed. For data collection only; it
+// reads the true state and searches through the true physics, which a controller never may.
 //
-// Search: model predictive path integral control (MPPI). CANDIDATES smooth action sequences around the
-// plan in hand are simulated HORIZON controls ahead; the plan becomes their mean, weighted by
-// exp(-cost / temperature). Planning runs at triple speed: the block is quasi-static, so an action and
-// its three thirds one after the other push it along the same path, and a third of the simulation
-// suffices.
+// Search: model predictive path integral control (MPPI). CANDIDATES smooth action sequences around
+// the plan in hand are simulated HORIZON controls ahead; the plan becomes their mean, weighted by
+// exp(-cost / temperature). Planning runs at triple speed: the block is quasi-static, so an action
+// and its three thirds one after the other push it along the same path, and a third of the
+// simulation suffices.
 #ifdef FIRM_CHIPMUNK
 #include <math.h>
 #include <string.h>
@@ -14,9 +14,10 @@
 #include "core/mem.h"
 #include "env/pusht.h"
 
-// Tuned on samples of 40 to 120 episodes so that starts are solved and the statistics of the public set
-// are met (mean 125 rows, action deviation 0.21, agent speed deviation 75 px/s). Without BEST the search
-// hovers a few pixels short of the goal: going round the block pays only at the end of the horizon.
+// Tuned on samples of 40 to 120 episodes so that starts are solved and the statistics of the public
+// set are met (mean 125 rows, action deviation 0.21, agent speed deviation 75 px/s). Without BEST
+// the search hovers a few pixels short of the goal: going round the block pays only at the end of
+// the horizon.
 enum {
     CANDIDATES = 60,
     WIDE = 16,     // of these, drawn around standing still instead of around the plan
@@ -24,24 +25,24 @@ enum {
     HORIZON = 16,  // planned actions looked ahead
     PARTS = 3      // executed controls per planned action
 };
-#define SPREAD 0.30f       // deviation of the candidates' noise, in planned actions
-#define IDLE_FREE 5        // replans without moving the block that are fine, going round it
-#define IDLE_GAIN 0.15f    // growth of the spread per further one ...
-#define IDLE_MOST 10       // ... up to this many
-#define LIMIT 1.7f         // planned actions stay within, per axis
-#define TEMPERATURE 0.3    // px of cost
-#define BEST 3.0           // weight of the closest moment, beside the mean over the horizon
-#define NEAR_GAIN 20.0     // px of cost gained between far from the goal and at it ...
-#define NEAR_WIDTH 10.0    // ... over about this many px
-#define APPROACH 0.1       // px of cost per px that the agent is farther from the block than ...
-#define APPROACH_FREE 80.0 // ... this many px
-#define EFFORT 3.0         // px of cost per squared planned action
-#define WOBBLE 0.06f       // deviation of the noise on executed actions
-#define CARE 0.4f          // of that noise is left at the goal: a careful hand ...
-#define CARE_RANGE 60.0    // ... within this many px
-#define STEADY 0.8f        // its correlation from control to control
-#define DONE_POSITION 8.0  // px; the task itself asks for 20 px ...
-#define DONE_ANGLE 0.1     // rad; ... and 0.35 rad
+#define SPREAD 0.30f        // deviation of the candidates' noise, in planned actions
+#define IDLE_FREE 5         // replans without moving the block that are fine, going round it
+#define IDLE_GAIN 0.15f     // growth of the spread per further one ...
+#define IDLE_MOST 10        // ... up to this many
+#define LIMIT 1.7f          // planned actions stay within, per axis
+#define TEMPERATURE 0.3     // px of cost
+#define BEST 3.0            // weight of the closest moment, beside the mean over the horizon
+#define NEAR_GAIN 20.0      // px of cost gained between far from the goal and at it ...
+#define NEAR_WIDTH 10.0     // ... over about this many px
+#define APPROACH 0.1        // px of cost per px that the agent is farther from the block than ...
+#define APPROACH_FREE 80.0  // ... this many px
+#define EFFORT 3.0          // px of cost per squared planned action
+#define WOBBLE 0.06f        // deviation of the noise on executed actions
+#define CARE 0.4f           // of that noise is left at the goal: a careful hand ...
+#define CARE_RANGE 60.0     // ... within this many px
+#define STEADY 0.8f         // its correlation from control to control
+#define DONE_POSITION 8.0   // px; the task itself asks for 20 px ...
+#define DONE_ANGLE 0.1      // rad; ... and 0.35 rad
 
 struct pusht_demo {
     pusht_world world;
@@ -188,7 +189,8 @@ void pusht_demo_act(pusht_demo* d, const double* state, rng* r, float* action) {
     }
     d->left--;
     const float near = (float)fmin(block_distance(state) / CARE_RANGE, 1.0);
-    const float size = WOBBLE * (CARE + (1.0f - CARE) * near), fresh = sqrtf(1.0f - STEADY * STEADY);
+    const float size = WOBBLE * (CARE + (1.0f - CARE) * near),
+                fresh = sqrtf(1.0f - STEADY * STEADY);
     for (int k = 0; k < 2; k++) {
         d->wobble[k] = STEADY * d->wobble[k] + fresh * rng_gauss(r);
         action[k] = d->action[k] + size * d->wobble[k];

@@ -1,9 +1,11 @@
-// pusht_world.c - Push-T's physics: the reference package's pymunk world, rebuilt on Chipmunk 7.0.3.
+// pusht_world.c - Push-T's physics: the reference package's pymunk world, rebuilt on
+// Chipmunk 7.0.3.
 //
-// Order matters everywhere: shapes are added as the reference adds them (their numbers decide the order
-// of contacts), and angles are set before positions because setting an angle turns the block about its
-// centre of gravity. Moment, centre of gravity and missing friction are the reference's, wrong as they
-// are. Damping 0 zeroes the block's velocity inside every step, so it moves only while pushed.
+// Order matters everywhere: shapes are added as the reference adds them (their numbers decide the
+// order of contacts), and angles are set before positions because setting an angle turns the block
+// about its centre of gravity. Moment, centre of gravity and missing friction are the reference's,
+// wrong as they are. Damping 0 zeroes the block's velocity inside every step, so it moves only
+// while pushed.
 #ifdef FIRM_CHIPMUNK
 #define _POSIX_C_SOURCE 200809L
 #include <chipmunk/chipmunk.h>
@@ -16,8 +18,8 @@
 #include "env/pusht.h"
 
 #define DT 0.01
-#define GAIN 100.0    // of the agent's controller, 1/s^2
-#define BRAKE 20.0    // 1/s
+#define GAIN 100.0  // of the agent's controller, 1/s^2
+#define BRAKE 20.0  // 1/s
 #define WALL_RADIUS 2.0
 #define MASS 1.0
 #define MOMENT 3000.0  // twice the bar's own, as the reference computes it
@@ -127,8 +129,8 @@ void pusht_world_set(pusht_world* w, const double* s) {
 }
 
 void pusht_world_recall(pusht_world* w, const double* s) {
-    // the step first moves the agent by its velocity, then finds contacts and solves for the block's
-    // velocity: started one step back, all three come out as they were
+    // the step first moves the agent by its velocity, then finds contacts and solves for the
+    // block's velocity: started one step back, all three come out as they were
     double back[PUSHT_STATE];
     for (int i = 0; i < PUSHT_STATE; i++) back[i] = s[i];
     back[PUSHT_AX] -= DT * s[PUSHT_VX];

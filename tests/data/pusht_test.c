@@ -1,11 +1,13 @@
-// Push-T's data: the demonstrator, thread counts, restored branches and their audit, public columns.
+// Push-T's data: the demonstrator, thread counts, restored branches and their audit, public
+// columns.
+#include "env/pusht.h"
+
 #include <unistd.h>
 
 #include "check.h"
 #include "data/branches.h"
 #include "data/episodes.h"
 #include "data/frames.h"
-#include "env/pusht.h"
 
 #ifdef FIRM_CHIPMUNK
 
@@ -39,7 +41,8 @@ TEST(data, pusht_demonstrator) {
         for (int64_t row = e->offset[i]; row < last; row++)
             for (int k = 0; k < 2; k++, n++) {
                 squares += (double)e->action[2 * row + k] * e->action[2 * row + k];
-                speed += e->state[row * PUSHT_STATE + PUSHT_VX + k] * e->state[row * PUSHT_STATE + PUSHT_VX + k];
+                speed += e->state[row * PUSHT_STATE + PUSHT_VX + k] *
+                         e->state[row * PUSHT_STATE + PUSHT_VX + k];
             }
     }
     // loose: the figures of a large sample are in docs/environments.md
@@ -71,7 +74,7 @@ TEST(data, pusht_branches_and_audit) {
         }
     }
     branches_free(b);
-    REQUIRE_OK(branches_audit(e, 6, 1, p, &audit, &err), err);
+    REQUIRE_OK(branches_audit(e, 6, 1, 1, p, &audit, &err), err);
     EXPECT(audit.pass && audit.h5_p95 <= 0.15 && audit.max <= 1.0);
     EXPECT_NEAR(audit.paper_p95, 0.1424, 1e-12);
     pool_free(p);

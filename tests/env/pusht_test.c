@@ -1,10 +1,11 @@
-// Push-T: golden vectors of the physics, the reference package's own runs and pictures, exact saving,
-// success, policies, and bad input. Without Chipmunk the task is absent and says so.
+// Push-T: golden vectors of the physics, the reference package's own runs and pictures, exact
+// saving, success, policies, and bad input. Without Chipmunk the task is absent and says so.
+#include "env/pusht.h"
+
+#include "check.h"
 #include "core/image.h"
 #include "core/mem.h"
 #include "env/env.h"
-#include "env/pusht.h"
-#include "check.h"
 
 #ifndef FIRM_CHIPMUNK
 
@@ -33,8 +34,8 @@ static void compare(const env* e, const double* want, double tolerance, const ch
     e->spec->state_get(e, s);
     for (int i = 0; i < PUSHT_STATE; i++)
         if (!(fabs(s[i] - want[i]) <= tolerance * test_tolerance_scale()))
-            test_fail(__FILE__, __LINE__, "%s: component %d is %.17g, expected %.17g", what, i, s[i],
-                      want[i]);
+            test_fail(__FILE__, __LINE__, "%s: component %d is %.17g, expected %.17g", what, i,
+                      s[i], want[i]);
 }
 
 // ---- golden vectors -----------------------------------------------------------------------------
@@ -42,14 +43,14 @@ static void compare(const env* e, const double* want, double tolerance, const ch
 TEST(env, pusht_sequence_a) {
     static const double want[9][PUSHT_STATE] = {
         [0] = {256, 400, 256, 300, 0, 0, 0},
-        [1] = {256, 385.21641070432793, 253.83436345723891, 299.87845575253681, 0.13707884857920355, 0,
-               -187.07382791603931},
-        [2] = {256, 364.83336267407032, 249.04544549612643, 299.00182924474666, 0.22146630294662803, 0,
-               -185.84805808807209},
-        [4] = {256, 324.14040523692341, 232.47263449884068, 277.26904313624607, 0.085890587173258204, 0,
-               -185.85603711289056},
-        [8] = {256, 242.75401582883745, 193.01123974251885, 228.37148444622576, 5.7448663678299541, 0,
-               -185.85603745546908}};
+        [1] = {256, 385.21641070432793, 253.83436345723891, 299.87845575253681, 0.13707884857920355,
+               0, -187.07382791603931},
+        [2] = {256, 364.83336267407032, 249.04544549612643, 299.00182924474666, 0.22146630294662803,
+               0, -185.84805808807209},
+        [4] = {256, 324.14040523692341, 232.47263449884068, 277.26904313624607,
+               0.085890587173258204, 0, -185.85603711289056},
+        [8] = {256, 242.75401582883745, 193.01123974251885, 228.37148444622576, 5.7448663678299541,
+               0, -185.85603745546908}};
     env* e = make();
     e->spec->state_set(e, want[0]);
     for (int t = 0; t <= 8; t++) {
@@ -61,11 +62,12 @@ TEST(env, pusht_sequence_a) {
 
 TEST(env, pusht_sequence_b) {
     // the actions are decimal numbers in double: run the world itself
-    static const double action[12][2] = {{1, .2},   {1, .2},  {.6, .3},   {.5, .5}, {.2, .9},  {-.3, .4},
-                                         {-.9, .1}, {-.4, -.8}, {.1, -1}, {.7, -.6}, {1, 0}, {.5, .5}};
+    static const double action[12][2] = {{1, .2},  {1, .2},   {.6, .3},  {.5, .5},
+                                         {.2, .9}, {-.3, .4}, {-.9, .1}, {-.4, -.8},
+                                         {.1, -1}, {.7, -.6}, {1, 0},    {.5, .5}};
     static const double want[13][PUSHT_STATE] = {
-        [1] = {129.56717859134417, 205.91343571826877, 220, 260, 0.78539816339744828, 374.14765583207861,
-               74.829531166415876},
+        [1] = {129.56717859134417, 205.91343571826877, 220, 260, 0.78539816339744828,
+               374.14765583207861, 74.829531166415876},
         [2] = {170.33327465185951, 214.06665493037184, 224.91027359107647, 265.10563200467163,
                0.84263557961047497, 371.69611617614379, 74.339223235228729},
         [4] = {220.62916180627514, 243.29060108868538, 251.15255627645476, 311.09888318798102,
@@ -80,7 +82,8 @@ TEST(env, pusht_sequence_b) {
         double s[PUSHT_STATE];
         pusht_world_step(&w, action[t - 1][0], action[t - 1][1]);
         pusht_world_get(&w, s);
-        for (int i = 0; i < PUSHT_STATE && want[t][0] != 0; i++) EXPECT_NEAR(s[i], want[t][i], 1e-9);
+        for (int i = 0; i < PUSHT_STATE && want[t][0] != 0; i++)
+            EXPECT_NEAR(s[i], want[t][i], 1e-9);
     }
     pusht_world_close(&w);
 }
@@ -170,7 +173,8 @@ TEST(env, pusht_golden) {
             sequences++;
         } else if (sscanf(line, "frame %15s", name) == 1) {
             double off = frame_error(e, name);
-            if (off > 0.1) test_fail(__FILE__, __LINE__, "frame %s: %.3f %% of pixels are off", name, off);
+            if (off > 0.1)
+                test_fail(__FILE__, __LINE__, "frame %s: %.3f %% of pixels are off", name, off);
             picture = fmax(picture, off);
             frames++;
         } else if (strncmp(line, "step ", 5) == 0) {
@@ -200,8 +204,10 @@ TEST(env, pusht_golden) {
     EXPECT_NEAR(one_step, 0, 1e-9);
     EXPECT_NEAR(free_run, 0, 1e-9);
     if (getenv("FIRM_TEST_VERBOSE"))
-        printf("  %d sequences: one step %.3g, free run %.3g; %d frames: at most %.4f %% of pixels off\n",
-               sequences, one_step, free_run, frames, picture);
+        printf(
+            "  %d sequences: one step %.3g, free run %.3g; %d frames: at most %.4f %% of pixels "
+            "off\n",
+            sequences, one_step, free_run, frames, picture);
 }
 
 // ---- restoring ----------------------------------------------------------------------------------
@@ -322,12 +328,12 @@ TEST(env, pusht_success_and_distances) {
         double state[PUSHT_STATE];
         int success;
     } example[] = {
-        {{100, 100, 200, 200, 0.1, 300, -300}, 1},               // velocity does not count
-        {{110, 110, 210, 209, 0.1, 0, 0}, 1},                    // 19.5 px in four dimensions
-        {{110, 110, 210, 210, 0.1, 0, 0}, 0},                    // exactly 20
+        {{100, 100, 200, 200, 0.1, 300, -300}, 1},  // velocity does not count
+        {{110, 110, 210, 209, 0.1, 0, 0}, 1},       // 19.5 px in four dimensions
+        {{110, 110, 210, 210, 0.1, 0, 0}, 0},       // exactly 20
         {{100, 100, 200, 200, 0.1 + 3.14159265 / 9 - 1e-4, 0, 0}, 1},
         {{100, 100, 200, 200, 0.1 + 3.14159265 / 9 + 1e-4, 0, 0}, 0},
-        {{100, 100, 200, 200, 2 * 3.14159265 - 0.2, 0, 0}, 1},   // across zero
+        {{100, 100, 200, 200, 2 * 3.14159265 - 0.2, 0, 0}, 1},  // across zero
     };
     for (size_t i = 0; i < sizeof example / sizeof *example; i++) {
         float c[FIRM_MAX_CONFIG], g[FIRM_MAX_CONFIG];

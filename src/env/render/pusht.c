@@ -1,18 +1,19 @@
 // render/pusht.c - Push-T's picture: drawn at 512 x 512 as the reference draws it with pygame, then
 // shrunk to 224 x 224 by OpenCV's 8-bit bilinear rule.
 //
-// Order: white, green goal T (fixed), bar, stem, agent, walls, red marks at the contacts of the last
-// physics step. Outlines are "fat segments" with the reference's wrong-way polygon. Walls and goal never
-// move, so their picture is made once; each call draws block, agent and marks over it, shrinks only the
-// boxes they touch, and puts the canvas back.
+// Order: white, green goal T (fixed), bar, stem, agent, walls, red marks at the contacts of the
+// last physics step. Outlines are "fat segments" with the reference's wrong-way polygon. Walls and
+// goal never move, so their picture is made once; each call draws block, agent and marks over it,
+// shrinks only the boxes they touch, and puts the canvas back.
 #ifdef FIRM_CHIPMUNK
+#include "env/pusht.h"
+
 #include <chipmunk/chipmunk.h>
 #include <math.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "env/pusht.h"
 #include "env/render/pygame.h"
 
 enum { SIZE = PUSHT_CANVAS, SMALL = ENV_IMAGE, ITEMS = 16, WALL_ZONE = 10 };
@@ -66,7 +67,9 @@ static void shrink(const pygame_canvas* c, const pygame_box* box, uint8_t* rgb) 
         const int b0 = taps.weight[d][0], b1 = taps.weight[d][1];
         uint8_t* out = rgb + (size_t)d * SMALL * 3;
         for (int i = 3 * from_x; i < 3 * to_x + 3; i++)
-            out[i] = (uint8_t)(((((above[i] >> 4) * b0) >> 16) + (((below[i] >> 4) * b1) >> 16) + 2) >> 2);
+            out[i] =
+                (uint8_t)(((((above[i] >> 4) * b0) >> 16) + (((below[i] >> 4) * b1) >> 16) + 2) >>
+                          2);
     }
 }
 
@@ -106,7 +109,8 @@ static void goal(pygame_canvas* c) {
         pygame_point p[5];
         for (int k = 0; k < 4; k++) {
             double x = part[i][k][0], y = part[i][k][1];
-            p[k] = whole(cpv(PUSHT_GOAL_X + cosine * x - sine * y, PUSHT_GOAL_Y + sine * x + cosine * y));
+            p[k] = whole(
+                cpv(PUSHT_GOAL_X + cosine * x - sine * y, PUSHT_GOAL_Y + sine * x + cosine * y));
         }
         p[4] = p[0];  // the reference closes its outlines, which can add a pixel
         pygame_polygon(c, p, 5, goal_green);

@@ -1,9 +1,10 @@
-// render/pygame.c - filled polygons, discs, wide lines and anti-aliased lines as pygame 2.6.1 draws them.
+// render/pygame.c - filled polygons, discs, wide lines and anti-aliased lines as pygame 2.6.1 draws
+// them.
 //
-// Written from the documented behaviour and checked against pygame's pictures (tests/golden/pusht*). The
-// rules are peculiar and all of them show: discs have an even diameter, polygon edges are cut towards
-// zero, wide lines grow sideways only, and a line that leaves the canvas keeps the error term of the
-// uncut line.
+// Written from the documented behaviour and checked against pygame's pictures
+// (tests/golden/pusht*). The rules are peculiar and all of them show: discs have an even diameter,
+// polygon edges are cut towards zero, wide lines grow sideways only, and a line that leaves the
+// canvas keeps the error term of the uncut line.
 #include "env/render/pygame.h"
 
 #include <math.h>
@@ -124,8 +125,8 @@ static int rounded(double v) {
     return (int)(v < 0 ? v - 0.5 : v + 0.5);
 }
 
-// One axis of the Liang-Barsky cut to 0 .. SIZE (inclusive: the canvas is taken one pixel too large).
-// Narrows the part [*first, *last] of the line; 0 when the line runs past the canvas.
+// One axis of the Liang-Barsky cut to 0 .. SIZE (inclusive: the canvas is taken one pixel too
+// large). Narrows the part [*first, *last] of the line; 0 when the line runs past the canvas.
 static int cut_axis(int from, int delta, double* first, double* last) {
     if (delta == 0) return from >= 0 && from <= SIZE;
     double low = -(double)from / delta, high = (double)(SIZE - from) / delta;
@@ -162,7 +163,8 @@ void pygame_line(pygame_canvas* c, pygame_point from, pygame_point to, int width
     if (!cut_axis(from.x, to.x - from.x, &first, &last) ||
         !cut_axis(from.y, to.y - from.y, &first, &last) || first > last)
         return;
-    int x = from.x + rounded((to.x - from.x) * first), y = from.y + rounded((to.y - from.y) * first);
+    int x = from.x + rounded((to.x - from.x) * first),
+        y = from.y + rounded((to.y - from.y) * first);
     int end_x = from.x + rounded((to.x - from.x) * last),
         end_y = from.y + rounded((to.y - from.y) * last);
     int error = (dx > dy ? dx : -dy) / 2;
@@ -198,8 +200,8 @@ static void blend(pygame_canvas* c, int x, int y, float share, pygame_colour col
     touch(c, x, x, y);
 }
 
-// Both ends are whole pixels at full strength; between them each step along the longer axis is shared
-// by two pixels. One is added to the running coordinate so that truncation rounds down.
+// Both ends are whole pixels at full strength; between them each step along the longer axis is
+// shared by two pixels. One is added to the running coordinate so that truncation rounds down.
 void pygame_aaline(pygame_canvas* c, pygame_point from, pygame_point to, pygame_colour colour) {
     int steep = abs(to.x - from.x) < abs(to.y - from.y);
     int a0 = steep ? from.y : from.x, b0 = steep ? from.x : from.y;

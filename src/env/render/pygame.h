@@ -1,8 +1,9 @@
-// render/pygame.h - drawing on a 512 x 512 RGB canvas by pygame 2.6.1's rules, pixel for pixel, for tasks
-// whose reference pictures were made with it.
+// render/pygame.h - drawing on a 512 x 512 RGB canvas by pygame 2.6.1's rules, pixel for pixel, for
+// tasks whose reference pictures were made with it.
 //
-// Coordinates are whole pixels, x right, y down; what lies outside the canvas is cut off. Every call grows
-// the canvas's box of touched pixels, so that a picture with few moving parts can be renewed in part.
+// Coordinates are whole pixels, x right, y down; what lies outside the canvas is cut off. Every
+// call grows the canvas's box of touched pixels, so that a picture with few moving parts can be
+// renewed in part.
 #ifndef ENV_RENDER_PYGAME_H
 #define ENV_RENDER_PYGAME_H
 
@@ -29,9 +30,12 @@ typedef struct pygame_point {
 
 void pygame_box_reset(pygame_canvas* c);
 void pygame_fill(pygame_canvas* c, pygame_colour colour);
-void pygame_polygon(pygame_canvas* c, const pygame_point* p, int n, pygame_colour colour);  // filled
-void pygame_circle(pygame_canvas* c, pygame_point centre, int radius, pygame_colour colour);  // filled
-void pygame_line(pygame_canvas* c, pygame_point from, pygame_point to, int width, pygame_colour colour);
+void pygame_polygon(pygame_canvas* c, const pygame_point* p, int n,
+                    pygame_colour colour);  // filled
+void pygame_circle(pygame_canvas* c, pygame_point centre, int radius,
+                   pygame_colour colour);  // filled
+void pygame_line(pygame_canvas* c, pygame_point from, pygame_point to, int width,
+                 pygame_colour colour);
 void pygame_aaline(pygame_canvas* c, pygame_point from, pygame_point to, pygame_colour colour);
 
 #endif
