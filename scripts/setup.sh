@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # setup.sh - makes sure that the packages a target needs are there; called by the Makefile.
 #
-#     scripts/setup.sh [build|test|fuzz|format]
+#     scripts/setup.sh [build|test|fuzz|format|mujoco]
 #
 # On Debian and its relatives the missing packages are named and installed with apt-get (as root, or
 # through sudo); when nothing is missing, nothing happens and no network is touched. Elsewhere, or
@@ -25,7 +25,10 @@ case $target in
     test) tools+=(c++:g++) ;;
     fuzz) tools+=(clang:clang); libraries+=(libclang-rt-dev:) ;;
     format) tools=(clang-format:clang-format); libraries=(); plugins=() ;;
-    *) echo "setup: unknown target '$target'; one of: build test fuzz format" >&2; exit 2 ;;
+    mujoco) # to fetch and unpack wheels; a python3 that is there may have pip from elsewhere
+        tools=(python3:python3); libraries=(); plugins=()
+        python3 -m pip --version >/dev/null 2>&1 || plugins=(python3-pip) ;;
+    *) echo "setup: unknown target '$target'; one of: build test fuzz format mujoco" >&2; exit 2 ;;
 esac
 
 missing=()

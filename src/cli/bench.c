@@ -49,6 +49,7 @@ static firm_status measure_env(const env_spec* spec, int render, double seconds,
     w.picture = mem_alloc((size_t)threads * ENV_FRAME_BYTES);
     w.action = mem_alloc((size_t)(w.per_item * spec->action_dim) * sizeof *w.action);
     firm_status status = w.picture && w.action ? FIRM_OK : cli_no_memory(err);
+    if (status == FIRM_OK && render) status = env_render_ready(w.envs, threads, err);
     if (status == FIRM_OK) {
         rng r = rng_start(seed, RNG_STREAM(RNG_ARM, 0));
         for (int i = 0; i < w.per_item * spec->action_dim; i++)

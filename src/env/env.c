@@ -6,7 +6,9 @@
 #include <string.h>
 
 #include "core/mem.h"
+#include "env/cube.h"
 #include "env/pusht.h"
+#include "env/reacher.h"
 #include "env/tworoom.h"
 
 static const env_spec* const tasks[] = {
@@ -14,6 +16,8 @@ static const env_spec* const tasks[] = {
 #ifdef FIRM_CHIPMUNK
     &pusht_spec,
 #endif
+    &reacher_spec,
+    &cube_spec,
 };
 enum { TASKS = sizeof tasks / sizeof tasks[0] };
 
@@ -81,6 +85,20 @@ void env_recall(env* e, const double* state) {
         e->spec->recall(e, state);
     else
         e->spec->state_set(e, state);
+}
+
+firm_status env_open_without_mujoco(env* e, firm_error* err) {
+    return FAIL(
+        err, FIRM_E_UNAVAILABLE,
+        "the task '%s' needs MuJoCo, which this program was built without; run: make mujoco "
+        "build",
+        e->spec->name);
+}
+
+firm_status env_render_ready(env** envs, int count, firm_error* err) {
+    for (int i = 0; i < count; i++)
+        if (envs[i]->spec->render_ready) TRY(envs[i]->spec->render_ready(envs[i], err));
+    return FIRM_OK;
 }
 
 firm_status env_picture(env* e, const double* state, uint8_t* rgb) {

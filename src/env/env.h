@@ -4,10 +4,11 @@
 // src/env asks which task it is dealing with: names, sizes, tolerances and conversions all come
 // from here.
 //
-// A *state* is what the environment's state-setting interface accepts, as doubles: enough to
-// restore a recorded moment ("common reset"). A *configuration* c holds the named, goal-comparable
-// coordinates: `pairs` (sin, cos) pairs first, then plain positions. chi is the auxiliary dynamics
-// target.
+// A *state* is what is recorded of a moment, as doubles: first what the environment's state-setting
+// interface accepts, enough to restore the moment ("common reset"); then, for some tasks, what only
+// the running simulator knows of it (a contact force), which setting a state ignores. A
+// *configuration* c holds the named, goal-comparable coordinates: `pairs` (sin, cos) pairs first,
+// then plain positions. chi is the auxiliary dynamics target.
 #ifndef ENV_ENV_H
 #define ENV_ENV_H
 
@@ -33,6 +34,12 @@ typedef struct env_distance {
     const char* unit;  // "px"
     float tolerance;   // 16
 } env_distance;
+
+// A column of the episode files that holds a part of the state.
+typedef struct env_field {
+    const char* name;  // "qvel"
+    int width;         // numbers per row
+} env_field;
 
 typedef enum env_cost { ENV_COST_SUM, ENV_COST_MAX } env_cost;
 
@@ -83,6 +90,7 @@ typedef struct env_spec {
         state_column;  // HDF5 column that holds the (leading part of the) state: "pos_agent"
     const char* state_also[3];   // other names of it in public files, tried in order; NULL ends
     int state_bits;              // 32 or 64: its precision in the file
+    env_field state_more[4];     // columns that hold the rest of the state, in order
     const char* episode_column;  // HDF5 column of episode numbers; NULL: "ep_idx"
     int extra_dim;               // numbers per row that `extra_get` notes for the columns below
     int columns;
@@ -122,6 +130,13 @@ typedef struct env_spec {
     // Brings a recorded moment back better than the public setter does, for branches, audits and
     // predictions; NULL: state_set is exact. Call env_recall.
     void (*recall)(env* e, const double* state);
+    // The goal of a trial, where the reference's step depends on it: a goal reached half-way
+    // through a control ends the control there. Forgotten by reset and state_set. NULL: steps know
+    // no goal.
+    void (*goal_set)(env* e, const double* goal_state);
+    // Before the first render, where pictures take much memory or may be impossible; NULL: always
+    // ready. Call env_render_ready.
+    firm_status (*render_ready)(env* e, firm_error* err);
     void (*render)(const env* e, uint8_t* rgb);  // (224, 224, 3)
     // A recorded state's picture as it looked then, where setting the state and rendering would not
     // give it; NULL otherwise. Leaves the environment at that state for no other use. Call
@@ -155,6 +170,8 @@ void env_free(env* e);
 // Brings a recorded moment back as exactly as its state allows; sets the environment's fault if it
 // cannot.
 void env_recall(env* e, const double* state);
+// Makes environments ready to render; call it before their first picture.
+firm_status env_render_ready(env** envs, int count, firm_error* err);
 // The picture of a recorded state; fails with the environment's fault when the state cannot be set.
 firm_status env_picture(env* e, const double* state, uint8_t* rgb);
 // The task's policy of that name, NULL standing for the default one.
@@ -163,6 +180,9 @@ firm_status env_policy_find(const env_spec* spec, const char* name, env_policy* 
 // One per thread. The caller frees *out with env_free_many; NULL is fine there.
 firm_status env_create_many(const env_spec* spec, int count, env*** out, firm_error* err);
 void env_free_many(env** envs, int count);
+
+// `open` of the tasks on MuJoCo in a build without it: fails and says what to run.
+firm_status env_open_without_mujoco(env* e, firm_error* err);
 
 // The task whose public files have such columns ("pusht"), by name alone and also for tasks that
 // are not in this build; NULL if none fits. `width` returns the numbers per row of a column, 0 if
