@@ -1,11 +1,15 @@
 // bench.c - `firm bench plan|train|env|render [TASK]`: speed, beside the machine's own peak where
 // there is one. Planner: bench_plan.c.
+#define _GNU_SOURCE  // setenv
 #include "cli/bench.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #include "core/clock.h"
+#include "core/log.h"
 #include "core/mem.h"
+#include "env/render/compare.h"
 #include "train/train.h"
 
 static const arg_option options[] = {
@@ -14,6 +18,10 @@ static const arg_option options[] = {
     {"device", 0, ARG_CHOICE, 0, 0, "cpu", "cpu|cuda", NULL, "where to compute"},
     {"repeats", 0, ARG_INT, 3, 64, "9", NULL, "N", "plan: solves measured"},
     {"seconds", 0, ARG_REAL, 0.1, 600, "2", NULL, "T", "train, env, render: time to measure for"},
+    {"states", 0, ARG_INT, 0, 10000, "12", NULL, "N",
+     "render: states to draw with MuJoCo's own renderer as well, for comparison"},
+    {"picture", 0, ARG_TEXT, 0, 0, NULL, NULL, "P.png",
+     "render: write the first of them, drawn by both, side by side"},
 };
 
 // ---- env, render --------------------------------------------------------------------------------
@@ -72,6 +80,40 @@ static firm_status measure_env(const env_spec* spec, int render, double seconds,
     return status;
 }
 
+// Beside MuJoCo's own renderer in software, where the task has it: one thread each, the same
+// states.
+static firm_status add_comparison(const args* a, const env_spec* spec, double rate, cJSON* j,
+                                  firm_error* err) {
+    render_report r = {0};
+    firm_error why;
+    int states = (int)args_int(a, "states");
+    firm_status status = FIRM_E_UNAVAILABLE;
+    if (states > 0 && spec->render_ready) {
+        setenv("LP_NUM_THREADS", "0", 0);  // Mesa's rasteriser would take the other cores too
+        status = render_compare(spec, "gl-osmesa", states, (uint64_t)args_int(a, "seed"),
+                                args_text(a, "picture"), &r, &why);
+        if (status == FIRM_E_UNAVAILABLE)
+            log_warn("no comparison: %s", why.message);
+        else if (status != FIRM_OK)
+            return FAIL(err, status, "%s", why.message);
+    }
+    int ok = cJSON_AddStringToObject(j, "renderer", "native") &&
+             json_add_number(j, "frames_per_s", rate, 5);
+    if (status == FIRM_OK)
+        ok = ok && json_add_number(j, "gl_frames_per_s", r.gl_per_s, 5) &&
+             json_add_number(j, "ratio", r.ratio, 4) &&
+             json_add_number(j, "psnr_db", r.psnr_mean, 4) &&
+             json_add_number(j, "psnr_db_least", r.psnr_least, 4) &&
+             json_add_number(j, "shift_px", r.shift_most, 3) &&
+             json_add_number(j, "frames_per_s_one_thread", r.native_per_s, 5) &&
+             cJSON_AddStringToObject(j, "gl", r.gl) &&
+             cJSON_AddNumberToObject(j, "states", r.states);
+    else
+        ok = ok && cJSON_AddNullToObject(j, "gl_frames_per_s") &&
+             cJSON_AddNullToObject(j, "ratio") && cJSON_AddNullToObject(j, "psnr_db");
+    return ok ? FIRM_OK : cli_no_memory(err);
+}
+
 static firm_status bench_env(const args* a, const env_spec* spec, int render, cJSON* j,
                              firm_error* err) {
     pool* p;
@@ -83,14 +125,10 @@ static firm_status bench_env(const args* a, const env_spec* spec, int render, cJ
     pool_free(p);
     TRY(status);
     int ok = cJSON_AddNumberToObject(j, "threads", threads) != NULL;
-    if (render)
-        // tasks drawn in C have no second renderer to compare with
-        ok = ok && cJSON_AddStringToObject(j, "renderer", "native") &&
-             json_add_number(j, "frames_per_s", rate, 5) &&
-             cJSON_AddNullToObject(j, "gl_frames_per_s") && cJSON_AddNullToObject(j, "ratio") &&
-             cJSON_AddNullToObject(j, "psnr_db");
-    else
+    if (!render)
         ok = ok && json_add_number(j, "steps_per_s", rate, 5);
+    else if (ok)
+        return add_comparison(a, spec, rate, j, err);
     return ok ? FIRM_OK : cli_no_memory(err);
 }
 

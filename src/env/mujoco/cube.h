@@ -5,6 +5,7 @@
 #include "env/cube.h"
 #include "env/mujoco/cube_pose.h"
 #include "env/mujoco/physics.h"
+#include "env/render/mjscene.h"
 
 #define CUBE_SUBSTEP 0.002    // s of physics
 enum { CUBE_SUBSTEPS = 25 };  // per control, 0.05 s
@@ -14,7 +15,6 @@ extern physics_shared cube_scene;  // arm, gripper, cube, target
 extern physics_shared cube_arm;    // the arm alone, for inverse kinematics
 
 typedef struct cube_oracle cube_oracle;
-struct mjscene;
 
 typedef struct cube {
     env base;
@@ -30,7 +30,7 @@ typedef struct cube {
     double reward;  // NaN before the first step
     cube_oracle* oracle;
     int fresh;  // no action was asked for since the reset
-    struct mjscene* picture;
+    mjscene* picture;
     mjData* drawn;  // poses of the picture
 } cube;
 

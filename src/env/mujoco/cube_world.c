@@ -79,6 +79,7 @@ firm_status cube_open(env* base, firm_error* err) {
 
 void cube_close(env* base) {
     cube* e = (cube*)base;
+    mjscene_free(e->picture);
     mj_deleteData(e->drawn);
     mj_deleteData(e->data);
     mj_deleteData(e->arm_data);
@@ -285,13 +286,20 @@ void cube_extra_get(const env* base, double* extra) {
 // ---- picture ------------------------------------------------------------------------------------
 
 firm_status cube_render_ready(env* base, firm_error* err) {
-    return FAIL(err, FIRM_E_UNAVAILABLE, "this build cannot draw %s; it can simulate it",
-                base->spec->name);
+    cube* e = (cube*)base;
+    if (!e->drawn) TRY(physics_data(e->model, &e->drawn, err));
+    return e->picture ? FIRM_OK
+                      : mjscene_create(e->model, "front_pixels", ENV_IMAGE, &e->picture, err);
 }
 
 // The poses of one physics step before the coordinates, as the reference's frames show them. MuJoCo
 // moves coordinates by the new velocity, so going back by it is exact, and a recorded state gives
 // the same picture as the running simulation.
 void cube_render(const env* base, uint8_t* rgb) {
-    CHECK(rgb == NULL, "%s: render before env_render_ready", base->spec->name);
+    const cube* e = (const cube*)base;
+    CHECK(e->picture, "cube: render before env_render_ready");
+    memcpy(e->drawn->qpos, e->data->qpos, CUBE_QPOS * sizeof *e->drawn->qpos);
+    mj_integratePos(e->model, e->drawn->qpos, e->data->qvel, -CUBE_SUBSTEP);
+    mj_kinematics(e->model, e->drawn);
+    mjscene_render(e->picture, e->model, e->drawn, rgb);
 }

@@ -8,14 +8,13 @@
 
 #include "env/mujoco/physics.h"
 #include "env/reacher.h"
+#include "env/render/mjscene.h"
 
 enum { REPEAT = 2 };
 #define TARGET_SIZE 0.015  // m
 #define FINGER_SIZE 0.01
 #define TARGET_NEAR 0.05  // m from the shoulder
 #define TARGET_FAR 0.20
-
-struct mjscene;
 
 typedef struct reacher {
     env base;
@@ -26,7 +25,7 @@ typedef struct reacher {
     double goal[2];
     int has_goal;
     double reward, score;  // reward: NaN before the first step
-    struct mjscene* picture;
+    mjscene* picture;
 } reacher;
 _Static_assert(sizeof(reacher) <= REACHER_ENV_BYTES, "REACHER_ENV_BYTES is too small");
 
@@ -75,6 +74,7 @@ firm_status reacher_open(env* base, firm_error* err) {
 
 void reacher_close(env* base) {
     reacher* e = (reacher*)base;
+    mjscene_free(e->picture);
     mj_deleteData(e->data);
     if (e->model) physics_release(&scene);
 }
@@ -237,10 +237,12 @@ void reacher_extra_get(const env* base, double* extra) {
 // ---- picture ------------------------------------------------------------------------------------
 
 firm_status reacher_render_ready(env* base, firm_error* err) {
-    return FAIL(err, FIRM_E_UNAVAILABLE, "this build cannot draw %s; it can simulate it",
-                base->spec->name);
+    reacher* e = (reacher*)base;
+    return e->picture ? FIRM_OK : mjscene_create(e->model, "fixed", ENV_IMAGE, &e->picture, err);
 }
 
 void reacher_render(const env* base, uint8_t* rgb) {
-    CHECK(rgb == NULL, "%s: render before env_render_ready", base->spec->name);
+    const reacher* e = (const reacher*)base;
+    CHECK(e->picture, "reacher: render before env_render_ready");
+    mjscene_render(e->picture, e->model, e->data, rgb);
 }
