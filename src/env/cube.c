@@ -232,6 +232,7 @@ const env_spec cube_spec = {
     .step = cube_step,
     .state_get = cube_state_get,
     .state_set = cube_state_set,
+    .recall = cube_recall,
     .goal_set = cube_goal_set,
     .render_ready = cube_render_ready,
     .render = cube_render,

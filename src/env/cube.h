@@ -47,6 +47,7 @@ void cube_reset(env* e, rng* r);
 void cube_step(env* e, const float* action);
 void cube_state_get(const env* e, double* state);
 void cube_state_set(env* e, const double* state);
+void cube_recall(env* e, const double* state);
 void cube_goal_set(env* e, const double* goal_state);
 firm_status cube_render_ready(env* e, firm_error* err);
 void cube_render(const env* e, uint8_t* rgb);

@@ -168,6 +168,19 @@ void cube_state_set(env* base, const double* state) {
     if (!fits) base->fault = FIRM_E_VALUE;
 }
 
+// The next control is relative to where the effector was seen when the moment was recorded, 2 ms
+// earlier; the setter alone would see it where it is.
+void cube_recall(env* base, const double* state) {
+    cube* e = (cube*)base;
+    cube_state_set(base, state);
+    for (int i = CUBE_AT_EFFECTOR; i < CUBE_STATE; i++)
+        if (!isfinite(state[i])) base->fault = FIRM_E_VALUE;
+    if (base->fault != FIRM_OK) return;
+    memcpy(e->pinch, state + CUBE_AT_EFFECTOR, sizeof e->pinch);
+    e->yaw = state[CUBE_AT_YAW];
+    e->contact = state[CUBE_AT_CONTACT];
+}
+
 void cube_goal_set(env* base, const double* goal) {
     cube* e = (cube*)base;
     memcpy(e->data->mocap_pos, goal + CUBE_BLOCK, 3 * sizeof *goal);
