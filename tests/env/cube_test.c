@@ -406,6 +406,37 @@ TEST(env, cube_refuses) {
     env_free(e);
 }
 
+// The cube is seen where `project` says, lying and in the gripper's way.
+TEST(env, cube_appears_where_projected) {
+    static uint8_t rgb[ENV_FRAME_BYTES];
+    firm_error err;
+    env* e = make();
+    if (!e) return;
+    REQUIRE_OK(env_render_ready(&e, 1, &err), err);
+    for (int k = 0; k < 6; k++) {
+        rng r = rng_start(11, RNG_STREAM(RNG_TEST, k));
+        double s[CUBE_STATE], x = 0, y = 0, n = 0;
+        float c[3], xy[2];
+        e->spec->reset(e, &r);
+        e->spec->state_get(e, s);
+        s[CUBE_BLOCK + 2] += 0.03 * k;  // also in the air
+        EXPECT_INT(env_picture(e, s, rgb), FIRM_OK);
+        for (int i = 0; i < ENV_IMAGE * ENV_IMAGE; i++)
+            if (rgb[3 * i] > 2 * rgb[3 * i + 1] && rgb[3 * i] > 2 * rgb[3 * i + 2] &&
+                rgb[3 * i] > 60) {
+                x += i % ENV_IMAGE;
+                y += (int)(i / ENV_IMAGE);
+                n++;
+            }
+        e->spec->config(s, c);
+        e->spec->project(c, xy);
+        if (n < 60) continue;  // behind the arm
+        EXPECT_NEAR(x / n, xy[0], 2);
+        EXPECT_NEAR(y / n, xy[1], 2);
+    }
+    env_free(e);
+}
+
 // A copy of the scenes in which one mesh is cut short.
 TEST(env, cube_with_a_broken_mesh) {
     char from[1024], root[1024], path[4096], target[1200];

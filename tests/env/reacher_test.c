@@ -193,6 +193,36 @@ TEST(env, reacher_refuses) {
     env_free(e);
 }
 
+// The finger (its colour is the reddest there is) is seen where `project` says.
+TEST(env, reacher_finger_appears_where_projected) {
+    static uint8_t rgb[ENV_FRAME_BYTES];
+    firm_error err;
+    env* e = make();
+    REQUIRE_OK(env_render_ready(&e, 1, &err), err);
+    for (int k = 0; k < 8; k++) {
+        double s[4] = {0.8 * k, 2.4 - 0.6 * k, 0, 0};
+        float c[4], xy[2];
+        EXPECT_INT(env_picture(e, s, rgb), FIRM_OK);
+        e->spec->config(s, c);
+        e->spec->project(c, xy);
+        // the reddest spot of 5 x 5 pixels is on the finger's sphere, 4 px in radius
+        int best = -100000, x = 0, y = 0;
+        for (int row = 2; row < ENV_IMAGE - 2; row++)
+            for (int col = 2; col < ENV_IMAGE - 2; col++) {
+                int red = 0;
+                for (int i = -2; i <= 2; i++)
+                    for (int j = -2; j <= 2; j++) {
+                        const uint8_t* p = rgb + 3 * ((row + i) * ENV_IMAGE + col + j);
+                        red += 2 * p[0] - 3 * p[1];
+                    }
+                if (red > best) best = red, x = col, y = row;
+            }
+        EXPECT_NEAR(x, xy[0], 4);
+        EXPECT_NEAR(y, xy[1], 4);
+    }
+    env_free(e);
+}
+
 static void give_up(void* arg) {
     (void)arg;
     mju_error("as if by accident, number %d", 7);
