@@ -13,6 +13,9 @@
 // where the sample of quarter row 0..3 lies in its pixel: the usual rotated pattern of four
 const int native_sample_x[4] = {160, 32, 224, 96};
 
+// a surface along the light is pushed away from it by no more than this many texels
+#define STEEPEST 6.0f
+
 // ---- one triangle ----
 
 typedef struct corner_xyz {
@@ -74,6 +77,7 @@ static inline void draw_triangle(samples* s, corner_xyz a, corner_xyz b, corner_
         int c0 = (x0 - ox + NATIVE_SUB - 1) >> 8, c1 = (x1 - ox) >> 8;
         if (c0 < 0) c0 = 0;
         if (c1 >= s->size) c1 = s->size - 1;
+        if (c0 > c1) continue;
         int64_t px = (int64_t)c0 * NATIVE_SUB + ox - a.x;
         int64_t py = (int64_t)r * NATIVE_ROW + NATIVE_ROW / 2 - a.y;
         int64_t w1 = e.u1 * px + e.v1 * py, w2 = e.u2 * px + e.v2 * py;
@@ -96,7 +100,7 @@ static inline void draw_triangle(samples* s, corner_xyz a, corner_xyz b, corner_
 // What faces the light, one sample in the middle of each texel, pushed away from the light by one
 // and a half texels' worth of slope so that a surface does not shade itself.
 static inline void draw_shadow_triangle(shadow_map* m, corner_xyz a, corner_xyz b, corner_xyz c,
-                                        int both, float bias) {
+                                        int both, float bias, float steepest) {
     int32_t y0 = min3(a.y, b.y, c.y), y1 = max3(a.y, b.y, c.y);
     int r0 = (y0 + NATIVE_SUB / 2 - 1) >> 8, r1 = (y1 - NATIVE_SUB / 2) >> 8;
     if (r0 < 1) r0 = 1;  // the border stays empty: beyond it there is no shadow
@@ -129,7 +133,8 @@ static inline void draw_shadow_triangle(shadow_map* m, corner_xyz a, corner_xyz 
                 scale = 1.0f / (float)e.area;
                 float gx = fabsf((float)e.u1 * db + (float)e.u2 * dc) * scale * NATIVE_SUB;
                 float gy = fabsf((float)e.v1 * db + (float)e.v2 * dc) * scale * NATIVE_SUB;
-                start = a.d - 1.5f * (gx > gy ? gx : gy) - bias;
+                float slope = 1.5f * (gx > gy ? gx : gy);
+                start = a.d - (slope < steepest ? slope : steepest) - bias;
             }
             float d = start + ((float)w1 * db + (float)w2 * dc) * scale;
             if (d > depth[col]) depth[col] = d;
@@ -308,14 +313,11 @@ void native_draw_shadow(shadow_map* m, const geom* g, int which) {
     const mesh* shape = g->outline;
     const float* to = g->to_light[which];
     int parallel = m->source->directional;
-    float bias = m->bias;
-    if (parallel) {
-        bias += shape->cell;
-    } else if (shape->cell > 0) {  // the depth is 1 / distance
-        float far = to[8] * g->shape->centre[0] + to[9] * g->shape->centre[1] +
-                    to[10] * g->shape->centre[2] + to[11];
-        bias += shape->cell / (far * far);
-    }
+    // in units of depth, which is 1 / distance for a spot light
+    float far = to[8] * g->shape->centre[0] + to[9] * g->shape->centre[1] +
+                to[10] * g->shape->centre[2] + to[11];
+    float unit = parallel ? 1 : 1 / (far * far);
+    float bias = m->bias + shape->cell * unit, steepest = STEEPEST * m->texel * unit;
     if (parallel)
         project_parallel(shape, to, m->scale, m->far_, m->size, m->sx, m->sy, m->d);
     else
@@ -331,12 +333,12 @@ void native_draw_shadow(shadow_map* m, const geom* g, int which) {
             for (int j = 1; j + 1 < n; j++)
                 draw_shadow_triangle(m, project(m->scale, q[0].p, m->size),
                                      project(m->scale, q[j].p, m->size),
-                                     project(m->scale, q[j + 1].p, m->size), both, bias);
+                                     project(m->scale, q[j + 1].p, m->size), both, bias, steepest);
             continue;
         }
         draw_shadow_triangle(m, (corner_xyz){m->sx[i0], m->sy[i0], m->d[i0]},
                              (corner_xyz){m->sx[i1], m->sy[i1], m->d[i1]},
-                             (corner_xyz){m->sx[i2], m->sy[i2], m->d[i2]}, both, bias);
+                             (corner_xyz){m->sx[i2], m->sy[i2], m->d[i2]}, both, bias, steepest);
     }
 }
 

@@ -16,7 +16,7 @@ enum {
 // details of a mesh that are left out, in pixels at the nearest place things are expected at, which
 // is this part of the way to the middle of the model
 #ifndef DETAIL_PIXELS
-#define DETAIL_PIXELS 0.7f
+#define DETAIL_PIXELS 0.5f
 #endif
 #define NEAREST 0.6f
 // details of an outline, in texels of the finest shadow map
