@@ -21,8 +21,18 @@ add_custom_target(firm_archive ALL DEPENDS ${FIRM_ARCHIVE})
 # pkg-config: paths relative to the file itself, so that an installed tree can be moved
 file(RELATIVE_PATH FIRM_PC_UP /${CMAKE_INSTALL_LIBDIR}/pkgconfig /)
 string(REGEX REPLACE "/$" "" FIRM_PC_UP ${FIRM_PC_UP})
-string(JOIN " " FIRM_PC_PRIVATE ${DEPS_LDFLAGS} -pthread -lm)
+string(JOIN " " FIRM_PC_PRIVATE ${DEPS_LDFLAGS} ${FIRM_OPTIONAL_LIBS} ${FIRM_MUJOCO_PC} -pthread -lm)
 configure_file(${CMAKE_SOURCE_DIR}/cmake/firm.pc.in ${CMAKE_BINARY_DIR}/firm.pc @ONLY)
+
+# MuJoCo goes where libfirm goes, and both the library and the program look for it there
+if(FIRM_HAS_MUJOCO)
+  file(RELATIVE_PATH FIRM_BIN_TO_LIB /${CMAKE_INSTALL_BINDIR} /${CMAKE_INSTALL_LIBDIR})
+  set_target_properties(firm PROPERTIES INSTALL_RPATH "$ORIGIN/${FIRM_BIN_TO_LIB}")
+  set_target_properties(firm_shared PROPERTIES INSTALL_RPATH "$ORIGIN")
+  install(DIRECTORY ${FIRM_MUJOCO_DIR}/lib/ DESTINATION ${CMAKE_INSTALL_LIBDIR})
+  install(DIRECTORY ${FIRM_SCENES_DIR} DESTINATION ${CMAKE_INSTALL_DATADIR}/firm)
+  install(FILES ${FIRM_MUJOCO_DIR}/LICENSE DESTINATION ${CMAKE_INSTALL_DATADIR}/firm RENAME LICENSE.mujoco)
+endif()
 
 install(FILES ${CMAKE_SOURCE_DIR}/include/firm.h DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
 install(FILES ${CMAKE_BINARY_DIR}/firm.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # setup.sh - makes sure that the packages a target needs are there; called by the Makefile.
 #
-#     scripts/setup.sh [build|test|fuzz|format]
+#     scripts/setup.sh [build|test|fuzz|format|mujoco]
 #
 # On Debian and its relatives the missing packages are named and installed with apt-get (as root, or
 # through sudo); when nothing is missing, nothing happens and no network is touched. Elsewhere, or
@@ -15,6 +15,8 @@ tools=(cc:gcc cmake:cmake ninja:ninja-build pkg-config:pkg-config ld:binutils)
 # package:pkg-config module, needed to compile; an empty module cannot be looked up that way
 libraries=(libc6-dev: libopenblas-dev:openblas libhdf5-dev:hdf5 libinih-dev:inih libcjson-dev:libcjson
            libpng-dev:libpng zlib1g-dev:zlib)
+# physics of Push-T; without it that task is left out. It brings no pkg-config file
+libraries+=(libchipmunk-dev:)
 # needed at run time only, to read HDF5 files written with the Blosc filter
 plugins=(hdf5-filter-plugin-blosc-serial)
 
@@ -23,7 +25,10 @@ case $target in
     test) tools+=(c++:g++) ;;
     fuzz) tools+=(clang:clang); libraries+=(libclang-rt-dev:) ;;
     format) tools=(clang-format:clang-format); libraries=(); plugins=() ;;
-    *) echo "setup: unknown target '$target'; one of: build test fuzz format" >&2; exit 2 ;;
+    mujoco) # to fetch and unpack wheels; a python3 that is there may have pip from elsewhere
+        tools=(python3:python3); libraries=(); plugins=()
+        python3 -m pip --version >/dev/null 2>&1 || plugins=(python3-pip) ;;
+    *) echo "setup: unknown target '$target'; one of: build test fuzz format mujoco" >&2; exit 2 ;;
 esac
 
 missing=()

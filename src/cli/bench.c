@@ -1,11 +1,15 @@
 // bench.c - `firm bench plan|train|env|render [TASK]`: speed, beside the machine's own peak where
 // there is one. Planner: bench_plan.c.
+#define _GNU_SOURCE  // setenv
 #include "cli/bench.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #include "core/clock.h"
+#include "core/log.h"
 #include "core/mem.h"
+#include "env/render/compare.h"
 #include "train/train.h"
 
 static const arg_option options[] = {
@@ -14,6 +18,10 @@ static const arg_option options[] = {
     {"device", 0, ARG_CHOICE, 0, 0, "cpu", "cpu|cuda", NULL, "where to compute"},
     {"repeats", 0, ARG_INT, 3, 64, "9", NULL, "N", "plan: solves measured"},
     {"seconds", 0, ARG_REAL, 0.1, 600, "2", NULL, "T", "train, env, render: time to measure for"},
+    {"states", 0, ARG_INT, 0, 10000, "12", NULL, "N",
+     "render: states to draw with MuJoCo's own renderer as well, for comparison"},
+    {"picture", 0, ARG_TEXT, 0, 0, NULL, NULL, "P.png",
+     "render: write the first of them, drawn by both, side by side"},
 };
 
 // ---- env, render --------------------------------------------------------------------------------
@@ -23,12 +31,15 @@ typedef struct env_work {
     int render, per_item;
     uint8_t* picture;  // (threads, frame)
     float* action;     // (per_item, action_dim)
+    uint64_t seed;
 } env_work;
 
 static void work_piece(void* arg, int item, int worker) {
-    (void)item;
     env_work* w = arg;
     env* e = w->envs[worker];
+    // a fresh start each time: without walls, a thousand random controls can lead far away
+    rng r = rng_start(w->seed, RNG_STREAM(RNG_ARM, item));
+    e->spec->reset(e, &r);
     for (int i = 0; i < w->per_item; i++) {
         if (w->render)
             e->spec->render(e, w->picture + (size_t)worker * ENV_FRAME_BYTES);
@@ -41,16 +52,16 @@ static void work_piece(void* arg, int item, int worker) {
 static firm_status measure_env(const env_spec* spec, int render, double seconds, uint64_t seed,
                                pool* p, double* rate, firm_error* err) {
     int threads = pool_threads(p);
-    env_work w = {.render = render, .per_item = render ? 8 : 1024};
+    env_work w = {.render = render, .per_item = render ? 8 : 1024, .seed = seed};
     TRY(env_create_many(spec, threads, &w.envs, err));
     w.picture = mem_alloc((size_t)threads * ENV_FRAME_BYTES);
     w.action = mem_alloc((size_t)(w.per_item * spec->action_dim) * sizeof *w.action);
     firm_status status = w.picture && w.action ? FIRM_OK : cli_no_memory(err);
+    if (status == FIRM_OK && render) status = env_render_ready(w.envs, threads, err);
     if (status == FIRM_OK) {
         rng r = rng_start(seed, RNG_STREAM(RNG_ARM, 0));
         for (int i = 0; i < w.per_item * spec->action_dim; i++)
             w.action[i] = (float)rng_uniform(&r, spec->action_low, spec->action_high);
-        for (int i = 0; i < threads; i++) spec->reset(w.envs[i], &r);
         pool_for(p, threads, work_piece, &w);  // warm-up
         double begun = clock_seconds(), now = begun, done = 0;
         for (int items = 4 * threads; now - begun < seconds; now = clock_seconds()) {
@@ -58,11 +69,49 @@ static firm_status measure_env(const env_spec* spec, int render, double seconds,
             done += (double)items * w.per_item;
         }
         *rate = done / (now - begun);
+        for (int i = 0; i < threads && status == FIRM_OK; i++)
+            if (w.envs[i]->fault != FIRM_OK)
+                status = FAIL(err, w.envs[i]->fault,
+                              "the %s simulation broke down under random controls", spec->name);
     }
     mem_free(w.picture);
     mem_free(w.action);
     env_free_many(w.envs, threads);
     return status;
+}
+
+// Beside MuJoCo's own renderer in software, where the task has it: one thread each, the same
+// states.
+static firm_status add_comparison(const args* a, const env_spec* spec, double rate, cJSON* j,
+                                  firm_error* err) {
+    render_report r = {0};
+    firm_error why;
+    int states = (int)args_int(a, "states");
+    firm_status status = FIRM_E_UNAVAILABLE;
+    if (states > 0 && spec->render_ready) {
+        setenv("LP_NUM_THREADS", "0", 0);  // Mesa's rasteriser would take the other cores too
+        status = render_compare(spec, "gl-osmesa", states, (uint64_t)args_int(a, "seed"),
+                                args_text(a, "picture"), &r, &why);
+        if (status == FIRM_E_UNAVAILABLE)
+            log_warn("no comparison: %s", why.message);
+        else if (status != FIRM_OK)
+            return FAIL(err, status, "%s", why.message);
+    }
+    int ok = cJSON_AddStringToObject(j, "renderer", "native") &&
+             json_add_number(j, "frames_per_s", rate, 5);
+    if (status == FIRM_OK)
+        ok = ok && json_add_number(j, "gl_frames_per_s", r.gl_per_s, 5) &&
+             json_add_number(j, "ratio", r.ratio, 4) &&
+             json_add_number(j, "psnr_db", r.psnr_mean, 4) &&
+             json_add_number(j, "psnr_db_least", r.psnr_least, 4) &&
+             json_add_number(j, "shift_px", r.shift_most, 3) &&
+             json_add_number(j, "frames_per_s_one_thread", r.native_per_s, 5) &&
+             cJSON_AddStringToObject(j, "gl", r.gl) &&
+             cJSON_AddNumberToObject(j, "states", r.states);
+    else
+        ok = ok && cJSON_AddNullToObject(j, "gl_frames_per_s") &&
+             cJSON_AddNullToObject(j, "ratio") && cJSON_AddNullToObject(j, "psnr_db");
+    return ok ? FIRM_OK : cli_no_memory(err);
 }
 
 static firm_status bench_env(const args* a, const env_spec* spec, int render, cJSON* j,
@@ -76,14 +125,10 @@ static firm_status bench_env(const args* a, const env_spec* spec, int render, cJ
     pool_free(p);
     TRY(status);
     int ok = cJSON_AddNumberToObject(j, "threads", threads) != NULL;
-    if (render)
-        // tasks drawn in C have no second renderer to compare with
-        ok = ok && cJSON_AddStringToObject(j, "renderer", "native") &&
-             json_add_number(j, "frames_per_s", rate, 5) &&
-             cJSON_AddNullToObject(j, "gl_frames_per_s") && cJSON_AddNullToObject(j, "ratio") &&
-             cJSON_AddNullToObject(j, "psnr_db");
-    else
+    if (!render)
         ok = ok && json_add_number(j, "steps_per_s", rate, 5);
+    else if (ok)
+        return add_comparison(a, spec, rate, j, err);
     return ok ? FIRM_OK : cli_no_memory(err);
 }
 

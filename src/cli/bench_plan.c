@@ -34,13 +34,14 @@ static void subject_close(subject* s) {
 static firm_status draw_pictures(const env_spec* spec, uint8_t* picture, firm_error* err) {
     env* world;
     TRY(env_create(spec, &world, err));
-    for (int i = 0; i < 2; i++) {
+    firm_status status = env_render_ready(&world, 1, err);
+    for (int i = 0; i < 2 && status == FIRM_OK; i++) {
         rng r = rng_start(0, RNG_STREAM(RNG_TRIAL, i + 1));
         spec->reset(world, &r);
         spec->render(world, picture + (size_t)i * ENV_FRAME_BYTES);
     }
     env_free(world);
-    return FIRM_OK;
+    return status;
 }
 
 static firm_status open_parts(subject* s, const env_spec* spec, const firm_model* model,

@@ -11,6 +11,8 @@ static const arg_option options[] = {
     {"episodes", 0, ARG_INT, 1, 10000000, NULL, NULL, "N",
      "episodes; the task's own number if not given"},
     {"seed", 0, ARG_SEED, 0, 0, "0", NULL, "S", "episode e depends on (S, e) alone"},
+    {"policy", 0, ARG_TEXT, 0, 0, NULL, NULL, "NAME",
+     "how to act; the task's default if not given (Push-T: demo or weak)"},
     {"pixels", 0, ARG_SWITCH, 0, 0, NULL, NULL, NULL,
      "also write every frame (large; frames can be drawn when needed)"},
 };
@@ -28,6 +30,7 @@ static firm_status record(const args* a, const env_spec* spec, const char* path,
                           cJSON** json, firm_error* err) {
     collect_options opt = {.episodes = (int)args_int(a, "episodes"),
                            .seed = (uint64_t)args_int(a, "seed"),
+                           .policy = args_text(a, "policy"),
                            .pixels = args_switch(a, "pixels")};
     double begun = clock_seconds();
     episodes* e;
@@ -37,6 +40,7 @@ static firm_status record(const args* a, const env_spec* spec, const char* path,
         cJSON* j = *json = cJSON_CreateObject();
         if (!(j && cJSON_AddStringToObject(j, "task", spec->name) &&
               cJSON_AddStringToObject(j, "file", path) &&
+              cJSON_AddStringToObject(j, "policy", e->policy) &&
               cJSON_AddNumberToObject(j, "seed", (double)opt.seed) &&
               cJSON_AddNumberToObject(j, "episodes", e->count) &&
               cJSON_AddNumberToObject(j, "rows", (double)e->rows) &&
@@ -66,12 +70,13 @@ static firm_status run(const args* a, firm_error* err) {
     return status;
 }
 
-const cli_command cli_collect = {"collect",
-                                 "collect TASK -o F.h5 [--episodes N --seed S --pixels]",
-                                 "record episodes",
-                                 "",
-                                 options,
-                                 sizeof options / sizeof *options,
-                                 1,
-                                 1,
-                                 run};
+const cli_command cli_collect = {
+    "collect",
+    "collect TASK -o F.h5 [--episodes N --seed S --policy NAME --pixels]",
+    "record episodes",
+    "",
+    options,
+    sizeof options / sizeof *options,
+    1,
+    1,
+    run};

@@ -22,7 +22,7 @@ static void replay_anchor(void* arg, int item, int worker) {
     const env_spec* spec = r->e->spec;
     env* world = r->envs[worker];
     const int64_t row = r->row[item];
-    spec->state_set(world, r->e->state + row * spec->state_dim);
+    env_recall(world, r->e->state + row * spec->state_dim);
     for (int i = 1; i <= BRANCH_CONTROLS; i++) {
         spec->step(world, r->e->action + (row + i - 1) * spec->action_dim);
         if (i % CONTROLS_PER_MACRO) continue;

@@ -97,7 +97,7 @@ static void run_branch(void* arg, int index, int worker) {
 
     propose(r, item, action);
     const int64_t row = r->b->row[item / r->b->per_anchor];
-    spec->state_set(world, r->e->state + row * spec->state_dim);
+    env_recall(world, r->e->state + row * spec->state_dim);
     spec->state_get(world, state);
     for (int i = 0; i < BRANCH_CONTROLS; i++) {
         spec->step(world, action + i * spec->action_dim);
@@ -146,7 +146,8 @@ firm_status branches_collect(const episodes* e, const intervene_options* opt, po
     data_split split;
     TRY(data_split_make(e, opt->split_seed, &split, err));
     run r = {.e = e};
-    data_action_stats(e, &split, r.mean, r.std);
+    data_action_stats(e, spec->interventions.proposal == ENV_PROPOSAL_TABLE ? NULL : &split, r.mean,
+                      r.std);
     branches* b = mem_calloc(1, sizeof *b);
     firm_status status = b ? FIRM_OK : FAIL(err, FIRM_E_MEMORY, "no memory for branches");
     if (status == FIRM_OK) {

@@ -14,6 +14,7 @@ enum { EPISODES_PER_ROUND = 256, MAX_EPISODES = 10000000 };  // a round: between
 typedef struct collection {
     episodes* e;
     uint64_t seed;
+    env_policy policy;
     env** worker_env;  // (threads)
     int room;          // rows reserved per episode
     int first;         // episode of the round's item 0
@@ -38,12 +39,12 @@ static void run_episode(void* arg, int item, int worker) {
     spec->reset(world, &r);
     note_row(c, world, base);
     int t = 0, ended = 0;
-    while (t < spec->episode_cap && !ended) {
+    while (t < c->policy.episode_cap && !ended) {
         float* action = c->e->action + (base + t) * spec->action_dim;
-        spec->expert(world, &r, action);
+        c->policy.act(world, &r, action);
         spec->step(world, action);
         note_row(c, world, base + ++t);
-        ended = spec->terminated(world);
+        ended = c->policy.terminated(world);
     }
     // row t holds the action taken at t; none is taken at the last
     for (int i = 0; i < spec->action_dim; i++)
@@ -108,15 +109,16 @@ firm_status episodes_collect(const env_spec* spec, const collect_options* opt, p
     int count = opt->episodes ? opt->episodes : spec->default_episodes;
     if (count < 1 || count > MAX_EPISODES)
         return FAIL(err, FIRM_E_USAGE, "%d episodes asked for; give 1 to %d", count, MAX_EPISODES);
-    if (opt->policy && strcmp(opt->policy, spec->policy) != 0)
-        return FAIL(err, FIRM_E_USAGE, "%s has no collection policy '%.64s'; it has: %s",
-                    spec->name, opt->policy, spec->policy);
-    const int room = spec->episode_cap + 1;
+    env_policy policy;
+    TRY(env_policy_find(spec, opt->policy, &policy, err));
+    const int room = policy.episode_cap + 1;
     const int64_t rows = (int64_t)count * room;
 
     episodes* e;
     TRY(episodes_alloc(spec, count, rows, &e, err));
     e->seed = opt->seed;
+    e->policy = policy.name;
+    e->cap = policy.episode_cap;
     e->ended = mem_calloc((size_t)count, 1);
     if (spec->extra_dim)
         e->extra = mem_calloc((size_t)rows, sizeof *e->extra * (size_t)spec->extra_dim);
@@ -125,7 +127,7 @@ firm_status episodes_collect(const env_spec* spec, const collect_options* opt, p
         return FAIL(err, FIRM_E_MEMORY, "no memory for %d episodes of %s; ask for fewer", count,
                     spec->name);
     }
-    collection c = {.e = e, .seed = opt->seed, .room = room};
+    collection c = {.e = e, .seed = opt->seed, .policy = policy, .room = room};
     firm_status status = run_all(&c, p, err);
     if (status != FIRM_OK) {
         episodes_free(e);

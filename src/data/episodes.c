@@ -69,6 +69,17 @@ double episodes_solved_at(const episodes* e, int offset) {
     return pairs ? 100.0 * (double)solved / (double)pairs : 0.0;
 }
 
+int episodes_state_fields(const env_spec* spec, state_field out[STATE_FIELDS]) {
+    int n = 1, rest = 0;
+    for (; n < STATE_FIELDS && spec->state_more[n - 1].name; n++)
+        rest += spec->state_more[n - 1].width;
+    out[0] = (state_field){spec->state_column, 0, spec->state_dim - rest};
+    for (int i = 1; i < n; i++)
+        out[i] = (state_field){spec->state_more[i - 1].name, out[i - 1].at + out[i - 1].width,
+                               spec->state_more[i - 1].width};
+    return n;
+}
+
 uint64_t episodes_hash(const episodes* e) {
     const size_t state = sizeof *e->state * (size_t)e->spec->state_dim;
     const size_t action = sizeof *e->action * (size_t)e->spec->action_dim;

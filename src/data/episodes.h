@@ -20,6 +20,8 @@ typedef struct episodes {
     float* action;    // (rows, action_dim); NaN in the last row of each episode
     double* extra;  // (rows, extra_dim) for the task's other columns; collected episodes only, else
                     // NULL
+    const char* policy;  // that collected them, and the cap in steps; collected episodes only
+    int cap;
     uint8_t* ended;  // (count) 1: the task ended the episode, 0: the cap did; likewise
     int64_t hdf5;    // open file with a pixels column, or -1
     int64_t pixels;  // its dataset, or -1
@@ -31,7 +33,7 @@ typedef struct collect_options {
     int episodes;  // 0: the task's default
     uint64_t seed;
     int pixels;          // also render and write every frame
-    const char* policy;  // NULL: the task's default expert
+    const char* policy;  // NULL: the task's default one
 } collect_options;
 
 // Collects on the pool, in memory. Episode e depends on (seed, e) alone, not on the thread count.

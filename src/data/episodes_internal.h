@@ -9,4 +9,13 @@ firm_status episodes_alloc(const env_spec* spec, int count, int64_t rows, episod
                            firm_error* err);
 uint64_t episodes_hash(const episodes* e);
 
+// The columns that together hold the state, in the order of its numbers.
+enum { STATE_FIELDS = 5 };
+typedef struct state_field {
+    const char* name;
+    int at, width;  // first of its numbers in the state, and how many
+} state_field;
+int episodes_state_fields(const env_spec* spec,
+                          state_field out[STATE_FIELDS]);  // how many there are
+
 #endif

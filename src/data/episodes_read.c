@@ -15,7 +15,8 @@ typedef struct source {
     hid_t file;
     const char* path;
     const env_spec* spec;
-    const char* state_column;  // the name found
+    int fields;  // columns of the state, by the names found
+    state_field field[STATE_FIELDS];
 } source;
 
 static int width_of(void* user, const char* column) {
@@ -45,12 +46,13 @@ static firm_status check_task(source* s, firm_error* err) {
             "was made for",
             s->path, found, s->spec->name, columns);
 
-    s->state_column = hdf5_width(s->file, s->spec->state_column) ? s->spec->state_column : NULL;
-    for (int i = 0; i < 3 && !s->state_column && s->spec->state_also[i]; i++)
-        if (hdf5_width(s->file, s->spec->state_also[i])) s->state_column = s->spec->state_also[i];
-    if (!s->state_column)
-        return FAIL(err, FIRM_E_FORMAT, "%s has no column '%s'; it has %s; collect it again",
-                    s->path, s->spec->state_column, columns);
+    s->fields = episodes_state_fields(s->spec, s->field);
+    for (int i = 0; i < 3 && !hdf5_width(s->file, s->field[0].name) && s->spec->state_also[i]; i++)
+        if (hdf5_width(s->file, s->spec->state_also[i])) s->field[0].name = s->spec->state_also[i];
+    for (int i = 0; i < s->fields; i++)
+        if (!hdf5_width(s->file, s->field[i].name))
+            return FAIL(err, FIRM_E_FORMAT, "%s has no column '%s'; it has %s; collect it again",
+                        s->path, s->field[i].name, columns);
     return FIRM_OK;
 }
 
@@ -114,6 +116,13 @@ static firm_status check_index(const source* s, const episodes* e, firm_error* e
     return FIRM_OK;
 }
 
+// the column that holds number k of the state
+static const char* field_of(const source* s, int k) {
+    int i = 0;
+    while (i < s->fields - 1 && k >= s->field[i].at + s->field[i].width) i++;
+    return s->field[i].name;
+}
+
 static firm_status check_numbers(const source* s, const episodes* e, firm_error* err) {
     const int state = s->spec->state_dim, action = s->spec->action_dim;
     for (int i = 0; i < e->count; i++)
@@ -123,7 +132,7 @@ static firm_status check_numbers(const source* s, const episodes* e, firm_error*
                 if (!isfinite(e->state[row * state + k]))
                     return FAIL(err, FIRM_E_VALUE,
                                 "'%s' of %s is not finite in episode %d, row %d; collect it again",
-                                s->state_column, s->path, i, t);
+                                field_of(s, k), s->path, i, t);
             for (int k = 0; k < action && t < e->length[i] - 1; k++)
                 if (!isfinite(e->action[row * action + k]))
                     return FAIL(
@@ -168,12 +177,30 @@ static firm_status open_pixels(const source* s, episodes* e, firm_error* err) {
     return FIRM_OK;
 }
 
+static firm_status read_state(const source* s, episodes* e, firm_error* err) {
+    if (s->fields == 1)
+        return hdf5_get(s->file, s->path, s->field[0].name, H5T_NATIVE_DOUBLE, e->state, err);
+    const int dim = s->spec->state_dim;
+    firm_status status = FIRM_OK;
+    for (int i = 0; i < s->fields && status == FIRM_OK; i++) {
+        const state_field* f = &s->field[i];
+        double* part = mem_calloc((size_t)e->rows, sizeof *part * (size_t)f->width);
+        if (!part) return FAIL(err, FIRM_E_MEMORY, "no memory to read %s", s->path);
+        status = hdf5_get(s->file, s->path, f->name, H5T_NATIVE_DOUBLE, part, err);
+        for (int64_t row = 0; row < e->rows && status == FIRM_OK; row++)
+            memcpy(e->state + row * dim + f->at, part + row * f->width,
+                   sizeof *part * (size_t)f->width);
+        mem_free(part);
+    }
+    return status;
+}
+
 static firm_status fill(const source* s, episodes* e, firm_error* err) {
     TRY(hdf5_get(s->file, s->path, "ep_len", H5T_NATIVE_INT32, e->length, err));
     TRY(hdf5_get(s->file, s->path, "ep_offset", H5T_NATIVE_INT64, e->offset, err));
     TRY(check_lengths(s, e, err));
     TRY(check_index(s, e, err));
-    TRY(hdf5_get(s->file, s->path, s->state_column, H5T_NATIVE_DOUBLE, e->state, err));
+    TRY(read_state(s, e, err));
     TRY(hdf5_get(s->file, s->path, "action", H5T_NATIVE_FLOAT, e->action, err));
     TRY(check_numbers(s, e, err));
     hdf5_get_u64(s->file, "seed", &e->seed);
@@ -192,7 +219,7 @@ static firm_status read_open(source* s, episodes** out, firm_error* err) {
     TRY(check_task(s, err));
     int rank;
     hsize_t dims[HDF5_MAX_RANK], more[HDF5_MAX_RANK];
-    TRY(hdf5_shape(s->file, s->path, s->state_column, &rank, dims, err));
+    TRY(hdf5_shape(s->file, s->path, s->field[0].name, &rank, dims, err));
     const hsize_t rows = dims[0];
     TRY(hdf5_shape(s->file, s->path, "ep_len", &rank, dims, err));
     TRY(hdf5_shape(s->file, s->path, "ep_offset", &rank, more, err));
@@ -204,7 +231,8 @@ static firm_status read_open(source* s, episodes** out, firm_error* err) {
             "again",
             s->path, (unsigned long long)rows, (unsigned long long)dims[0],
             (unsigned long long)more[0]);
-    TRY(check_shape(s, s->state_column, s->spec->state_dim, (int64_t)rows, err));
+    for (int i = 0; i < s->fields; i++)
+        TRY(check_shape(s, s->field[i].name, s->field[i].width, (int64_t)rows, err));
     TRY(check_shape(s, "action", s->spec->action_dim, (int64_t)rows, err));
 
     episodes* e;

@@ -9,7 +9,7 @@
 
 #include "core/log.h"
 #include "core/mem.h"
-#include "data/episodes.h"
+#include "data/episodes_internal.h"
 #include "data/hdf5.h"
 
 enum {
@@ -30,6 +30,7 @@ struct column {
     int width;  // 1: a plain (rows) dataset
     fill_fn fill;
     const env_column* view;  // for the task's own columns
+    int at;                  // for parts of the state: the first of its numbers
 };
 
 // ---- common columns -----------------------------------------------------------------------------
@@ -52,7 +53,10 @@ static void fill_action(const episodes* e, const column* c, int episode, int64_t
 static void fill_state(const episodes* e, const column* c, int episode, int64_t first, int64_t rows,
                        void* out) {
     (void)episode;
-    memcpy(out, e->state + first * c->width, (size_t)(rows * c->width) * sizeof(double));
+    const int dim = e->spec->state_dim;
+    for (int64_t i = 0; i < rows; i++)
+        memcpy((double*)out + i * c->width, e->state + (first + i) * dim + c->at,
+               (size_t)c->width * sizeof(double));
 }
 
 static void fill_view(const episodes* e, const column* c, int episode, int64_t first, int64_t rows,
@@ -89,7 +93,7 @@ static void fill_terminated(const episodes* e, const column* c, int episode, int
 static void fill_truncated(const episodes* e, const column* c, int episode, int64_t first,
                            int64_t rows, void* out) {
     (void)c;
-    EACH_ROW(((int8_t*)out)[i] = t == e->spec->episode_cap)
+    EACH_ROW(((int8_t*)out)[i] = t == e->cap)
 }
 
 static void fill_step(const episodes* e, const column* c, int episode, int64_t first, int64_t rows,
@@ -160,22 +164,29 @@ static firm_status write_columns(hdf5_writer* w, const episodes* e, hid_t flag, 
     const hid_t f32 = H5T_IEEE_F32LE, f64 = H5T_IEEE_F64LE, d = H5T_NATIVE_DOUBLE;
     const hid_t i64 = H5T_STD_I64LE, l = H5T_NATIVE_INT64;
     const column common[] = {
-        {"action", f32, H5T_NATIVE_FLOAT, spec->action_dim, fill_action, NULL},
-        {spec->state_column, spec->state_bits == 32 ? f32 : f64, d, spec->state_dim, fill_state,
-         NULL},
-        {"reward", f64, d, 1, fill_reward, NULL},
-        {"terminated", flag, flag, 1, fill_terminated, NULL},
-        {"truncated", flag, flag, 1, fill_truncated, NULL},
-        {"step_idx", i64, l, 1, fill_step, NULL},
-        {"ep_idx", H5T_STD_I32LE, H5T_NATIVE_INT32, 1, fill_episode, NULL},
-        {"id", i64, l, 1, fill_id, NULL},
-        {"render_time", f64, d, 1, fill_nan, NULL},
+        {"action", f32, H5T_NATIVE_FLOAT, spec->action_dim, fill_action, NULL, 0},
+        {"reward", f64, d, 1, fill_reward, NULL, 0},
+        {"terminated", flag, flag, 1, fill_terminated, NULL, 0},
+        {"truncated", flag, flag, 1, fill_truncated, NULL, 0},
+        {"step_idx", i64, l, 1, fill_step, NULL, 0},
+        {spec->episode_column ? spec->episode_column : "ep_idx", H5T_STD_I32LE, H5T_NATIVE_INT32, 1,
+         fill_episode, NULL, 0},
+        {"id", i64, l, 1, fill_id, NULL, 0},
+        {"render_time", f64, d, 1, fill_nan, NULL, 0},
     };
     for (size_t i = 0; i < sizeof common / sizeof common[0]; i++)
         if (!task_has(spec, common[i].name)) TRY(write_column(w, e, &common[i], block, err));
+    state_field field[STATE_FIELDS];
+    const int fields = episodes_state_fields(spec, field);
+    for (int i = 0; i < fields; i++) {
+        column c = {
+            field[i].name, spec->state_bits == 32 ? f32 : f64, d, field[i].width, fill_state, NULL,
+            field[i].at};
+        TRY(write_column(w, e, &c, block, err));
+    }
     for (int i = 0; i < spec->columns; i++) {
         const env_column* v = &spec->column[i];
-        column c = {v->name, v->bits == 32 ? f32 : f64, d, v->width, fill_view, v};
+        column c = {v->name, v->bits == 32 ? f32 : f64, d, v->width, fill_view, v, 0};
         TRY(write_column(w, e, &c, block, err));
     }
     hsize_t count = (hsize_t)e->count;
@@ -194,14 +205,16 @@ static void render_row(void* arg, int item, int worker) {
     rendering* r = arg;
     env* world = r->worker_env[worker];
     const env_spec* spec = r->e->spec;
-    spec->state_set(world, r->e->state + (r->first + item) * spec->state_dim);
-    spec->render(world, r->rgb + (size_t)item * ENV_FRAME_BYTES);
+    // a recorded state was there once, so it can be drawn
+    env_picture(world, r->e->state + (r->first + item) * spec->state_dim,
+                r->rgb + (size_t)item * ENV_FRAME_BYTES);
 }
 
 static firm_status write_pixels(hdf5_writer* w, const episodes* e, pool* p, firm_error* err) {
     const int threads = pool_threads(p);
     rendering r = {.e = e};
     firm_status status = env_create_many(e->spec, threads, &r.worker_env, err);
+    if (status == FIRM_OK) status = env_render_ready(r.worker_env, threads, err);
     r.rgb = mem_alloc((size_t)PIXEL_BLOCK * ENV_FRAME_BYTES);
     if (status == FIRM_OK && !r.rgb)
         status = FAIL(err, FIRM_E_MEMORY, "no memory to render frames");
@@ -237,8 +250,8 @@ static firm_status write_attributes(hdf5_writer* w, const episodes* e, firm_erro
              FIRM_VERSION % 100);
     TRY(hdf5_put_text(w, "version", text, err));
     TRY(hdf5_put_u64(w, "seed", e->seed, err));
-    TRY(hdf5_put_text(w, "policy", spec->policy, err));
-    snprintf(text, sizeof text, "episodes=%d cap=%d", e->count, spec->episode_cap);
+    TRY(hdf5_put_text(w, "policy", e->policy, err));
+    snprintf(text, sizeof text, "episodes=%d cap=%d", e->count, e->cap);
     TRY(hdf5_put_text(w, "config", text, err));
     TRY(hdf5_put_text(w, "physics", spec->physics, err));
     TRY(hdf5_put_text(w, "renderer", spec->renderer, err));

@@ -38,6 +38,7 @@ firm_status frames_open(const episodes* e, int workers, size_t cache_bytes, fram
     f->slots = (int64_t)(cache_bytes / (ENV_FRAME_BYTES + sizeof *f->tag));
     if (f->slots > e->rows) f->slots = e->rows;
     firm_status status = env_create_many(e->spec, workers, &f->worker_env, err);
+    if (status == FIRM_OK) status = env_render_ready(f->worker_env, workers, err);
     if (f->slots) {
         f->tag = mem_alloc((size_t)f->slots * sizeof *f->tag);
         f->frame = mem_alloc((size_t)f->slots * ENV_FRAME_BYTES);
@@ -71,10 +72,7 @@ firm_status frames_open(const episodes* e, int workers, size_t cache_bytes, fram
 firm_status frames_render(frames* f, int worker, const double* state, uint8_t* rgb) {
     CHECK(worker >= 0 && worker < f->workers, "frame worker %d of %d", worker, f->workers);
     env* world = f->worker_env[worker];
-    world->spec->state_set(world, state);
-    if (world->fault != FIRM_OK) return world->fault;
-    world->spec->render(world, rgb);
-    return FIRM_OK;
+    return env_picture(world, state, rgb);
 }
 
 static firm_status produce(frames* f, int worker, int64_t row, uint8_t* rgb) {

@@ -130,15 +130,16 @@ firm_status data_segments(const episodes* e, const int* episode, int episode_cou
 // ---- action statistics --------------------------------------------------------------------------
 
 void data_action_stats(const episodes* e, const data_split* s, float* mean, float* std) {
-    const int dim = e->spec->action_dim;
+    const int dim = e->spec->action_dim, episodes_used = s ? s->train_count : e->count;
     for (int k = 0; k < dim; k++) {
         double sum = 0.0, squares = 0.0;
         int64_t n = 0;
         // two passes: the deviation from the mean itself, not a difference of large numbers
         for (int pass = 0; pass < 2; pass++)
-            for (int i = 0; i < s->train_count; i++) {
-                const float* a = e->action + e->offset[s->train[i]] * dim + k;
-                for (int t = 0; t < e->length[s->train[i]] - 1; t++) {
+            for (int i = 0; i < episodes_used; i++) {
+                const int episode = s ? s->train[i] : i;
+                const float* a = e->action + e->offset[episode] * dim + k;
+                for (int t = 0; t < e->length[episode] - 1; t++) {
                     if (pass == 0) {
                         sum += a[(int64_t)t * dim];
                         n++;

@@ -25,8 +25,8 @@ firm_status data_segments(const episodes* e, const int* episode, int episode_cou
                           int after, int count, uint64_t seed, uint64_t stream, int64_t** rows,
                           firm_error* err);
 
-// Mean and population standard deviation of the training split's actions in float64, NaN rows
-// dropped; a zero deviation becomes 1.
+// Mean and population standard deviation of the training split's actions (s NULL: of all episodes')
+// in float64, NaN rows dropped; a zero deviation becomes 1.
 void data_action_stats(const episodes* e, const data_split* s, float* mean, float* std);
 
 #endif

@@ -6,10 +6,30 @@
 #include <string.h>
 
 #include "core/mem.h"
+#include "env/cube.h"
+#include "env/pusht.h"
+#include "env/reacher.h"
 #include "env/tworoom.h"
 
-static const env_spec* const tasks[] = {&tworoom_spec};
+static const env_spec* const tasks[] = {
+    &tworoom_spec,
+#ifdef FIRM_CHIPMUNK
+    &pusht_spec,
+#endif
+    &reacher_spec,
+    &cube_spec,
+};
 enum { TASKS = sizeof tasks / sizeof tasks[0] };
+
+// Tasks that need a library this program was built without.
+static const struct {
+    const char *name, *library, *cure;
+} absent[] = {
+#ifndef FIRM_CHIPMUNK
+    {"pusht", "Chipmunk 7", "apt-get install libchipmunk-dev (or make setup), then make build"},
+#endif
+    {NULL, NULL, NULL},
+};
 
 const env_spec* env_at(int i) {
     return i >= 0 && i < TASKS ? tasks[i] : NULL;
@@ -24,6 +44,11 @@ const env_spec* env_find(const char* name) {
 firm_status env_find_or_fail(const char* name, const env_spec** spec, firm_error* err) {
     *spec = name ? env_find(name) : NULL;
     if (*spec) return FIRM_OK;
+    for (int i = 0; name && absent[i].name; i++)
+        if (strcmp(absent[i].name, name) == 0)
+            return FAIL(err, FIRM_E_UNAVAILABLE,
+                        "the task '%s' needs %s, which this program was built without; run: %s",
+                        name, absent[i].library, absent[i].cure);
     char list[256] = "";
     for (int i = 0; i < TASKS; i++) {
         size_t used = strlen(list);
@@ -53,6 +78,55 @@ void env_free(env* e) {
     if (!e) return;
     if (e->spec->close) e->spec->close(e);
     mem_free(e);
+}
+
+void env_recall(env* e, const double* state) {
+    if (e->spec->recall)
+        e->spec->recall(e, state);
+    else
+        e->spec->state_set(e, state);
+}
+
+firm_status env_open_without_mujoco(env* e, firm_error* err) {
+    return FAIL(
+        err, FIRM_E_UNAVAILABLE,
+        "the task '%s' needs MuJoCo, which this program was built without; run: make mujoco "
+        "build",
+        e->spec->name);
+}
+
+firm_status env_render_ready(env** envs, int count, firm_error* err) {
+    for (int i = 0; i < count; i++)
+        if (envs[i]->spec->render_ready) TRY(envs[i]->spec->render_ready(envs[i], err));
+    return FIRM_OK;
+}
+
+firm_status env_picture(env* e, const double* state, uint8_t* rgb) {
+    if (e->spec->picture) {
+        e->spec->picture(e, state, rgb);
+        return e->fault;
+    }
+    e->spec->state_set(e, state);
+    if (e->fault == FIRM_OK) e->spec->render(e, rgb);
+    return e->fault;
+}
+
+firm_status env_policy_find(const env_spec* spec, const char* name, env_policy* out,
+                            firm_error* err) {
+    *out = (env_policy){spec->policy, "", spec->episode_cap, spec->expert, spec->terminated};
+    if (!name || strcmp(name, spec->policy) == 0) return FIRM_OK;
+    char list[256];
+    snprintf(list, sizeof list, "%s", spec->policy);
+    for (int i = 0; i < spec->policies; i++) {
+        if (strcmp(name, spec->other_policy[i].name) == 0) {
+            *out = spec->other_policy[i];
+            return FIRM_OK;
+        }
+        size_t used = strlen(list);
+        snprintf(list + used, sizeof list - used, ", %s", spec->other_policy[i].name);
+    }
+    return FAIL(err, FIRM_E_USAGE, "%s has no collection policy '%.64s'; it has: %s", spec->name,
+                name, list);
 }
 
 firm_status env_create_many(const env_spec* spec, int count, env*** out, firm_error* err) {

@@ -4,10 +4,11 @@
 // src/env asks which task it is dealing with: names, sizes, tolerances and conversions all come
 // from here.
 //
-// A *state* is what the environment's state-setting interface accepts, as doubles: enough to
-// restore a recorded moment ("common reset"). A *configuration* c holds the named, goal-comparable
-// coordinates: `pairs` (sin, cos) pairs first, then plain positions. chi is the auxiliary dynamics
-// target.
+// A *state* is what is recorded of a moment, as doubles: first what the environment's state-setting
+// interface accepts, enough to restore the moment ("common reset"); then, for some tasks, what only
+// the running simulator knows of it (a contact force), which setting a state ignores. A
+// *configuration* c holds the named, goal-comparable coordinates: `pairs` (sin, cos) pairs first,
+// then plain positions. chi is the auxiliary dynamics target.
 #ifndef ENV_ENV_H
 #define ENV_ENV_H
 
@@ -34,6 +35,12 @@ typedef struct env_distance {
     float tolerance;   // 16
 } env_distance;
 
+// A column of the episode files that holds a part of the state.
+typedef struct env_field {
+    const char* name;  // "qvel"
+    int width;         // numbers per row
+} env_field;
+
 typedef enum env_cost { ENV_COST_SUM, ENV_COST_MAX } env_cost;
 
 // One column of the public episode files beside actions and the state column: a view of a row's
@@ -50,6 +57,7 @@ typedef struct env_column {
 typedef enum env_proposal {
     ENV_PROPOSAL_GAUSSIAN,  // the training split's mean and deviation per component, clipped to the
                             // bounds
+    ENV_PROPOSAL_TABLE,     // the same with the mean and deviation of all episodes' actions
     ENV_PROPOSAL_UNIFORM    // uniform in the bounds
 } env_proposal;
 
@@ -61,6 +69,15 @@ typedef struct env_interventions {
     double paper_mean, paper_p95, paper_max;
 } env_interventions;
 
+// A way to collect episodes. A task's default one is in its spec itself; others are chosen by name.
+typedef struct env_policy {
+    const char* name;   // "weak"
+    const char* title;  // a few words for --help
+    int episode_cap;    // steps of an episode
+    void (*act)(const env* e, rng* r, float* action);
+    int (*terminated)(const env* e);  // after a step: the episode's end
+} env_policy;
+
 typedef struct env_spec {
     const char* name;   // "tworoom"
     const char* title;  // one line for `firm tasks`
@@ -71,13 +88,17 @@ typedef struct env_spec {
     int default_episodes, validation_episodes;
     const char*
         state_column;  // HDF5 column that holds the (leading part of the) state: "pos_agent"
-    const char* state_also[3];  // other names of it in public files, tried in order; NULL ends
-    int state_bits;             // 32 or 64: its precision in the file
-    int extra_dim;              // numbers per row that `extra_get` notes for the columns below
+    const char* state_also[3];   // other names of it in public files, tried in order; NULL ends
+    int state_bits;              // 32 or 64: its precision in the file
+    env_field state_more[4];     // columns that hold the rest of the state, in order
+    const char* episode_column;  // HDF5 column of episode numbers; NULL: "ep_idx"
+    int extra_dim;               // numbers per row that `extra_get` notes for the columns below
     int columns;
     const env_column* column;
     env_interventions interventions;
     const char *physics, *renderer, *policy;  // one line each, attributes of every file
+    int policies;                             // beside the default one
+    const env_policy* other_policy;
     const char* config_name[FIRM_MAX_CONFIG];
     int distances;
     env_distance distance[ENV_MAX_DISTANCE];
@@ -105,8 +126,28 @@ typedef struct env_spec {
     void (*reset)(env* e, rng* r);              // random start (and target) as the collector uses
     void (*step)(env* e, const float* action);  // one control
     void (*state_get)(const env* e, double* state);
-    void (*state_set)(env* e, const double* state);       // the public setter, exactly
-    void (*render)(const env* e, uint8_t* rgb);           // (224, 224, 3)
+    void (*state_set)(env* e, const double* state);  // the public setter, exactly
+    // Brings a recorded moment back better than the public setter does, for branches, audits and
+    // predictions; NULL: state_set is exact. Call env_recall.
+    void (*recall)(env* e, const double* state);
+    // The goal of a trial, where the reference's step depends on it: a goal reached half-way
+    // through a control ends the control there. Forgotten by reset and state_set. NULL: steps know
+    // no goal.
+    void (*goal_set)(env* e, const double* goal_state);
+    // Before the first render, where pictures take much memory or may be impossible; NULL: always
+    // ready. Call env_render_ready.
+    firm_status (*render_ready)(env* e, firm_error* err);
+    void (*render)(const env* e, uint8_t* rgb);  // (224, 224, 3)
+    // A recorded state's picture as it looked then, where setting the state and rendering would not
+    // give it; NULL otherwise. Leaves the environment at that state for no other use. Call
+    // env_picture.
+    void (*picture)(env* e, const double* state, uint8_t* rgb);
+    // Exact save and restore for tasks whose state leaves something out; save_bytes 0: the state is
+    // exact. save refuses when too much has happened since the last state was set
+    // (FIRM_E_UNAVAILABLE).
+    size_t save_bytes;
+    firm_status (*save)(const env* e, void* bytes);
+    void (*restore)(env* e, const void* bytes);
     void (*expert)(const env* e, rng* r, float* action);  // the data-collection policy
     int (*terminated)(const env* e);  // after a step: the collector's episode end
     void (*extra_get)(const env* e,
@@ -126,9 +167,22 @@ firm_status env_find_or_fail(const char* name, const env_spec** spec,
 
 firm_status env_create(const env_spec* spec, env** out, firm_error* err);
 void env_free(env* e);
+// Brings a recorded moment back as exactly as its state allows; sets the environment's fault if it
+// cannot.
+void env_recall(env* e, const double* state);
+// Makes environments ready to render; call it before their first picture.
+firm_status env_render_ready(env** envs, int count, firm_error* err);
+// The picture of a recorded state; fails with the environment's fault when the state cannot be set.
+firm_status env_picture(env* e, const double* state, uint8_t* rgb);
+// The task's policy of that name, NULL standing for the default one.
+firm_status env_policy_find(const env_spec* spec, const char* name, env_policy* out,
+                            firm_error* err);
 // One per thread. The caller frees *out with env_free_many; NULL is fine there.
 firm_status env_create_many(const env_spec* spec, int count, env*** out, firm_error* err);
 void env_free_many(env** envs, int count);
+
+// `open` of the tasks on MuJoCo in a build without it: fails and says what to run.
+firm_status env_open_without_mujoco(env* e, firm_error* err);
 
 // The task whose public files have such columns ("pusht"), by name alone and also for tasks that
 // are not in this build; NULL if none fits. `width` returns the numbers per row of a column, 0 if

@@ -205,6 +205,7 @@ firm_status eval_arm_create(const char* name, const eval_setup* setup, eval_arm*
     arm->picture = mem_alloc((size_t)(FIRM_HISTORY + 1) * ENV_FRAME_BYTES);
     firm_status status = arm->picture ? env_create(setup->spec, &arm->world, err)
                                       : FAIL(err, FIRM_E_MEMORY, "no memory for pictures");
+    if (status == FIRM_OK) status = env_render_ready(&arm->world, 1, err);
     if (status == FIRM_OK) status = ops->open(arm, err);
     if (status != FIRM_OK) {
         eval_arm_free(arm);
@@ -261,6 +262,7 @@ static firm_status read_start(eval_arm* arm, const eval_trials* trials, frames* 
     }
     spec->config(arm->goal, arm->goal_config);
     spec->state_set(arm->world, state_now(arm));
+    if (spec->goal_set) spec->goal_set(arm->world, arm->goal);
     return arm->world->fault == FIRM_OK
                ? FIRM_OK
                : FAIL(err, FIRM_E_VALUE, "the recorded state of row %lld cannot be restored",

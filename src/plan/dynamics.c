@@ -139,7 +139,7 @@ static int oracle_rollout(void* context, int worker, int n, int horizon, const f
     env* world = o->world[worker];
     int nonfinite = 0;
     for (int i = 0; i < n; i++) {
-        spec->state_set(world, o->start);
+        env_recall(world, o->start);
         for (int t = 0; t < horizon; t++) {
             for (int k = 0; k < o->actions.controls; k++, u += o->actions.dim) {
                 float raw[FIRM_MAX_ACTION];

@@ -241,7 +241,6 @@ static firm_status run_stages(train_run_state* run, cJSON** result, firm_error* 
         update = 0;
         TRY(run_checkpoint(run, index + 1, 0, NULL, 0, err));
     }
-    if (index == 0) return FAIL(err, FIRM_E_VALUE, "the settings have no [stage.NAME] section");
     return finish(run, result, err);
 }
 
@@ -250,6 +249,12 @@ firm_status train_run(const config* settings, const env_spec* env, const episode
                       firm_error* err) {
     train_run_state run = {.settings = settings, .opt = opt};
     model_shape shape;
+    stage first;
+    if (!stage_read(settings, 0, opt->sources, &first))
+        return FAIL(err, FIRM_E_VALUE,
+                    "there is nothing to train: the settings of %s have no [stage.NAME] section; "
+                    "give some with --config FILE",
+                    env->name);
     model_shape_read(settings, &shape);
     firm_status st = pool_create(opt->threads, &run.p, err);
     if (st == FIRM_OK)

@@ -1,0 +1,247 @@
+// cube.c - OGBench's Cube: a robot arm moves one cube; a goal is where the cube lies. What the task
+// means: names, tolerances, conversions, columns of the public files. The simulator is
+// mujoco/cube_world.c.
+//
+// A state ends with the end effector's pose and the contact force as the running simulator last saw
+// them. They cannot be had from coordinates alone, chi needs them, and setting a state ignores
+// them.
+#include "env/cube.h"
+
+#include <math.h>
+#include <string.h>
+
+// Positions as configuration: the workspace's middle becomes 0, its half-width 1, the same on all
+// axes so that squared differences are squared distances.
+static const double middle[3] = {0.425, 0.0, 0.185};  // m
+#define HALF_WIDTH 0.35                               // m
+
+static double clip01(double v) {
+    return v < 0.0 ? 0.0 : v > 1.0 ? 1.0 : v;
+}
+
+static double opening(const double* state) {  // 0 open, 1 closed
+    return clip01(state[CUBE_GRIPPER] / CUBE_GRIPPER_RANGE);
+}
+
+static double block_yaw(const double* state) {
+    const double* q = state + CUBE_BLOCK + 3;
+    return atan2(2 * (q[0] * q[3] + q[1] * q[2]), 1 - 2 * (q[2] * q[2] + q[3] * q[3]));
+}
+
+// ---- columns of the public file -----------------------------------------------------------------
+
+#define COLUMN(name, expression, count)                                       \
+    static void name(const double* state, const double* extra, double* out) { \
+        (void)state, (void)extra;                                             \
+        const double* from = expression;                                      \
+        for (int i = 0; i < (count); i++) out[i] = from[i];                   \
+    }
+COLUMN(column_joint_pos, state, CUBE_JOINTS)
+COLUMN(column_joint_vel, state + CUBE_AT_QVEL, CUBE_JOINTS)
+COLUMN(column_gripper_vel, state + CUBE_AT_QVEL + CUBE_GRIPPER, 1)
+COLUMN(column_block_pos, state + CUBE_BLOCK, 3)
+COLUMN(column_block_quat, state + CUBE_BLOCK + 3, 4)
+COLUMN(column_control, extra + CUBE_EXTRA_CONTROL, CUBE_CTRL)
+COLUMN(column_time, extra + CUBE_EXTRA_TIME, 1)
+COLUMN(column_success, extra + CUBE_EXTRA_SUCCESS, 1)
+COLUMN(column_reward, extra + CUBE_EXTRA_REWARD, 1)
+COLUMN(column_target_pos, extra + CUBE_EXTRA_TARGET, 3)
+COLUMN(column_target_yaw, extra + CUBE_EXTRA_TARGET_YAW, 1)
+
+static void column_opening(const double* state, const double* extra, double* out) {
+    (void)extra;
+    out[0] = opening(state);
+}
+
+static void column_block_yaw(const double* state, const double* extra, double* out) {
+    (void)extra;
+    out[0] = block_yaw(state);
+}
+
+static void column_target_block(const double* state, const double* extra, double* out) {
+    (void)state, (void)extra;
+    out[0] = 0.0;  // there is one cube
+}
+
+static void column_observation(const double* state, const double* extra, double* out) {
+    (void)extra;
+    const double yaw = state[CUBE_AT_YAW], block = block_yaw(state);
+    memcpy(out, state, CUBE_JOINTS * sizeof *out);
+    memcpy(out + 6, state + CUBE_AT_QVEL, CUBE_JOINTS * sizeof *out);
+    for (int i = 0; i < 3; i++) {
+        const double centre = i == 0 ? 0.425 : 0.0;
+        out[12 + i] = (state[CUBE_AT_EFFECTOR + i] - centre) * 10.0;
+        out[19 + i] = (state[CUBE_BLOCK + i] - centre) * 10.0;
+    }
+    out[15] = cos(yaw);
+    out[16] = sin(yaw);
+    out[17] = 3.0 * opening(state);
+    out[18] = state[CUBE_AT_CONTACT];
+    memcpy(out + 22, state + CUBE_BLOCK + 3, 4 * sizeof *out);
+    out[26] = cos(block);
+    out[27] = sin(block);
+}
+
+// with those of the state (state_column, state_more) all fields of the public file except those
+// that say nothing new: prev_qpos and prev_qvel (the row before), target (zeros), target_task
+// ("cube")
+static const env_column columns[] = {
+    {"proprio_joint_pos", 6, 64, column_joint_pos},
+    {"proprio_joint_vel", 6, 64, column_joint_vel},
+    {"proprio_gripper_opening", 1, 64, column_opening},
+    {"proprio_gripper_vel", 1, 64, column_gripper_vel},
+    {"privileged_block_0_pos", 3, 64, column_block_pos},
+    {"privileged_block_0_quat", 4, 64, column_block_quat},
+    {"privileged_block_0_yaw", 1, 64, column_block_yaw},
+    {"privileged_target_block", 1, 64, column_target_block},
+    {"privileged_target_block_pos", 3, 64, column_target_pos},
+    {"privileged_target_block_yaw", 1, 64, column_target_yaw},
+    {"observation", 28, 64, column_observation},
+    {"control", CUBE_CTRL, 64, column_control},
+    {"time", 1, 64, column_time},
+    {"success", 1, 64, column_success},
+    {"reward", 1, 64, column_reward},
+};
+
+// ---- typed conversions --------------------------------------------------------------------------
+
+static void config(const double* state, float* c) {
+    for (int i = 0; i < 3; i++) c[i] = (float)((state[CUBE_BLOCK + i] - middle[i]) / HALF_WIDTH);
+}
+
+// 25 numbers: joint angles and velocities, end effector, gripper, contact, the block's orientation
+// as two columns of its rotation matrix, which do not care about the quaternion's sign
+static void chi(const double* state, const double* before, const double* macro_before, float* out) {
+    (void)before, (void)macro_before;
+    for (int i = 0; i < CUBE_JOINTS; i++) {
+        out[i] = (float)state[i];
+        out[6 + i] = (float)state[CUBE_AT_QVEL + i];
+    }
+    for (int i = 0; i < 3; i++)
+        out[12 + i] = (float)((state[CUBE_AT_EFFECTOR + i] - middle[i]) / HALF_WIDTH);
+    out[15] = (float)sin(state[CUBE_AT_YAW]);
+    out[16] = (float)cos(state[CUBE_AT_YAW]);
+    out[17] = (float)opening(state);
+    out[18] = (float)state[CUBE_AT_CONTACT];
+    const double *q = state + CUBE_BLOCK + 3, w = q[0], x = q[1], y = q[2], z = q[3];
+    const double n = w * w + x * x + y * y + z * z, s = n > 0.0 ? 2.0 / n : 0.0;
+    const double rotation[6] = {1 - s * (y * y + z * z), s * (x * y + w * z),
+                                s * (x * z - w * y),     s * (x * y - w * z),
+                                1 - s * (x * x + z * z), s * (y * z + w * x)};
+    for (int i = 0; i < 6; i++) out[19 + i] = (float)rotation[i];
+}
+
+static void measure(const float* c, const float* goal, float* out) {
+    float sum = 0.0f;
+    for (int i = 0; i < 3; i++) sum += (c[i] - goal[i]) * (c[i] - goal[i]);
+    out[0] = (float)HALF_WIDTH * sqrtf(sum);
+}
+
+// the cube's centre in camera front_pixels: 45 degrees, looking along its -z
+static void project(const float* c, float* xy) {
+    static const double camera[3] = {1.053, -0.014, 0.639};
+    static const double right[3] = {0, 1, 0}, up[3] = {-0.628, 0.001, 0.778};
+    // the compiler makes the axes perpendicular and of length one; z = x cross y
+    double along[3] = {right[1] * up[2] - right[2] * up[1], right[2] * up[0] - right[0] * up[2],
+                       right[0] * up[1] - right[1] * up[0]};
+    const double length = sqrt(up[0] * up[0] + up[2] * up[2]);
+    double x = 0, y = 0, z = 0;
+    for (int i = 0; i < 3; i++) {
+        double d = (double)c[i] * HALF_WIDTH + middle[i] - camera[i];
+        x += right[i] * d;
+        y += (i == 1 ? 0.0 : up[i]) / length * d;
+        z += along[i] / length * d;
+    }
+    const double focal = 0.5 * ENV_IMAGE * 2.4142135623730951;  // 1 / tan(22.5 degrees)
+    const double depth = -z > 0.01 ? -z : 0.01;
+    xy[0] = (float)(0.5 * ENV_IMAGE - 0.5 + focal * x / depth);
+    xy[1] = (float)(0.5 * ENV_IMAGE - 0.5 - focal * y / depth);
+}
+
+static int success(const double* state, const double* goal) {
+    double sum = 0.0;
+    for (int i = CUBE_BLOCK; i < CUBE_BLOCK + 3; i++)
+        sum += (state[i] - goal[i]) * (state[i] - goal[i]);
+    return sqrt(sum) <= CUBE_TOLERANCE;
+}
+
+static int never(const env* e) {
+    (void)e;
+    return 0;
+}
+
+#ifdef FIRM_MUJOCO
+static const env_policy others[] = {
+    {"markov", "nine phases told from what is seen, noise on every action", 200, cube_markov_act,
+     never},
+};
+#endif
+
+const env_spec cube_spec = {
+    .name = "cube",
+    .title = "pick up a cube with a robot arm and put it where the goal picture shows it",
+    .action_dim = CUBE_ACTION,
+    .state_dim = CUBE_STATE,
+    .config_dim = 3,
+    .pairs = 0,
+    .chi_dim = 25,
+    .action_low = -1.0f,
+    .action_high = 1.0f,
+    .action_clamped = 0,
+    .episode_cap = 200,
+    .default_episodes = 10000,
+    .validation_episodes = 1000,
+    .state_column = "qpos",
+    .state_bits = 64,
+    .state_more = {{"qvel", CUBE_QVEL},
+                   {"proprio_effector_pos", 3},
+                   {"proprio_effector_yaw", 1},
+                   {"proprio_gripper_contact", 1}},
+    .extra_dim = CUBE_EXTRAS,
+    .columns = sizeof columns / sizeof columns[0],
+    .column = columns,
+    .interventions = {.proposal = ENV_PROPOSAL_GAUSSIAN,
+                      .replay = 1,
+                      .anchors = 128,
+                      .per_anchor = 16,
+                      .paper_anchors = 128,
+                      .paper_mean = 0.00352,
+                      .paper_p95 = 0.01035,
+                      .paper_max = 0.06111},
+    .physics = "MuJoCo 3.11.0, ogbench 1.2.1 cube-single",
+    .renderer = "native 1",
+    .policy = "plan",
+    .config_name = {"block_x", "block_y", "block_z"},
+    .distances = 1,
+    .distance = {{"block", "m", (float)CUBE_TOLERANCE}},
+    .cost = ENV_COST_SUM,
+    .config = config,
+    .chi = chi,
+    .measure = measure,
+    .points = 1,
+    .project = project,
+    .success = success,
+    .env_bytes = CUBE_ENV_BYTES,
+    .terminated = never,
+#ifdef FIRM_MUJOCO
+    .policies = sizeof others / sizeof others[0],
+    .other_policy = others,
+    .open = cube_open,
+    .close = cube_close,
+    .reset = cube_reset,
+    .step = cube_step,
+    .state_get = cube_state_get,
+    .state_set = cube_state_set,
+    .recall = cube_recall,
+    .goal_set = cube_goal_set,
+    .render_ready = cube_render_ready,
+    .render = cube_render,
+    .save_bytes = CUBE_SAVED * sizeof(double),
+    .save = cube_save,
+    .restore = cube_restore,
+    .expert = cube_plan_act,
+    .extra_get = cube_extra_get,
+#else
+    .open = env_open_without_mujoco,
+#endif
+};

@@ -1,0 +1,363 @@
+// pusht.c - Push-T: an agent pushes a T-shaped block. Joins the physics (pusht_world.c), the
+// picture (render/pusht.c) and the collection policies to a task.
+//
+// State setting follows the reference's setter, settling step included, but always in a fresh
+// space: the reference lets velocities of whatever came before leak in. The state alone does not
+// hold Chipmunk's cached contact impulses, so an exact save is the last state set and the controls
+// since.
+#ifdef FIRM_CHIPMUNK
+#include "env/pusht.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "core/mem.h"
+#include "env/render/pygame.h"
+
+enum {
+    JOURNAL = 1024,     // controls that an exact save can hold
+    DEMO_CAP = 245,     // the public set's longest episode has 246 rows
+    DEMO_MIN_ROWS = 49  // and its shortest 49
+};
+#define WEAK_REACH 100.0  // px around the block that the weak policy stays in
+
+// What the collector notes beside the state.
+enum { EXTRA_ANGLE, EXTRA_CONTACTS, EXTRA_REWARD, EXTRAS };
+
+// Everything since the last state was set; replaying it gives the same bits.
+typedef struct journal {
+    double origin[PUSHT_STATE];
+    int steps;
+    float action[JOURNAL][2];
+} journal;
+
+typedef struct pusht {
+    env base;
+    pusht_world world;
+    pygame_canvas* canvas;
+    pusht_demo* demo;          // made when the demonstrator first acts
+    double goal[PUSHT_STATE];  // for reward and the weak policy's episode end
+    double reward;             // NaN before the first step
+    journal past;
+} pusht;
+
+// ---- life ---------------------------------------------------------------------------------------
+
+static firm_status open_world(env* base, firm_error* err) {
+    pusht* e = (pusht*)base;
+    e->canvas = mem_alloc(sizeof *e->canvas);
+    e->demo = pusht_demo_create();
+    if (!e->canvas || !e->demo) {
+        mem_free(e->canvas);
+        pusht_demo_free(e->demo);
+        return FAIL(err, FIRM_E_MEMORY, "no memory for a Push-T environment");
+    }
+    pusht_canvas_reset(e->canvas);
+    pusht_world_open(&e->world);
+    return FIRM_OK;
+}
+
+static void close_world(env* base) {
+    pusht* e = (pusht*)base;
+    pusht_world_close(&e->world);
+    pusht_demo_free(e->demo);
+    mem_free(e->canvas);
+}
+
+// ---- dynamics -----------------------------------------------------------------------------------
+
+static void state_get(const env* base, double* state) {
+    pusht_world_get(&((const pusht*)base)->world, state);
+}
+
+static double distance(const double* a, const double* b, int n) {
+    double sum = 0.0;
+    for (int i = 0; i < n; i++) sum += (a[i] - b[i]) * (a[i] - b[i]);
+    return sqrt(sum);
+}
+
+static double angle_between(double a, double b) {
+    double d = fmod(fabs(a - b), 2 * PUSHT_PI);
+    return fmin(d, 2 * PUSHT_PI - d);
+}
+
+static int success(const double* state, const double* goal) {
+    return distance(state, goal, 4) < 20.0 &&
+           angle_between(state[PUSHT_ANGLE], goal[PUSHT_ANGLE]) < PUSHT_PI / 9;
+}
+
+static void step(env* base, const float* action) {
+    pusht* e = (pusht*)base;
+    double state[PUSHT_STATE];
+    if (base->fault != FIRM_OK) return;
+    if (!pusht_action_fits(action[0], action[1])) {
+        base->fault = FIRM_E_VALUE;  // nothing has moved
+        return;
+    }
+    if (e->past.steps < JOURNAL)
+        memcpy(e->past.action[e->past.steps], action, sizeof e->past.action[0]);
+    e->past.steps++;
+    pusht_world_step(&e->world, action[0], action[1]);
+    state_get(base, state);
+    if (!pusht_state_fits(state))
+        base->fault = FIRM_E_VALUE;  // blown up; the next step would abort
+    e->reward = -distance(state, e->goal, PUSHT_STATE);
+}
+
+static void set_clean(pusht* e, const double* state) {
+    memcpy(e->past.origin, state, sizeof e->past.origin);
+    e->past.steps = 0;
+    e->base.fault = FIRM_OK;
+    e->reward = NAN;
+    pusht_world_set(&e->world, state);
+}
+
+static void state_set(env* base, const double* state) {
+    static const double centre[PUSHT_STATE] = {256, 400, 256, 256, PUSHT_GOAL_ANGLE, 0, 0};
+    pusht* e = (pusht*)base;
+    int fits = pusht_state_fits(state);
+    set_clean(e, fits ? state : centre);  // something drawable
+    if (!fits) base->fault = FIRM_E_VALUE;
+}
+
+static void recall(env* base, const double* state) {
+    pusht* e = (pusht*)base;
+    state_set(base, state);
+    e->past.steps = JOURNAL + 1;  // such a start cannot be saved
+    if (base->fault == FIRM_OK) pusht_world_recall(&e->world, state);
+}
+
+// ---- exact save ---------------------------------------------------------------------------------
+
+static firm_status save(const env* base, void* bytes) {
+    const pusht* e = (const pusht*)base;
+    if (base->fault != FIRM_OK) return base->fault;
+    if (e->past.steps > JOURNAL) return FIRM_E_UNAVAILABLE;
+    memcpy(bytes, &e->past, sizeof e->past);
+    return FIRM_OK;
+}
+
+static void restore(env* base, const void* bytes) {
+    pusht* e = (pusht*)base;
+    journal past;
+    memcpy(&past, bytes, sizeof past);
+    if (!pusht_state_fits(past.origin) || past.steps < 0 || past.steps > JOURNAL) {
+        state_set(base, past.origin);
+        base->fault = FIRM_E_VALUE;
+        return;
+    }
+    set_clean(e, past.origin);
+    for (int i = 0; i < past.steps; i++) step(base, past.action[i]);
+}
+
+// ---- pictures -----------------------------------------------------------------------------------
+
+static void render(const env* base, uint8_t* rgb) {
+    const pusht* e = (const pusht*)base;
+    pusht_draw(&e->world, e->canvas, rgb);
+}
+
+// A recorded row looks as it did when it was recorded: the settling step does not move the agent
+// on.
+static void picture(env* base, const double* state, uint8_t* rgb) {
+    pusht* e = (pusht*)base;
+    if (!pusht_state_fits(state)) {
+        base->fault = FIRM_E_VALUE;
+        return;
+    }
+    base->fault = FIRM_OK;
+    e->past.steps = JOURNAL + 1;  // this moment cannot be saved
+    pusht_world_recall(&e->world, state);
+    pusht_draw(&e->world, e->canvas, rgb);
+}
+
+// ---- collection ---------------------------------------------------------------------------------
+
+static void draw_state(rng* r, double* s) {
+    s[PUSHT_AX] = rng_uniform(r, 50, 450);
+    s[PUSHT_AY] = rng_uniform(r, 50, 450);
+    s[PUSHT_BX] = rng_uniform(r, 100, 400);
+    s[PUSHT_BY] = rng_uniform(r, 100, 400);
+    s[PUSHT_ANGLE] = rng_uniform(r, -2 * PUSHT_PI, 2 * PUSHT_PI);
+    s[PUSHT_VX] = s[PUSHT_VY] = 0.0;
+}
+
+static void reset(env* base, rng* r) {
+    pusht* e = (pusht*)base;
+    double start[PUSHT_STATE];
+    draw_state(r, e->goal);
+    draw_state(r, start);
+    set_clean(e, start);
+    pusht_demo_begin(e->demo);
+}
+
+// The reference's own policy: random targets, kept near the block.
+static void weak(const env* base, rng* r, float* action) {
+    double s[PUSHT_STATE];
+    state_get(base, s);
+    for (int k = 0; k < 2; k++) {
+        double target = s[k] + PUSHT_ACTION_SCALE * rng_uniform(r, -1.0, 1.0);
+        double block = s[PUSHT_BX + k];
+        target = fmin(fmax(target, block - WEAK_REACH), block + WEAK_REACH);
+        action[k] = (float)fmin(fmax((target - s[k]) / PUSHT_ACTION_SCALE, -1.0), 1.0);
+    }
+}
+
+static int weak_ended(const env* base) {
+    double s[PUSHT_STATE];
+    state_get(base, s);
+    return success(s, ((const pusht*)base)->goal);
+}
+
+static void demonstrate(const env* base, rng* r, float* action) {
+    double s[PUSHT_STATE];
+    state_get(base, s);
+    pusht_demo_act(((const pusht*)base)->demo, s, r, action);
+}
+
+static int demonstrated(const env* base) {
+    double s[PUSHT_STATE];
+    state_get(base, s);
+    return ((const pusht*)base)->past.steps + 1 >= DEMO_MIN_ROWS && pusht_demo_done(s);
+}
+
+static void extra_get(const env* base, double* extra) {
+    const pusht* e = (const pusht*)base;
+    extra[EXTRA_ANGLE] = pusht_world_angle(&e->world);
+    extra[EXTRA_CONTACTS] = ceil((double)e->world.contacts / PUSHT_SUBSTEPS);
+    extra[EXTRA_REWARD] = e->reward;
+}
+
+// ---- columns of the public files ----------------------------------------------------------------
+
+static void column_proprio(const double* state, const double* extra, double* out) {
+    (void)extra;
+    out[0] = state[PUSHT_AX];
+    out[1] = state[PUSHT_AY];
+    out[2] = state[PUSHT_VX];
+    out[3] = state[PUSHT_VY];
+}
+
+static void column_pose(const double* state, const double* extra, double* out) {
+    out[0] = state[PUSHT_BX];
+    out[1] = state[PUSHT_BY];
+    out[2] = extra[EXTRA_ANGLE];
+}
+
+static void column_contacts(const double* state, const double* extra, double* out) {
+    (void)state;
+    out[0] = extra[EXTRA_CONTACTS];
+}
+
+static void column_reward(const double* state, const double* extra, double* out) {
+    (void)state;
+    out[0] = extra[EXTRA_REWARD];
+}
+
+static const env_column columns[] = {
+    {"proprio", 4, 64, column_proprio},
+    {"block_pose", 3, 64, column_pose},
+    {"n_contacts", 1, 64, column_contacts},
+    {"reward", 1, 64, column_reward},
+};
+
+// ---- typed conversions --------------------------------------------------------------------------
+
+static void config(const double* s, float* c) {
+    c[0] = (float)sin(s[PUSHT_ANGLE]);
+    c[1] = (float)cos(s[PUSHT_ANGLE]);
+    for (int k = 0; k < 4; k++) c[2 + k] = (float)(s[k] / 256.0 - 1.0);
+}
+
+// change of agent, block (in units of c) and block angle (wrapped, rad) over the last macro action
+static void chi(const double* s, const double* before, const double* macro_before, float* out) {
+    (void)before;
+    for (int k = 0; k < 4; k++) out[k] = (float)((s[k] - macro_before[k]) / 256.0);
+    out[4] = (float)remainder(s[PUSHT_ANGLE] - macro_before[PUSHT_ANGLE], 2 * PUSHT_PI);
+}
+
+static void measure(const float* c, const float* goal, float* out) {
+    // angle of the rotation between the two directions; their lengths do not matter
+    out[0] = fabsf(atan2f(c[0] * goal[1] - c[1] * goal[0], c[1] * goal[1] + c[0] * goal[0]));
+    float sum = 0.0f;
+    for (int k = 2; k < 6; k++) sum += (c[k] - goal[k]) * (c[k] - goal[k]);
+    out[1] = 256.0f * sqrtf(sum);
+}
+
+// the agent, and the block's centre of gravity
+static void project(const float* c, float* xy) {
+    const float scale = 256.0f * ENV_IMAGE / PUSHT_CANVAS, cog = (float)PUSHT_COG / 256.0f;
+    xy[0] = (c[2] + 1.0f) * scale;
+    xy[1] = (c[3] + 1.0f) * scale;
+    xy[2] = (c[4] + 1.0f - cog * c[0]) * scale;
+    xy[3] = (c[5] + 1.0f + cog * c[1]) * scale;
+}
+
+static const env_policy others[] = {
+    {"weak", "random targets near the block", 100, weak, weak_ended},
+};
+
+const env_spec pusht_spec = {
+    .name = "pusht",
+    .title = "push a T-shaped block, and come to stand, where the goal picture shows both",
+    .action_dim = 2,
+    .state_dim = PUSHT_STATE,
+    .config_dim = 6,
+    .pairs = 1,
+    .chi_dim = 5,
+    .action_low = -1.0f,
+    .action_high = 1.0f,
+    .action_clamped = 0,
+    .episode_cap = DEMO_CAP,
+    .default_episodes = 18685,
+    .validation_episodes = 2000,
+    .state_column = "state",
+    .state_bits = 64,
+    .episode_column = "episode_idx",
+    .extra_dim = EXTRAS,
+    .columns = sizeof columns / sizeof columns[0],
+    .column = columns,
+    .interventions = {.proposal = ENV_PROPOSAL_TABLE,
+                      .replay = 1,
+                      .anchors = 512,
+                      .per_anchor = 16,
+                      .paper_anchors = 512,
+                      .paper_mean = 0.0613,
+                      .paper_p95 = 0.1424,
+                      .paper_max = 0.9548},
+    .physics = "Chipmunk 7.0.3, double",
+    .renderer = "pusht native 1 (pygame 2.6.1 and OpenCV rules)",
+    .policy = "demo",
+    .policies = sizeof others / sizeof others[0],
+    .other_policy = others,
+    .config_name = {"block_sin", "block_cos", "agent_x", "agent_y", "block_x", "block_y"},
+    .distances = 2,
+    .distance = {{"block angle", "rad", PUSHT_ANGLE_TOLERANCE},
+                 {"agent and block", "px", PUSHT_POSITION_TOLERANCE}},
+    .cost = ENV_COST_MAX,
+    .config = config,
+    .chi = chi,
+    .measure = measure,
+    .points = 2,
+    .project = project,
+    .success = success,
+    .env_bytes = sizeof(pusht),
+    .open = open_world,
+    .close = close_world,
+    .reset = reset,
+    .step = step,
+    .state_get = state_get,
+    .state_set = state_set,
+    .recall = recall,
+    .render = render,
+    .picture = picture,
+    .save_bytes = sizeof(journal),
+    .save = save,
+    .restore = restore,
+    .expert = demonstrate,
+    .terminated = demonstrated,
+    .extra_get = extra_get,
+};
+#else
+typedef int pusht_needs_chipmunk;
+#endif

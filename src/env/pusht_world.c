@@ -1,0 +1,175 @@
+// pusht_world.c - Push-T's physics: the reference package's pymunk world, rebuilt on
+// Chipmunk 7.0.3.
+//
+// Order matters everywhere: shapes are added as the reference adds them (their numbers decide the
+// order of contacts), and angles are set before positions because setting an angle turns the block
+// about its centre of gravity. Moment, centre of gravity and missing friction are the reference's,
+// wrong as they are. Damping 0 zeroes the block's velocity inside every step, so it moves only
+// while pushed.
+#ifdef FIRM_CHIPMUNK
+#define _POSIX_C_SOURCE 200809L
+#include <chipmunk/chipmunk.h>
+#include <fcntl.h>
+#include <math.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <unistd.h>
+
+#include "env/pusht.h"
+
+#define DT 0.01
+#define GAIN 100.0  // of the agent's controller, 1/s^2
+#define BRAKE 20.0  // 1/s
+#define WALL_RADIUS 2.0
+#define MASS 1.0
+#define MOMENT 3000.0  // twice the bar's own, as the reference computes it
+#define FAR 1e5        // px; the agent passes walls, so leaving the canvas is legal
+#define FAST 1e6       // px/s
+#define TURNS 1e6      // rad
+
+// ---- Chipmunk's banner --------------------------------------------------------------------------
+
+// Debian's library prints two lines to stdout when the first space of a process is made. They would
+// spoil `--json`, so that first space is made while stdout leads nowhere.
+static void first_space(void) {
+    fflush(stdout);
+    int kept = dup(STDOUT_FILENO), nowhere = open("/dev/null", O_WRONLY | O_CLOEXEC);
+    int diverted = kept >= 0 && nowhere >= 0 && dup2(nowhere, STDOUT_FILENO) >= 0;
+    cpSpaceFree(cpSpaceNew());
+    fflush(stdout);
+    if (diverted) dup2(kept, STDOUT_FILENO);
+    if (kept >= 0) close(kept);
+    if (nowhere >= 0) close(nowhere);
+}
+
+static pthread_once_t banner = PTHREAD_ONCE_INIT;
+
+// ---- the world ----------------------------------------------------------------------------------
+
+static void count_contacts(cpArbiter* arbiter, cpSpace* space, cpDataPointer data) {
+    (void)space;
+    ((pusht_world*)data)->contacts += cpArbiterGetCount(arbiter);
+}
+
+void pusht_world_open(pusht_world* w) {
+    static const cpVect wall[4][2] = {
+        {{5, 506}, {5, 5}}, {{5, 5}, {506, 5}}, {{506, 5}, {506, 506}}, {{5, 506}, {506, 506}}};
+    static const cpVect bar[4] = {{-60, 30}, {60, 30}, {60, 0}, {-60, 0}};
+    static const cpVect stem[4] = {{-15, 30}, {-15, 120}, {15, 120}, {15, 30}};
+    pthread_once(&banner, first_space);
+
+    w->space = cpSpaceNew();
+    w->contacts = 0;
+    cpSpaceSetDamping(w->space, 0.0);
+    cpBody* still = cpSpaceGetStaticBody(w->space);
+    for (int i = 0; i < 4; i++) {
+        w->shape[i] = cpSegmentShapeNew(still, wall[i][0], wall[i][1], WALL_RADIUS);
+        cpSpaceAddShape(w->space, w->shape[i]);
+    }
+    w->agent = cpBodyNewKinematic();
+    cpBodySetPosition(w->agent, cpv(256, 400));
+    w->shape[4] = cpCircleShapeNew(w->agent, PUSHT_RADIUS, cpvzero);
+    cpSpaceAddBody(w->space, w->agent);
+    cpSpaceAddShape(w->space, w->shape[4]);
+
+    w->block = cpBodyNew(MASS, MOMENT);
+    w->shape[5] = cpPolyShapeNew(w->block, 4, bar, cpTransformIdentity, 0.0);
+    w->shape[6] = cpPolyShapeNew(w->block, 4, stem, cpTransformIdentity, 0.0);
+    cpBodySetCenterOfGravity(w->block, cpv(0, PUSHT_COG));
+    cpBodySetPosition(w->block, cpv(400, 100));
+    cpSpaceAddBody(w->space, w->block);
+    cpSpaceAddShape(w->space, w->shape[5]);
+    cpSpaceAddShape(w->space, w->shape[6]);
+
+    cpCollisionHandler* handler = cpSpaceAddCollisionHandler(w->space, 0, 0);
+    handler->postSolveFunc = count_contacts;
+    handler->userData = w;
+}
+
+void pusht_world_close(pusht_world* w) {
+    if (!w->space) return;
+    for (int i = 0; i < 7; i++) {
+        cpSpaceRemoveShape(w->space, w->shape[i]);
+        cpShapeFree(w->shape[i]);
+    }
+    cpSpaceRemoveBody(w->space, w->agent);
+    cpSpaceRemoveBody(w->space, w->block);
+    cpBodyFree(w->agent);
+    cpBodyFree(w->block);
+    cpSpaceFree(w->space);
+    *w = (pusht_world){0};
+}
+
+static int within(double value, double limit) {
+    return value >= -limit && value <= limit;  // false for NaN
+}
+
+int pusht_state_fits(const double* s) {
+    return within(s[PUSHT_AX], FAR) && within(s[PUSHT_AY], FAR) && within(s[PUSHT_BX], FAR) &&
+           within(s[PUSHT_BY], FAR) && within(s[PUSHT_ANGLE], TURNS) && within(s[PUSHT_VX], FAST) &&
+           within(s[PUSHT_VY], FAST);
+}
+
+int pusht_action_fits(double ax, double ay) {
+    return within(ax, FAR / PUSHT_ACTION_SCALE) && within(ay, FAR / PUSHT_ACTION_SCALE);
+}
+
+static void place(pusht_world* w, const double* s, cpVect velocity) {
+    pusht_world_close(w);
+    pusht_world_open(w);
+    cpBodySetVelocity(w->agent, velocity);
+    cpBodySetPosition(w->agent, cpv(s[PUSHT_AX], s[PUSHT_AY]));
+    cpBodySetAngle(w->block, s[PUSHT_ANGLE]);
+    cpBodySetPosition(w->block, cpv(s[PUSHT_BX], s[PUSHT_BY]));
+    cpSpaceStep(w->space, DT);
+}
+
+void pusht_world_set(pusht_world* w, const double* s) {
+    place(w, s, cpv(s[PUSHT_VX], s[PUSHT_VY]));
+}
+
+void pusht_world_recall(pusht_world* w, const double* s) {
+    // the step first moves the agent by its velocity, then finds contacts and solves for the
+    // block's velocity: started one step back, all three come out as they were
+    double back[PUSHT_STATE];
+    for (int i = 0; i < PUSHT_STATE; i++) back[i] = s[i];
+    back[PUSHT_AX] -= DT * s[PUSHT_VX];
+    back[PUSHT_AY] -= DT * s[PUSHT_VY];
+    pusht_world_set(w, back);
+    cpBodySetPosition(w->agent, cpv(s[PUSHT_AX], s[PUSHT_AY]));  // to the last bit
+}
+
+void pusht_world_step(pusht_world* w, double ax, double ay) {
+    cpVect at = cpBodyGetPosition(w->agent), v = cpBodyGetVelocity(w->agent);
+    const double tx = at.x + PUSHT_ACTION_SCALE * ax, ty = at.y + PUSHT_ACTION_SCALE * ay;
+    w->contacts = 0;
+    for (int i = 0; i < PUSHT_SUBSTEPS; i++) {
+        at = cpBodyGetPosition(w->agent);
+        v = cpBodyGetVelocity(w->agent);
+        double acc_x = GAIN * (tx - at.x) + BRAKE * (0.0 - v.x);
+        double acc_y = GAIN * (ty - at.y) + BRAKE * (0.0 - v.y);
+        cpBodySetVelocity(w->agent, cpv(v.x + acc_x * DT, v.y + acc_y * DT));
+        cpSpaceStep(w->space, DT);
+    }
+}
+
+double pusht_world_angle(const pusht_world* w) {
+    return cpBodyGetAngle(w->block);
+}
+
+void pusht_world_get(const pusht_world* w, double* s) {
+    cpVect agent = cpBodyGetPosition(w->agent), v = cpBodyGetVelocity(w->agent);
+    cpVect block = cpBodyGetPosition(w->block);
+    double angle = fmod(pusht_world_angle(w), 2 * PUSHT_PI);
+    if (angle < 0.0) angle += 2 * PUSHT_PI;
+    s[PUSHT_AX] = agent.x;
+    s[PUSHT_AY] = agent.y;
+    s[PUSHT_BX] = block.x;
+    s[PUSHT_BY] = block.y;
+    s[PUSHT_ANGLE] = angle + 0.0;  // no negative zero
+    s[PUSHT_VX] = v.x;
+    s[PUSHT_VY] = v.y;
+}
+#else
+typedef int pusht_world_needs_chipmunk;
+#endif

@@ -1,0 +1,167 @@
+// reacher.c - Reacher: two links turn in a plane; a goal is a pair of joint angles. What the task
+// means: names, tolerances, conversions, columns of the public files. The simulator is
+// mujoco/reacher_world.c.
+//
+// Angles are compared as they stand: the shoulder turns freely, and a goal a full turn away counts
+// as far. The configuration holds sines and cosines, which cannot tell; episodes are short enough.
+#include "env/reacher.h"
+
+#include <math.h>
+
+// ---- columns of the public file; see REACHER_EXTRA ----------------------------------------------
+
+static void column_observation(const double* state, const double* extra, double* out) {
+    for (int i = 0; i < 2; i++) {
+        out[i] = state[i];
+        out[2 + i] = extra[REACHER_EXTRA_TARGET + i] - extra[REACHER_EXTRA_FINGER + i];
+        out[4 + i] = state[2 + i];
+    }
+}
+
+static void column_target(const double* state, const double* extra, double* out) {
+    (void)state;
+    for (int i = 0; i < 2; i++) out[i] = extra[REACHER_EXTRA_TARGET + i];
+}
+
+static void column_finger(const double* state, const double* extra, double* out) {
+    (void)state;
+    for (int i = 0; i < 2; i++) out[i] = extra[REACHER_EXTRA_FINGER + i];
+}
+
+static void column_reward(const double* state, const double* extra, double* out) {
+    (void)state;
+    out[0] = extra[REACHER_EXTRA_REWARD];
+}
+
+static void column_score(const double* state, const double* extra, double* out) {
+    (void)state;
+    out[0] = extra[REACHER_EXTRA_SCORE];
+}
+
+// the reference leaves it undefined
+static void column_success(const double* state, const double* extra, double* out) {
+    (void)state, (void)extra;
+    out[0] = NAN;
+}
+
+static const env_column columns[] = {
+    {"observation", 6, 32, column_observation},
+    {"target_pos", 2, 64, column_target},
+    {"finger_pos", 2, 64, column_finger},
+    {"reward", 1, 64, column_reward},
+    {"score", 1, 64, column_score},
+    {"success", 1, 64, column_success},
+};
+
+// ---- typed conversions --------------------------------------------------------------------------
+
+static void config(const double* state, float* c) {
+    for (int i = 0; i < 2; i++) {
+        c[2 * i] = (float)sin(state[i]);
+        c[2 * i + 1] = (float)cos(state[i]);
+    }
+}
+
+static void chi(const double* state, const double* before, const double* macro_before, float* out) {
+    (void)before, (void)macro_before;
+    out[0] = (float)state[2];
+    out[1] = (float)state[3];
+}
+
+// the angle between two directions; their lengths do not matter
+static void measure(const float* c, const float* goal, float* out) {
+    for (int i = 0; i < 2; i++, c += 2, goal += 2)
+        out[i] = fabsf(atan2f(c[0] * goal[1] - c[1] * goal[0], c[1] * goal[1] + c[0] * goal[0]));
+}
+
+// the finger: sum of both links, seen by the camera over the shoulder (45 degrees, x right, y up)
+static void project(const float* c, float* xy) {
+    const float focal = 0.5f * ENV_IMAGE * 2.41421356f;  // 1 / tan(22.5 degrees)
+    const float scale = focal / (float)(REACHER_CAMERA - REACHER_HEIGHT);
+    const float link = (float)REACHER_LINK;
+    float x = link * (c[1] + c[1] * c[3] - c[0] * c[2]);
+    float y = link * (c[0] + c[0] * c[3] + c[1] * c[2]);
+    xy[0] = 0.5f * ENV_IMAGE - 0.5f + scale * x;
+    xy[1] = 0.5f * ENV_IMAGE - 0.5f - scale * y;
+}
+
+static int success(const double* state, const double* goal) {
+    return fabs(state[0] - goal[0]) < REACHER_TOLERANCE &&
+           fabs(state[1] - goal[1]) < REACHER_TOLERANCE;
+}
+
+// ---- collection ---------------------------------------------------------------------------------
+
+static void uniform(const env* e, rng* r, float* action) {
+    (void)e;
+    for (int i = 0; i < 2; i++) action[i] = (float)rng_uniform(r, -1.0, 1.0);
+}
+
+static int never(const env* e) {
+    (void)e;
+    return 0;
+}
+
+const env_spec reacher_spec = {
+    .name = "reacher",
+    .title = "turn two joints until the arm lies as in the goal picture",
+    .action_dim = 2,
+    .state_dim = REACHER_STATE,
+    .config_dim = 4,
+    .pairs = 2,
+    .chi_dim = 2,
+    .action_low = -1.0f,
+    .action_high = 1.0f,
+    .action_clamped = 1,
+    .episode_cap = 200,
+    .default_episodes = 10000,
+    .validation_episodes = 1000,
+    .state_column = "qpos",
+    .state_bits = 64,
+    .state_more = {{"qvel", 2}},
+    .extra_dim = REACHER_EXTRAS,
+    .columns = sizeof columns / sizeof columns[0],
+    .column = columns,
+    .interventions = {.proposal = ENV_PROPOSAL_UNIFORM,
+                      .replay = 0,
+                      .anchors = 512,
+                      .per_anchor = 16,
+                      .paper_anchors = 442,
+                      .paper_mean = 4.52e-15,
+                      .paper_p95 = 1.75e-14,
+                      .paper_max = 3.55e-14},
+    .physics = "MuJoCo 3.11.0, dm_control 1.0.44 reacher",
+    .renderer = "native 1",
+    .policy = "uniform",
+    .config_name = {"joint1_sin", "joint1_cos", "joint2_sin", "joint2_cos"},
+    .distances = 2,
+    .distance = {{"joint1", "rad", (float)REACHER_TOLERANCE},
+                 {"joint2", "rad", (float)REACHER_TOLERANCE}},
+    .cost = ENV_COST_SUM,
+    .config = config,
+    .chi = chi,
+    .measure = measure,
+    .points = 1,
+    .project = project,
+    .success = success,
+    .env_bytes = REACHER_ENV_BYTES,
+    .expert = uniform,
+    .terminated = never,
+#ifdef FIRM_MUJOCO
+    .open = reacher_open,
+    .close = reacher_close,
+    .reset = reacher_reset,
+    .step = reacher_step,
+    .state_get = reacher_state_get,
+    .state_set = reacher_state_set,
+    .goal_set = reacher_goal_set,
+    .render_ready = reacher_render_ready,
+    .render = reacher_render,
+    .save_bytes = REACHER_SAVED * sizeof(double),
+    .save = reacher_save,
+    .restore = reacher_restore,
+    .extra_get = reacher_extra_get,
+#else
+    .open = env_open_without_mujoco,
+#endif
+};
