@@ -36,7 +36,7 @@ static void run_episode(void* arg, int item, int worker) {
     const int64_t base = (int64_t)index * c->room;
     rng r = rng_start(c->seed, RNG_STREAM(RNG_COLLECT, index));
 
-    spec->reset(world, &r);
+    c->policy.reset(world, &r);
     note_row(c, world, base);
     int t = 0, ended = 0;
     while (t < c->policy.episode_cap && !ended) {

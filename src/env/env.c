@@ -113,7 +113,8 @@ firm_status env_picture(env* e, const double* state, uint8_t* rgb) {
 
 firm_status env_policy_find(const env_spec* spec, const char* name, env_policy* out,
                             firm_error* err) {
-    *out = (env_policy){spec->policy, "", spec->episode_cap, spec->expert, spec->terminated};
+    *out = (env_policy){spec->policy, "",           spec->episode_cap,
+                        spec->reset,  spec->expert, spec->terminated};
     if (!name || strcmp(name, spec->policy) == 0) return FIRM_OK;
     char list[256];
     snprintf(list, sizeof list, "%s", spec->policy);

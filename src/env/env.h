@@ -71,9 +71,10 @@ typedef struct env_interventions {
 
 // A way to collect episodes. A task's default one is in its spec itself; others are chosen by name.
 typedef struct env_policy {
-    const char* name;   // "weak"
-    const char* title;  // a few words for --help
-    int episode_cap;    // steps of an episode
+    const char* name;               // "weak"
+    const char* title;              // a few words for --help
+    int episode_cap;                // steps of an episode
+    void (*reset)(env* e, rng* r);  // a start
     void (*act)(const env* e, rng* r, float* action);
     int (*terminated)(const env* e);  // after a step: the episode's end
 } env_policy;

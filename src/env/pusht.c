@@ -182,12 +182,21 @@ static void draw_state(rng* r, double* s) {
     s[PUSHT_VX] = s[PUSHT_VY] = 0.0;
 }
 
-static void reset(env* base, rng* r) {
+// The reference's starts: agent and block, or block and wall, may overlap.
+static void reset_any(env* base, rng* r) {
     pusht* e = (pusht*)base;
     double start[PUSHT_STATE];
     draw_state(r, e->goal);
     draw_state(r, start);
     set_clean(e, start);
+}
+
+// A person starts with the agent beside a block that lies free, so starts that touch are drawn
+// again (two in three).
+static void reset_free(env* base, rng* r) {
+    pusht* e = (pusht*)base;
+    do reset_any(base, r);
+    while (e->world.contacts > 0);
     pusht_demo_begin(e->demo);
 }
 
@@ -294,7 +303,7 @@ static void project(const float* c, float* xy) {
 }
 
 static const env_policy others[] = {
-    {"weak", "random targets near the block", 100, weak, weak_ended},
+    {"weak", "random targets near the block", 100, reset_any, weak, weak_ended},
 };
 
 const env_spec pusht_spec = {
@@ -344,7 +353,7 @@ const env_spec pusht_spec = {
     .env_bytes = sizeof(pusht),
     .open = open_world,
     .close = close_world,
-    .reset = reset,
+    .reset = reset_free,
     .step = step,
     .state_get = state_get,
     .state_set = state_set,

@@ -34,7 +34,9 @@ typedef struct pusht_world {
     struct cpSpace* space;
     struct cpBody *agent, *block;
     struct cpShape* shape[7];  // four walls, agent, bar, stem
-    int contacts;              // contact points of the steps since the last pusht_world_step began
+    // since the last control began, or since the space was made
+    int contacts;  // contact points, summed over the steps
+    double depth;  // deepest overlap at one of them, px
 } pusht_world;
 
 // Finite, and near enough that Chipmunk's own checks hold.

@@ -9,6 +9,7 @@
 #ifdef FIRM_CHIPMUNK
 #define _POSIX_C_SOURCE 200809L
 #include <chipmunk/chipmunk.h>
+#include <chipmunk/chipmunk_structs.h>
 #include <fcntl.h>
 #include <math.h>
 #include <pthread.h>
@@ -23,6 +24,7 @@
 #define WALL_RADIUS 2.0
 #define MASS 1.0
 #define MOMENT 3000.0  // twice the bar's own, as the reference computes it
+#define RECALLS 2      // solver runs that bring a moment back
 #define FAR 1e5        // px; the agent passes walls, so leaving the canvas is legal
 #define FAST 1e6       // px/s
 #define TURNS 1e6      // rad
@@ -48,7 +50,10 @@ static pthread_once_t banner = PTHREAD_ONCE_INIT;
 
 static void count_contacts(cpArbiter* arbiter, cpSpace* space, cpDataPointer data) {
     (void)space;
-    ((pusht_world*)data)->contacts += cpArbiterGetCount(arbiter);
+    pusht_world* w = data;
+    const int count = cpArbiterGetCount(arbiter);
+    w->contacts += count;
+    for (int i = 0; i < count; i++) w->depth = fmax(w->depth, -cpArbiterGetDepth(arbiter, i));
 }
 
 void pusht_world_open(pusht_world* w) {
@@ -60,6 +65,7 @@ void pusht_world_open(pusht_world* w) {
 
     w->space = cpSpaceNew();
     w->contacts = 0;
+    w->depth = 0.0;
     cpSpaceSetDamping(w->space, 0.0);
     cpBody* still = cpSpaceGetStaticBody(w->space);
     for (int i = 0; i < 4; i++) {
@@ -114,28 +120,39 @@ int pusht_action_fits(double ax, double ay) {
     return within(ax, FAR / PUSHT_ACTION_SCALE) && within(ay, FAR / PUSHT_ACTION_SCALE);
 }
 
-static void place(pusht_world* w, const double* s, cpVect velocity) {
-    pusht_world_close(w);
-    pusht_world_open(w);
-    cpBodySetVelocity(w->agent, velocity);
+// Poses and the agent's velocity, in the reference's order; the block comes to rest.
+static void place(pusht_world* w, const double* s) {
+    cpBodySetVelocity(w->agent, cpv(s[PUSHT_VX], s[PUSHT_VY]));
     cpBodySetPosition(w->agent, cpv(s[PUSHT_AX], s[PUSHT_AY]));
     cpBodySetAngle(w->block, s[PUSHT_ANGLE]);
     cpBodySetPosition(w->block, cpv(s[PUSHT_BX], s[PUSHT_BY]));
-    cpSpaceStep(w->space, DT);
 }
 
 void pusht_world_set(pusht_world* w, const double* s) {
-    place(w, s, cpv(s[PUSHT_VX], s[PUSHT_VY]));
+    pusht_world_close(w);
+    pusht_world_open(w);
+    place(w, s);
+    cpSpaceStep(w->space, DT);
 }
 
 void pusht_world_recall(pusht_world* w, const double* s) {
-    // the step first moves the agent by its velocity, then finds contacts and solves for the
-    // block's velocity: started one step back, all three come out as they were
+    // a step first moves the agent by its velocity, then finds contacts and solves for the block's
+    // velocity: started one step back, all three come out as they were. Done again, the solver
+    // starts from the impulses of the time before, as in a push that lasts.
     double back[PUSHT_STATE];
     for (int i = 0; i < PUSHT_STATE; i++) back[i] = s[i];
     back[PUSHT_AX] -= DT * s[PUSHT_VX];
     back[PUSHT_AY] -= DT * s[PUSHT_VY];
-    pusht_world_set(w, back);
+    pusht_world_close(w);
+    pusht_world_open(w);
+    for (int i = 0; i < RECALLS; i++) {
+        place(w, back);
+        cpBodySetVelocity(w->block, cpvzero);
+        cpBodySetAngularVelocity(w->block, 0.0);
+        w->block->v_bias = cpvzero;
+        w->block->w_bias = 0.0;
+        cpSpaceStep(w->space, DT);
+    }
     cpBodySetPosition(w->agent, cpv(s[PUSHT_AX], s[PUSHT_AY]));  // to the last bit
 }
 
@@ -143,6 +160,7 @@ void pusht_world_step(pusht_world* w, double ax, double ay) {
     cpVect at = cpBodyGetPosition(w->agent), v = cpBodyGetVelocity(w->agent);
     const double tx = at.x + PUSHT_ACTION_SCALE * ax, ty = at.y + PUSHT_ACTION_SCALE * ay;
     w->contacts = 0;
+    w->depth = 0.0;
     for (int i = 0; i < PUSHT_SUBSTEPS; i++) {
         at = cpBodyGetPosition(w->agent);
         v = cpBodyGetVelocity(w->agent);

@@ -299,7 +299,7 @@ TEST(env, pusht_picture_of_a_recorded_state) {
     int differing = 0, touching = 0;
     for (int round = 0; round < 4; round++) {
         spec->reset(a, &r);
-        for (int i = 0; i < 25; i++) {
+        for (int i = 0; i < 40; i++) {
             push(a, &r, action);
             spec->step(a, action);
             spec->state_get(a, s);
