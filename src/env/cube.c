@@ -172,7 +172,7 @@ static int never(const env* e) {
 
 #ifdef FIRM_MUJOCO
 static const env_policy others[] = {
-    {"markov", "nine phases told from what is seen, noise on every action", 200, cube_markov_act,
+    {"markov", "nine phases told from what is seen, noise on every action", 200, cube_reset, cube_markov_act,
      never},
 };
 #endif

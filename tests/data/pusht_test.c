@@ -102,7 +102,7 @@ TEST(data, pusht_file) {
     rng r = rng_start(3, RNG_STREAM(RNG_COLLECT, 1));  // episode 1 once more
     env_policy weak;
     REQUIRE_OK(env_policy_find(world->spec, "weak", &weak, &err), err);
-    world->spec->reset(world, &r);
+    weak.reset(world, &r);
     for (int t = 0; t < 60; t++) {
         float action[2];
         weak.act(world, &r, action);
