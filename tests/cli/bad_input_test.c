@@ -212,14 +212,20 @@ TEST(cli, model_of_another_task) {
     fresh_folder(folder);
     snprintf(path, sizeof path, "%s/other.safetensors", folder);
     env_spec other = *env_find("tworoom");
-    other.name = "pusht";
+    other.name = "chess";  // a task this program has never heard of
     REQUIRE_OK(settings_load(env_find("tworoom"), "smoke", NULL, 0, &settings, &err), err);
     model_shape_read(settings, &shape);
     config_free(settings);
     REQUIRE_OK(model_create(&other, &shape, 0, 1, &model, &err), err);
     REQUIRE_OK(checkpoint_write(path, model, CHECKPOINT_MODEL, NULL, 0, NULL, 0, &err), err);
     firm_model_free(model);
-    model_is_refused(folder, "other.safetensors", "pusht");
+    model_is_refused(folder, "other.safetensors", "chess");
+    // and one it knows, but not the one asked for
+    REQUIRE_OK(model_create(env_find("reacher"), &shape, 0, 1, &model, &err), err);
+    REQUIRE_OK(checkpoint_write(path, model, CHECKPOINT_MODEL, NULL, 0, NULL, 0, &err), err);
+    firm_model_free(model);
+    EXPECT_REFUSAL(firm_run(folder, 0, "eval tworoom --model other.safetensors --quiet"), "eval",
+                   "reacher");
 }
 
 TEST(cli, wrong_pictures) {
