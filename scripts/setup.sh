@@ -22,7 +22,8 @@ plugins=(hdf5-filter-plugin-blosc-serial)
 
 case $target in
     build) ;;
-    test) tools+=(c++:g++) ;;
+    # libosmesa6: MuJoCo's own renderer in software, to compare ours with; tests without it are skipped
+    test) tools+=(c++:g++); plugins+=(libosmesa6) ;;
     fuzz) tools+=(clang:clang); libraries+=(libclang-rt-dev:) ;;
     format) tools=(clang-format:clang-format); libraries=(); plugins=() ;;
     mujoco) # to fetch and unpack wheels; a python3 that is there may have pip from elsewhere

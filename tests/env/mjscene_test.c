@@ -189,6 +189,14 @@ TEST(env, mjscene_forgets_the_last_frame) {
     mjscene_render(s, m, d, two);
     EXPECT(middle[2] < 100);
     EXPECT_INT(mem_count() - before, 0);
+    // poses that are no numbers, and some far beyond the picture, draw nothing and break nothing
+    for (int i = 0; i < 3 * m->ngeom; i++) d->geom_xpos[i] = i % 2 ? NAN : 1e30;
+    mjscene_render(s, m, d, three);
+    EXPECT(memcmp(two, three, sizeof two) != 0);
+    mj_resetData(m, d);
+    mj_forward(m, d);
+    mjscene_render(s, m, d, three);
+    EXPECT(memcmp(two, three, sizeof two) == 0);
     mjscene_free(s);
     mjscene_free(fresh);
     mj_deleteData(d);

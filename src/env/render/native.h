@@ -167,6 +167,7 @@ typedef struct geom {
     int object, is_site;  // index in the model, of a geom or a site
     int still;            // never moves
     int flat;             // all its triangles lie in one plane
+    int solid;            // closed: from outside, no back side is ever seen
     int hidden;           // in this frame
     const mesh* shape;
     const mesh* outline;  // what casts its shadow

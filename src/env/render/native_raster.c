@@ -97,10 +97,15 @@ static inline void draw_triangle(samples* s, corner_xyz a, corner_xyz b, corner_
     if (wrote) grow(s->box, x0 >> 8, r0 >> 2, (x1 >> 8) + 1, (r1 >> 2) + 1);
 }
 
-// What faces the light, one sample in the middle of each texel, pushed away from the light by one
+typedef struct shadow_push {
+    float least, steepest;  // away from the light, in units of depth
+    int solid;              // the light meets the front only
+} shadow_push;
+
+// One sample in the middle of each texel, pushed away from the light by one
 // and a half texels' worth of slope so that a surface does not shade itself.
 static inline void draw_shadow_triangle(shadow_map* m, corner_xyz a, corner_xyz b, corner_xyz c,
-                                        int both, float bias, float steepest) {
+                                        const shadow_push* push) {
     int32_t y0 = min3(a.y, b.y, c.y), y1 = max3(a.y, b.y, c.y);
     int r0 = (y0 + NATIVE_SUB / 2 - 1) >> 8, r1 = (y1 - NATIVE_SUB / 2) >> 8;
     if (r0 < 1) r0 = 1;  // the border stays empty: beyond it there is no shadow
@@ -112,12 +117,12 @@ static inline void draw_shadow_triangle(shadow_map* m, corner_xyz a, corner_xyz 
     if (c1 > m->size - 2) c1 = m->size - 2;
     if (c0 > c1) return;
     edges e = edges_of(a, c, b);
-    if (e.area > 0 || !both) {
+    if (e.area < 0 && !push->solid) {
+        e = edges_of(a, b, c);
+    } else {
         corner_xyz t = b;
         b = c;
         c = t;
-    } else {
-        e = edges_of(a, b, c);
     }
     if (e.area <= 0) return;
     float scale = 0, start = 0, db = b.d - a.d, dc = c.d - a.d;  // at the first texel inside
@@ -134,7 +139,7 @@ static inline void draw_shadow_triangle(shadow_map* m, corner_xyz a, corner_xyz 
                 float gx = fabsf((float)e.u1 * db + (float)e.u2 * dc) * scale * NATIVE_SUB;
                 float gy = fabsf((float)e.v1 * db + (float)e.v2 * dc) * scale * NATIVE_SUB;
                 float slope = 1.5f * (gx > gy ? gx : gy);
-                start = a.d - (slope < steepest ? slope : steepest) - bias;
+                start = a.d - (slope < push->steepest ? slope : push->steepest) - push->least;
             }
             float d = start + ((float)w1 * db + (float)w2 * dc) * scale;
             if (d > depth[col]) depth[col] = d;
@@ -174,8 +179,8 @@ static int clip(const view_point* in, int n, const float plane[4], view_point* o
     return count;
 }
 
-static inline int32_t snap(float units) {
-    return (int32_t)(units < -2e8f ? -2e8f : units > 2e8f ? 2e8f : units);
+static inline int32_t snap(float units) {  // what is not a number goes far outside
+    return (int32_t)(units > -2e8f ? (units < 2e8f ? units : 2e8f) : -2e8f);
 }
 
 static corner_xyz project(float focal, const float p[3], int size) {
@@ -317,13 +322,11 @@ void native_draw_shadow(shadow_map* m, const geom* g, int which) {
     float far = to[8] * g->shape->centre[0] + to[9] * g->shape->centre[1] +
                 to[10] * g->shape->centre[2] + to[11];
     float unit = parallel ? 1 : 1 / (far * far);
-    float bias = m->bias + shape->cell * unit, steepest = STEEPEST * m->texel * unit;
+    const shadow_push push = {m->bias + shape->cell * unit, STEEPEST * m->texel * unit, g->solid};
     if (parallel)
         project_parallel(shape, to, m->scale, m->far_, m->size, m->sx, m->sy, m->d);
     else
         project_vertices(shape, to, m->scale, 1.0f / m->near_, m->size, m->sx, m->sy, m->d);
-    // of solid shapes the light only meets the front; a plane may turn its back on it
-    int both = g->flat;
     for (int t = 0; t < shape->triangles; t++) {
         const mesh_tri* tri = shape->tri + t;
         int32_t i0 = tri->v[0], i1 = tri->v[1], i2 = tri->v[2];
@@ -333,12 +336,12 @@ void native_draw_shadow(shadow_map* m, const geom* g, int which) {
             for (int j = 1; j + 1 < n; j++)
                 draw_shadow_triangle(m, project(m->scale, q[0].p, m->size),
                                      project(m->scale, q[j].p, m->size),
-                                     project(m->scale, q[j + 1].p, m->size), both, bias, steepest);
+                                     project(m->scale, q[j + 1].p, m->size), &push);
             continue;
         }
         draw_shadow_triangle(m, (corner_xyz){m->sx[i0], m->sy[i0], m->d[i0]},
                              (corner_xyz){m->sx[i1], m->sy[i1], m->d[i1]},
-                             (corner_xyz){m->sx[i2], m->sy[i2], m->d[i2]}, both, bias, steepest);
+                             (corner_xyz){m->sx[i2], m->sy[i2], m->d[i2]}, &push);
     }
 }
 

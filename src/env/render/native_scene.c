@@ -305,6 +305,7 @@ static firm_status add_geom(scene* s, const mjModel* m, const mjvGeom* from, fir
     g->is_site = from->objtype == mjOBJ_SITE;
     g->still = from->category == mjCAT_STATIC;
     g->flat = from->type == mjGEOM_PLANE;
+    g->solid = !g->flat && from->type != mjGEOM_MESH;  // meshes may have holes
     memcpy(g->pos, from->pos, sizeof g->pos);
     memcpy(g->mat, from->mat, sizeof g->mat);
     memcpy(g->look.rgba, from->rgba, sizeof g->look.rgba);
