@@ -103,7 +103,9 @@ firm_status hdf5_dataset(hdf5_writer* w, const char* name, hid_t type, int rank,
     hid_t space = H5Screate_simple(rank, dims, most);
     hid_t plist = H5Pcreate(H5P_DATASET_CREATE);
     *out = -1;
-    if (space >= 0 && plist >= 0 && H5Pset_chunk(plist, rank, block) >= 0 &&
+    // no time of writing in the file: the same data give the same bytes
+    if (space >= 0 && plist >= 0 && H5Pset_obj_track_times(plist, 0) >= 0 &&
+        H5Pset_chunk(plist, rank, block) >= 0 &&
         (!compress || add_blosc(plist) || H5Pset_deflate(plist, 1) >= 0))
         *out = H5Dcreate2(w->file, name, type, space, H5P_DEFAULT, plist, H5P_DEFAULT);
     firm_status status = *out < 0 ? write_failed(w, err) : FIRM_OK;
