@@ -1,7 +1,7 @@
 # The front door: each target does its own set-up. CMake does the work (CMakePresets.json).
 PREFIX ?= /usr/local
 FUZZ_SECONDS ?= 600
-.PHONY: help build demo test install bench fuzz format clean setup mujoco
+.PHONY: help build demo test install bench fuzz format clean setup mujoco cuda
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-9s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -28,6 +28,10 @@ test: ## all tests, again with sanitizers; ends with the sum (under ten minutes 
 	@scripts/setup-mujoco.sh || echo "test: going on without Reacher and Cube; their tests are skipped"
 	@scripts/test.sh
 
+cuda: setup ## build-cuda/firm with the CUDA backend and the GPU planner (needs nvcc)
+	@cmake --preset cuda --log-level=WARNING >/dev/null
+	@cmake --build --preset cuda --target firm firm_tests
+
 install: build ## header, libraries, pkg-config file and program into PREFIX (/usr/local)
 	@cmake --install build --prefix "$(abspath $(PREFIX))"
 
@@ -44,4 +48,4 @@ format: ## clang-format over our sources
 	@find include src tests examples fuzz bench -name '*.[ch]' -print0 | xargs -0 clang-format -i
 
 clean: ## removes what make built
-	rm -rf build build-debug build-asan build-tsan build-fuzz demo
+	rm -rf build build-debug build-asan build-tsan build-fuzz build-cuda demo

@@ -88,6 +88,7 @@ static firm_status add_comparison(const args* a, const env_spec* spec, double ra
     firm_error why;
     int states = (int)args_int(a, "states");
     firm_status status = FIRM_E_UNAVAILABLE;
+    const char* name = render_name(spec);  // before the comparison chooses for itself
     if (states > 0 && spec->render_ready) {
         setenv("LP_NUM_THREADS", "0", 0);  // Mesa's rasteriser would take the other cores too
         status = render_compare(spec, "gl-osmesa", states, (uint64_t)args_int(a, "seed"),
@@ -97,8 +98,8 @@ static firm_status add_comparison(const args* a, const env_spec* spec, double ra
         else if (status != FIRM_OK)
             return FAIL(err, status, "%s", why.message);
     }
-    int ok = cJSON_AddStringToObject(j, "renderer", "native") &&
-             json_add_number(j, "frames_per_s", rate, 5);
+    int ok =
+        cJSON_AddStringToObject(j, "renderer", name) && json_add_number(j, "frames_per_s", rate, 5);
     if (status == FIRM_OK)
         ok = ok && json_add_number(j, "gl_frames_per_s", r.gl_per_s, 5) &&
              json_add_number(j, "ratio", r.ratio, 4) &&

@@ -22,6 +22,7 @@ typedef struct nn_call {
     int accumulate[NN_MAX_IN];
     void* save;     // kept from forward to backward, save_bytes() large
     void* scratch;  // of this worker, scratch_bytes() large; contents do not survive the call
+    void* queue;    // cuda: where the work is put (nn/cuda/cuda.h); host backends: NULL
 } nn_call;
 
 typedef struct nn_kernel {

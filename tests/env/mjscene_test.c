@@ -230,6 +230,7 @@ TEST(env, mjscene_refuses) {
     EXPECT_INT(mjscene_create(m, "eye", 100000, &s, &err), FIRM_E_VALUE);
     EXPECT_INT(mjscene_use("paint", &err), FIRM_E_USAGE);
     EXPECT(strstr(err.message, "gl-osmesa"));
+    EXPECT_TEXT(mjscene_choice(), "native");
     mj_deleteModel(m);
     mjscene_free(NULL);
 }

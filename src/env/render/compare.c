@@ -257,7 +257,17 @@ firm_status render_compare(const env_spec* spec, const char* gl, int states, uin
     return status;
 }
 
+const char* render_name(const env_spec* spec) {
+    const char* choice = spec->render_ready ? mjscene_choice() : NULL;
+    return choice ? choice : "native";
+}
+
 #else
+
+const char* render_name(const env_spec* spec) {
+    (void)spec;
+    return "native";
+}
 
 firm_status render_compare(const env_spec* spec, const char* gl, int states, uint64_t seed,
                            const char* picture, render_report* out, firm_error* err) {

@@ -23,6 +23,9 @@ typedef struct render_report {
 firm_status render_compare(const env_spec* spec, const char* gl, int states, uint64_t seed,
                            const char* picture, render_report* out, firm_error* err);
 
+// The renderer that the task's environments are given now: "native", or what FIRM_RENDERER says.
+const char* render_name(const env_spec* spec);
+
 // Parts of it, on whole frames: the peak signal-to-noise ratio in dB (99 for equal frames), and the
 // shift that fits the moving things of a, where it differs from `still`, best to b. Scratch: mark
 // (pixels), found (pixels).

@@ -36,11 +36,6 @@ firm_status mjscene_use(const char* name, firm_error* err) {
     return FIRM_OK;
 }
 
-const char* mjscene_renderer(const mjscene* s) {
-    if (!s->gl) return renderers[0];
-    return strcmp(glscene_platform(s->gl), "egl") == 0 ? renderers[2] : renderers[3];
-}
-
 static firm_status current_renderer(int* out, firm_error* err) {
     *out = atomic_load(&chosen);
     if (*out >= 0) return FIRM_OK;
@@ -54,6 +49,16 @@ static firm_status current_renderer(int* out, firm_error* err) {
         *out = 0;
     }
     return FIRM_OK;
+}
+
+const char* mjscene_choice(void) {
+    int i;
+    return current_renderer(&i, NULL) == FIRM_OK ? renderers[i] : NULL;
+}
+
+const char* mjscene_renderer(const mjscene* s) {
+    if (!s->gl) return renderers[0];
+    return strcmp(glscene_platform(s->gl), "egl") == 0 ? renderers[2] : renderers[3];
 }
 
 // ---- creation ----

@@ -27,6 +27,7 @@ typedef struct mjscene mjscene;
 // (through EGL, else OSMesa), "gl-egl" or "gl-osmesa". At the start it is FIRM_RENDERER of the
 // environment, or native.
 firm_status mjscene_use(const char* renderer, firm_error* err);
+const char* mjscene_choice(void);  // what it would choose now; NULL: FIRM_RENDERER is wrong
 const char* mjscene_renderer(const mjscene* scene);  // "native", "gl-egl" or "gl-osmesa"
 
 // Prepares to draw `model` as seen by the camera of that name, size x size pixels. The camera, the
