@@ -13,11 +13,10 @@ enum { CHUNK = 16384 };
 
 struct nn_adamw {
     nn_adamw_options opt;
-    nn_exec* exec;
+    nn_gradient grad;
     float* moments;  // (2, count)
     float* scale;    // (trained) rate factors
     double* square;  // (chunks) partial sums of the norm
-    size_t count;
     int64_t steps;
     // the update in progress
     nn_store* store;
@@ -37,16 +36,22 @@ nn_adamw_options nn_adamw_default(void) {
 
 firm_status nn_adamw_create(nn_exec* e, const nn_adamw_options* opt, const float* scale,
                             nn_adamw** out, firm_error* err) {
+    nn_gradient g = {.count = nn_exec_grad_count(e), .value = nn_exec_grad(e)};
+    g.entries = nn_exec_trained(e, &g.trained);
+    return nn_adamw_create_for(&g, opt, scale, out, err);
+}
+
+firm_status nn_adamw_create_for(const nn_gradient* g, const nn_adamw_options* opt,
+                                const float* scale, nn_adamw** out, firm_error* err) {
     *out = NULL;
     nn_adamw* a = mem_calloc(1, sizeof *a);
     if (!a) return FAIL(err, FIRM_E_MEMORY, "no memory for the optimiser");
-    int trained = nn_exec_trained(e, NULL);
+    int trained = g->entries;
     a->opt = *opt;
-    a->exec = e;
-    a->count = nn_exec_grad_count(e);
-    a->moments = mem_calloc(2 * a->count + 1, sizeof *a->moments);
+    a->grad = *g;
+    a->moments = mem_calloc(2 * a->grad.count + 1, sizeof *a->moments);
     a->scale = mem_calloc((size_t)trained + 1, sizeof *a->scale);
-    a->square = mem_calloc(a->count / CHUNK + 1, sizeof *a->square);
+    a->square = mem_calloc(a->grad.count / CHUNK + 1, sizeof *a->square);
     if (!a->moments || !a->scale || !a->square) {
         nn_adamw_free(a);
         return FAIL(err, FIRM_E_MEMORY, "no memory for the optimiser");
@@ -65,7 +70,10 @@ void nn_adamw_free(nn_adamw* a) {
 }
 
 float nn_adamw_rate(const nn_adamw* a, int64_t step) {
-    const nn_adamw_options* o = &a->opt;
+    return nn_schedule_rate(&a->opt, step);
+}
+
+float nn_schedule_rate(const nn_adamw_options* o, int64_t step) {
     double rate = o->rate;
     if (o->schedule == NN_COSINE && step >= o->warmup && o->updates > o->warmup) {
         double x = (double)(step - o->warmup) / (double)(o->updates - o->warmup);
@@ -79,27 +87,26 @@ float nn_adamw_rate(const nn_adamw* a, int64_t step) {
 static void square_chunk(void* arg, int chunk, int worker) {
     (void)worker;
     nn_adamw* a = arg;
-    size_t from = (size_t)chunk * CHUNK, n = a->count - from < CHUNK ? a->count - from : CHUNK;
-    a->square[chunk] = nn_loops_get()->square_sum((int64_t)n, nn_exec_grad(a->exec) + from);
+    size_t from = (size_t)chunk * CHUNK,
+           n = a->grad.count - from < CHUNK ? a->grad.count - from : CHUNK;
+    a->square[chunk] = nn_loops_get()->square_sum((int64_t)n, a->grad.value + from);
 }
 
 static void update_entry(void* arg, int item, int worker) {
     (void)worker;
     nn_adamw* a = arg;
-    const nn_trained* list;
-    nn_exec_trained(a->exec, &list);
-    const nn_trained* t = &list[item];
+    const nn_trained* t = &a->grad.trained[item];
     const nn_entry* entry = &a->store->entry[t->entry];
     float rate = a->rate * a->scale[item];
     float decay = entry->rank >= 2 ? 1.0f - rate * a->opt.decay : 1.0f;
     nn_loops_get()->adamw((int64_t)t->count, a->store->value + entry->offset,
-                          nn_exec_grad(a->exec) + t->offset, a->moments + t->offset,
-                          a->moments + a->count + t->offset, a->grad_scale, a->opt.beta1,
+                          a->grad.value + t->offset, a->moments + t->offset,
+                          a->moments + a->grad.count + t->offset, a->grad_scale, a->opt.beta1,
                           a->opt.beta2, rate * a->correction1, a->correction2, a->opt.eps, decay);
 }
 
 double nn_adamw_step(nn_adamw* a, nn_store* store, pool* p) {
-    int chunks = (int)((a->count + CHUNK - 1) / CHUNK);
+    int chunks = (int)((a->grad.count + CHUNK - 1) / CHUNK);
     pool_for(p, chunks, square_chunk, a);
     double square = 0;
     for (int i = 0; i < chunks; i++) square += a->square[i];
@@ -111,12 +118,12 @@ double nn_adamw_step(nn_adamw* a, nn_store* store, pool* p) {
     a->correction1 = (float)(1.0 / (1.0 - pow(a->opt.beta1, (double)a->steps)));
     a->correction2 = (float)(1.0 / (1.0 - pow(a->opt.beta2, (double)a->steps)));
     a->store = store;
-    pool_for(p, nn_exec_trained(a->exec, NULL), update_entry, a);
+    pool_for(p, a->grad.entries, update_entry, a);
     return norm;
 }
 
 float* nn_adamw_moments(nn_adamw* a, size_t* count) {
-    *count = 2 * a->count;
+    *count = 2 * a->grad.count;
     return a->moments;
 }
 

@@ -17,13 +17,25 @@ typedef struct nn_adamw_options {
 typedef struct nn_adamw nn_adamw;
 
 nn_adamw_options nn_adamw_default(void);
+float nn_schedule_rate(const nn_adamw_options* opt, int64_t step);  // of update `step`, 0-based
+
+// A gradient block and the parameters it belongs to; borrowed while an optimiser uses them.
+typedef struct nn_gradient {
+    const nn_trained* trained;
+    int entries;
+    size_t count;
+    float* value;  // (count)
+} nn_gradient;
+
 // Moments for the exec's trained parameters, zeroed. scale (nullable): per-trained-entry rate
 // factors, copied.
 firm_status nn_adamw_create(nn_exec* e, const nn_adamw_options* opt, const float* scale,
                             nn_adamw** out, firm_error* err);
+firm_status nn_adamw_create_for(const nn_gradient* g, const nn_adamw_options* opt,
+                                const float* scale, nn_adamw** out, firm_error* err);
 void nn_adamw_free(nn_adamw* a);
-float nn_adamw_rate(const nn_adamw* a, int64_t step);  // learning rate of update `step`, 0-based
-// One update of the store from the exec's gradient; returns the gradient norm before clipping.
+float nn_adamw_rate(const nn_adamw* a, int64_t step);
+// One update of the store from the gradient; returns the gradient norm before clipping.
 double nn_adamw_step(nn_adamw* a, nn_store* store, pool* p);
 // For checkpoints: (2, grad_count) first and second moments, and the step count.
 float* nn_adamw_moments(nn_adamw* a, size_t* count);

@@ -1,9 +1,5 @@
-// exec.c - runs graphs: memory planned once, shards over lanes, reverse mode derived from the node
-// list.
-//
-// Steps: node i runs forward at step i, losses are taken at step N, node i runs backward at step 2N
-// - i. Every value, gradient and saved buffer has a first and a last step; nn_memory_plan packs
-// them.
+// exec.c - runs graphs on the host: memory planned once (layout.h), shards over lanes, reverse mode
+// derived from the node list.
 #include "nn/exec.h"
 
 #include <math.h>
@@ -11,7 +7,6 @@
 #include <string.h>
 
 #include "core/mem.h"
-#include "nn/memory.h"
 
 typedef struct term_state {
     double value;   // of the last run
@@ -29,22 +24,15 @@ struct nn_exec {
     int shards, slots, keep_all;
 
     char* arena;  // (slots, slot_bytes)
-    size_t slot_bytes, scratch_bytes, total_bytes;
-    char* scratch;                          // (workers, scratch_bytes)
-    size_t *value_at, *grad_at, *stage_at;  // per tensor root: offsets in a slot
-    size_t* save_at;                        // per node
-    uint8_t* runs_back;                     // per node: its backward pass runs
-    uint8_t (*adds)[NN_MAX_IN];  // per node and input: gradient is added to, not overwritten
-    void** feed;                 // (workers, tensors) input pointers of the shard being filled
+    nn_layout at;
+    size_t total_bytes;
+    char* scratch;  // (workers, scratch_bytes)
+    void** feed;    // (workers, tensors) input pointers of the shard being filled
 
-    nn_trained* trained;
-    int trained_count;
-    size_t grad_count;
-    size_t* param_grad_at;  // per tensor: offset in the gradient block
-    void* params;           // reals; the store's own block for float backends
-    void* lane_grad;        // (lanes, grad_count) reals
-    float* grad;            // (grad_count) host floats
-    double* ref_grad;       // (grad_count), ref only
+    void* params;      // reals; the store's own block for float backends
+    void* lane_grad;   // (lanes, grad_count) reals
+    float* grad;       // (grad_count) host floats
+    double* ref_grad;  // (grad_count), ref only
 
     float** output;  // per tensor: (batch, size) host floats, or NULL
     term_state* term;
@@ -53,6 +41,7 @@ struct nn_exec {
     // the run in progress
     nn_fill_fn fill;
     void* fill_ctx;
+    int64_t update;
     int count;
     atomic_int failure;
 };
@@ -67,144 +56,11 @@ uint8_t* nn_feed_bytes(const nn_feed* f, nn_id input) {
     return f->slot[input];
 }
 
-// ---- planning -----------------------------------------------------------------------------------
-
-static int op_wants_in(nn_op op) {
-    static const int wants[] = {
-#define WANTS_IN(name, wants_in, wants_out) wants_in,
-        NN_OP_MAP(WANTS_IN)
-#undef WANTS_IN
-    };
-    return wants[op];
+int64_t nn_feed_row(const nn_feed* f, int i) {
+    return f->row ? f->row[i] : f->first + i;
 }
 
-static int op_wants_out(nn_op op) {
-    static const int wants[] = {
-#define WANTS_OUT(name, wants_in, wants_out) wants_out,
-        NN_OP_MAP(WANTS_OUT)
-#undef WANTS_OUT
-    };
-    return wants[op];
-}
-
-// which nodes run backward, and which of their gradient writes come second and must add
-static void plan_backward(nn_exec* e, uint8_t* touched) {
-    const nn_graph* g = e->g;
-    for (int i = 0; i < g->terms; i++) {
-        int root = g->tensor[g->term[i].tensor].root;
-        CHECK(!touched[root], "a tensor is used by two loss terms");
-        touched[root] = g->tensor[root].wants_grad != 0;
-    }
-    for (int i = g->nodes - 1; i >= 0; i--) {
-        const nn_node* n = &g->node[i];
-        if (!touched[g->tensor[n->out].root]) continue;
-        CHECK(e->b->kernel[n->op].backward, "op %d has no gradient", n->op);
-        e->runs_back[i] = 1;
-        for (int j = 0; j < n->in_count; j++) {
-            if (n->in[j] == NN_NONE || !g->tensor[n->in[j]].wants_grad) continue;
-            int root = g->tensor[n->in[j]].root;
-            e->adds[i][j] = g->tensor[root].kind == NN_PARAM || touched[root];
-            touched[root] = 1;
-        }
-    }
-}
-
-static size_t tensor_bytes(const nn_exec* e, int id, size_t rows) {
-    const nn_tensor* t = &e->g->tensor[id];
-    return rows * (size_t)t->size * (t->kind == NN_BYTES ? 1 : e->b->real);
-}
-
-static void stretch(nn_span* s, int step) {
-    if (step > s->end) s->end = step;
-}
-
-// lifetimes of everything in a slot, then one packed block
-static firm_status plan_memory(nn_exec* e, firm_error* err) {
-    const nn_graph* g = e->g;
-    int tensors = g->tensors, nodes = g->nodes, train = e->opt.train;
-    int spans = 3 * tensors + nodes;
-    nn_span* span = mem_calloc((size_t)spans, sizeof *span);
-    uint8_t* touched = mem_calloc((size_t)tensors, 1);
-    if (!span || !touched) {
-        mem_free(span);
-        mem_free(touched);
-        return FAIL(err, FIRM_E_MEMORY, "no memory to plan a graph of %d nodes", nodes);
-    }
-    if (train) plan_backward(e, touched);
-    nn_span *value = span, *grad = span + tensors, *stage = span + 2 * tensors,
-            *save = span + 3 * tensors;
-    size_t rows = (size_t)e->opt.shard;
-    for (int i = 0; i < tensors; i++) {
-        const nn_tensor* t = &g->tensor[i];
-        value[i] = (nn_span){.start = t->producer, .end = t->producer};
-        grad[i] = stage[i] = (nn_span){.start = 0, .end = -1};
-        if (t->kind == NN_PARAM || t->kind == NN_ALIAS) {
-            value[i].end = value[i].start - 1;
-            continue;
-        }
-        value[i].bytes = tensor_bytes(e, i, rows);
-        if (t->kind == NN_INPUT && e->b->real != sizeof(float))
-            stage[i] =
-                (nn_span){.start = -1, .end = -1, .bytes = rows * (size_t)t->size * sizeof(float)};
-        if (train && touched[i] && t->kind == NN_VALUE)
-            grad[i] = (nn_span){.start = 2 * nodes,
-                                .end = 2 * nodes - t->producer,
-                                .bytes = tensor_bytes(e, i, rows)};
-    }
-    for (int i = 0; i < nodes; i++) {
-        const nn_node* n = &g->node[i];
-        for (int j = 0; j < n->in_count; j++) {
-            if (n->in[j] == NN_NONE) continue;
-            int root = g->tensor[n->in[j]].root;
-            stretch(&value[root], i);
-            if (!e->runs_back[i]) continue;
-            if (op_wants_in(n->op) >> j & 1) stretch(&value[root], 2 * nodes - i);
-            if (grad[root].bytes && 2 * nodes - i < grad[root].start)
-                grad[root].start = 2 * nodes - i;
-        }
-        if (e->runs_back[i] && op_wants_out(n->op)) stretch(&value[n->out], 2 * nodes - i);
-        save[i] = (nn_span){.start = i, .end = e->runs_back[i] ? 2 * nodes - i : i};
-        const nn_kernel* k = &e->b->kernel[n->op];
-        if (k->save_bytes) save[i].bytes = k->save_bytes(g, n, e->opt.shard);
-        if (k->scratch_bytes) {
-            size_t bytes = k->scratch_bytes(g, n, e->opt.shard);
-            if (bytes > e->scratch_bytes) e->scratch_bytes = bytes;
-        }
-    }
-    for (int i = 0; i < g->terms; i++) {
-        int root = g->tensor[g->term[i].tensor].root;
-        stretch(&value[root], nodes);
-        if (grad[root].bytes) grad[root].start = nodes;
-    }
-    for (int i = 0; i < g->outputs; i++) stretch(&value[g->tensor[g->output[i]].root], nodes);
-
-    e->slot_bytes = nn_memory_plan(span, spans);
-    for (int i = 0; i < tensors; i++) {
-        e->value_at[i] = value[i].offset;
-        e->grad_at[i] = grad[i].offset;
-        e->stage_at[i] = stage[i].offset;
-    }
-    for (int i = 0; i < nodes; i++) e->save_at[i] = save[i].offset;
-    mem_free(span);
-    mem_free(touched);
-    if (e->slot_bytes == SIZE_MAX) return FAIL(err, FIRM_E_MEMORY, "no memory to plan a graph");
-    e->scratch_bytes = (e->scratch_bytes + 63) / 64 * 64;
-    return FIRM_OK;
-}
-
-static int plan_trained(nn_exec* e) {
-    const nn_graph* g = e->g;
-    e->trained = mem_calloc((size_t)g->tensors + 1, sizeof *e->trained);
-    if (!e->trained) return 0;
-    for (int i = 0; i < g->tensors && e->opt.train; i++) {
-        const nn_tensor* t = &g->tensor[i];
-        if (t->kind != NN_PARAM || !t->wants_grad) continue;
-        e->param_grad_at[i] = e->grad_count;
-        e->trained[e->trained_count++] = (nn_trained){t->entry, e->grad_count, (size_t)t->size};
-        e->grad_count += ((size_t)t->size + 15) / 16 * 16;
-    }
-    return 1;
-}
+// ---- memory -------------------------------------------------------------------------------------
 
 static int alloc_terms(nn_exec* e) {
     const nn_graph* g = e->g;
@@ -235,11 +91,11 @@ static int alloc_blocks(nn_exec* e) {
             return 0;
         e->total_bytes += n * sizeof(float);
     }
-    e->arena = e->b->alloc((size_t)e->slots * e->slot_bytes);
-    e->scratch = e->b->alloc(workers * e->scratch_bytes);
+    e->arena = e->b->alloc((size_t)e->slots * e->at.slot_bytes);
+    e->scratch = e->b->alloc(workers * e->at.scratch_bytes);
     e->feed = mem_calloc(workers * (size_t)g->tensors, sizeof *e->feed);
     if (!e->arena || !e->scratch || !e->feed || !alloc_terms(e)) return 0;
-    e->total_bytes += (size_t)e->slots * e->slot_bytes + workers * e->scratch_bytes;
+    e->total_bytes += (size_t)e->slots * e->at.slot_bytes + workers * e->at.scratch_bytes;
     if (real == sizeof(float)) {
         e->params = g->store->value;
     } else {
@@ -247,15 +103,15 @@ static int alloc_blocks(nn_exec* e) {
         if (!e->params) return 0;
         e->b->upload(e->params, g->store->value, g->store->count);
     }
-    if (e->grad_count) {
-        e->lane_grad = e->b->alloc((size_t)e->opt.lanes * e->grad_count * real);
-        e->grad = mem_calloc(e->grad_count, sizeof *e->grad);
+    if (e->at.grad_count) {
+        e->lane_grad = e->b->alloc((size_t)e->opt.lanes * e->at.grad_count * real);
+        e->grad = mem_calloc(e->at.grad_count, sizeof *e->grad);
         if (!e->lane_grad || !e->grad) return 0;
         if (real == sizeof(double)) {
-            e->ref_grad = mem_calloc(e->grad_count, sizeof *e->ref_grad);
+            e->ref_grad = mem_calloc(e->at.grad_count, sizeof *e->ref_grad);
             if (!e->ref_grad) return 0;
         }
-        e->total_bytes += (size_t)(e->opt.lanes + 1) * e->grad_count * real;
+        e->total_bytes += (size_t)(e->opt.lanes + 1) * e->at.grad_count * real;
     }
     return 1;
 }
@@ -284,18 +140,7 @@ firm_status nn_exec_create(const nn_graph* g, const nn_backend* b, const nn_exec
     if (opt->train && e->opt.lanes > e->slots) e->slots = e->opt.lanes;
     if (e->keep_all) e->slots = e->shards;
 
-    size_t tensors = (size_t)g->tensors, nodes = (size_t)g->nodes;
-    e->value_at = mem_calloc(tensors, sizeof *e->value_at);
-    e->grad_at = mem_calloc(tensors, sizeof *e->grad_at);
-    e->stage_at = mem_calloc(tensors, sizeof *e->stage_at);
-    e->param_grad_at = mem_calloc(tensors, sizeof *e->param_grad_at);
-    e->save_at = mem_calloc(nodes + 1, sizeof *e->save_at);
-    e->runs_back = mem_calloc(nodes + 1, 1);
-    e->adds = mem_calloc(nodes + 1, sizeof *e->adds);
-    firm_status st = FIRM_E_MEMORY;
-    if (e->value_at && e->grad_at && e->stage_at && e->param_grad_at && e->save_at &&
-        e->runs_back && e->adds && plan_trained(e))
-        st = plan_memory(e, err);
+    firm_status st = nn_layout_make(g, b, e->opt.shard, e->opt.train, &e->at, err);
     if (st == FIRM_OK && !alloc_blocks(e)) st = FIRM_E_MEMORY;
     if (st != FIRM_OK) {
         nn_exec_free(e);
@@ -327,24 +172,14 @@ void nn_exec_free(nn_exec* e) {
     mem_free(e->feed);
     mem_free(e->grad);
     mem_free(e->ref_grad);
-    mem_free(e->trained);
-    mem_free(e->value_at);
-    mem_free(e->grad_at);
-    mem_free(e->stage_at);
-    mem_free(e->param_grad_at);
-    mem_free(e->save_at);
-    mem_free(e->runs_back);
-    mem_free(e->adds);
+    nn_layout_free(&e->at);
     mem_free(e);
 }
 
 // ---- one shard ----------------------------------------------------------------------------------
 
 static void* value_of(const nn_exec* e, char* slot, nn_id id) {
-    const nn_tensor* t = &e->g->tensor[e->g->tensor[id].root];
-    if (t->kind == NN_PARAM)
-        return (char*)e->params + e->g->store->entry[t->entry].offset * e->b->real;
-    return slot + e->value_at[e->g->tensor[id].root];
+    return nn_layout_value(&e->at, e->g, e->b->real, slot, e->params, id);
 }
 
 static void prepare(const nn_exec* e, int node, int rows, char* slot, int worker, nn_call* c) {
@@ -353,8 +188,8 @@ static void prepare(const nn_exec* e, int node, int rows, char* slot, int worker
     for (int j = 0; j < n->in_count; j++)
         if (n->in[j] != NN_NONE) c->in[j] = value_of(e, slot, n->in[j]);
     c->out = value_of(e, slot, n->out);
-    c->save = slot + e->save_at[node];
-    c->scratch = e->scratch + (size_t)worker * e->scratch_bytes;
+    c->save = slot + e->at.save_at[node];
+    c->scratch = e->scratch + (size_t)worker * e->at.scratch_bytes;
 }
 
 static double real_at(const nn_exec* e, const void* p, size_t i) {
@@ -366,20 +201,26 @@ static firm_status shard_forward(nn_exec* e, int shard, int slot_index, int work
     const nn_graph* g = e->g;
     int first = shard * e->opt.shard;
     int rows = e->count - first < e->opt.shard ? e->count - first : e->opt.shard;
-    char* slot = e->arena + (size_t)slot_index * e->slot_bytes;
+    char* slot = e->arena + (size_t)slot_index * e->at.slot_bytes;
     void** feed = e->feed + (size_t)worker * (size_t)g->tensors;
     int staged = e->b->real != sizeof(float);
     for (int i = 0; i < g->tensors; i++) {
         nn_kind kind = g->tensor[i].kind;
-        feed[i] = kind == NN_BYTES   ? slot + e->value_at[i]
-                  : kind == NN_INPUT ? slot + (staged ? e->stage_at[i] : e->value_at[i])
+        feed[i] = kind == NN_BYTES   ? slot + e->at.value_at[i]
+                  : kind == NN_INPUT ? slot + (staged ? e->at.stage_at[i] : e->at.value_at[i])
                                      : NULL;
     }
-    nn_feed f = {first, rows, worker, feed, g};
+    nn_feed f = {.first = first,
+                 .count = rows,
+                 .worker = worker,
+                 .update = e->update,
+                 .slot = feed,
+                 .graph = g};
     TRY(e->fill(e->fill_ctx, &f));
     for (int i = 0; i < g->tensors && staged; i++)
         if (g->tensor[i].kind == NN_INPUT)
-            e->b->upload(slot + e->value_at[i], feed[i], (size_t)rows * (size_t)g->tensor[i].size);
+            e->b->upload(slot + e->at.value_at[i], feed[i],
+                         (size_t)rows * (size_t)g->tensor[i].size);
 
     for (int i = 0; i < g->nodes; i++) {
         nn_call c;
@@ -410,14 +251,14 @@ static void shard_backward(nn_exec* e, int shard, int slot_index, int lane, int 
     const nn_graph* g = e->g;
     int first = shard * e->opt.shard;
     int rows = e->count - first < e->opt.shard ? e->count - first : e->opt.shard;
-    char* slot = e->arena + (size_t)slot_index * e->slot_bytes;
-    char* lane_grad = (char*)e->lane_grad + (size_t)lane * e->grad_count * e->b->real;
+    char* slot = e->arena + (size_t)slot_index * e->at.slot_bytes;
+    char* lane_grad = (char*)e->lane_grad + (size_t)lane * e->at.grad_count * e->b->real;
     // seeds: d loss / d error of every sample
     for (int i = 0; i < g->terms; i++) {
         int root = g->tensor[g->term[i].tensor].root;
         if (!g->tensor[root].wants_grad) continue;
         size_t size = (size_t)g->tensor[root].size, n = (size_t)rows * size;
-        void* seed = slot + e->grad_at[root];
+        void* seed = slot + e->at.grad_at[root];
         float even = (float)(g->term[i].weight / ((double)e->count * (double)size));
         for (size_t j = 0; j < n; j++) {
             float s = e->term[i].seed ? e->term[i].seed[(size_t)first * size + j] : even;
@@ -429,18 +270,18 @@ static void shard_backward(nn_exec* e, int shard, int slot_index, int lane, int 
         }
     }
     for (int i = g->nodes - 1; i >= 0; i--) {
-        if (!e->runs_back[i]) continue;
+        if (!e->at.runs_back[i]) continue;
         nn_call c;
         prepare(e, i, rows, slot, worker, &c);
-        c.dout = slot + e->grad_at[g->tensor[c.node->out].root];
+        c.dout = slot + e->at.grad_at[g->tensor[c.node->out].root];
         for (int j = 0; j < c.node->in_count; j++) {
             nn_id id = c.node->in[j];
             if (id == NN_NONE || !g->tensor[id].wants_grad) continue;
             int root = g->tensor[id].root;
-            c.accumulate[j] = e->adds[i][j];
+            c.accumulate[j] = e->at.adds[i][j];
             c.din[j] = g->tensor[root].kind == NN_PARAM
-                           ? lane_grad + e->param_grad_at[root] * e->b->real
-                           : slot + e->grad_at[root];
+                           ? lane_grad + e->at.param_grad_at[root] * e->b->real
+                           : slot + e->at.grad_at[root];
         }
         e->b->kernel[c.node->op].backward(&c);
     }
@@ -460,7 +301,7 @@ static void forward_item(void* arg, int shard, int worker) {
 
 static void train_lane(void* arg, int lane, int worker) {
     nn_exec* e = arg;
-    size_t bytes = e->grad_count * e->b->real;
+    size_t bytes = e->at.grad_count * e->b->real;
     if (bytes) memset((char*)e->lane_grad + (size_t)lane * bytes, 0, bytes);
     for (int s = lane; s < e->shards; s += e->opt.lanes) {
         if (!e->keep_all) {
@@ -536,12 +377,12 @@ static void reduce_grad(void* arg, int chunk, int worker) {
     (void)worker;
     nn_exec* e = arg;
     size_t from = (size_t)chunk * REDUCE_CHUNK, to = from + REDUCE_CHUNK;
-    if (to > e->grad_count) to = e->grad_count;
+    if (to > e->at.grad_count) to = e->at.grad_count;
     if (e->ref_grad) {
         for (size_t i = from; i < to; i++) {
             double sum = 0;
             for (int l = 0; l < e->opt.lanes; l++)
-                sum += ((const double*)e->lane_grad)[(size_t)l * e->grad_count + i];
+                sum += ((const double*)e->lane_grad)[(size_t)l * e->at.grad_count + i];
             e->ref_grad[i] = sum;
             e->grad[i] = (float)sum;
         }
@@ -549,9 +390,13 @@ static void reduce_grad(void* arg, int chunk, int worker) {
     }
     memcpy(e->grad + from, (const float*)e->lane_grad + from, (to - from) * sizeof(float));
     for (int l = 1; l < e->opt.lanes; l++) {
-        const float* lane = (const float*)e->lane_grad + (size_t)l * e->grad_count;
+        const float* lane = (const float*)e->lane_grad + (size_t)l * e->at.grad_count;
         for (size_t i = from; i < to; i++) e->grad[i] += lane[i];
     }
+}
+
+void nn_exec_set_update(nn_exec* e, int64_t update) {
+    e->update = update;
 }
 
 firm_status nn_exec_forward(nn_exec* e, int count, nn_fill_fn fill, void* ctx) {
@@ -581,7 +426,7 @@ firm_status nn_exec_gradient(nn_exec* e, nn_fill_fn fill, void* ctx) {
     pool_for(e->p, e->opt.lanes, train_lane, e);
     if (atomic_load(&e->failure) != FIRM_OK) return (firm_status)atomic_load(&e->failure);
     if (!e->keep_all) reduce_terms(e);
-    pool_for(e->p, (int)((e->grad_count + REDUCE_CHUNK - 1) / REDUCE_CHUNK), reduce_grad, e);
+    pool_for(e->p, (int)((e->at.grad_count + REDUCE_CHUNK - 1) / REDUCE_CHUNK), reduce_grad, e);
     return FIRM_OK;
 }
 
@@ -604,12 +449,12 @@ double nn_exec_term(const nn_exec* e, int term) {
 }
 
 int nn_exec_trained(const nn_exec* e, const nn_trained** list) {
-    if (list) *list = e->trained;
-    return e->trained_count;
+    if (list) *list = e->at.trained;
+    return e->at.trained_count;
 }
 
 size_t nn_exec_grad_count(const nn_exec* e) {
-    return e->grad_count;
+    return e->at.grad_count;
 }
 float* nn_exec_grad(nn_exec* e) {
     return e->grad;

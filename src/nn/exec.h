@@ -9,24 +9,30 @@
 #define NN_EXEC_H
 
 #include "core/pool.h"
-#include "nn/backend.h"
+#include "nn/layout.h"
 
 typedef struct nn_exec nn_exec;
 
 typedef struct nn_exec_options {
-    int batch;  // samples per run
-    int shard;  // samples per shard; the last shard may be smaller
-    int lanes;  // gradient blocks, 1 .. ; upper limit of useful threads in training
-    int train;  // derive and run the backward pass
+    int batch;    // samples per run
+    int shard;    // samples per shard; the last shard may be smaller
+    int lanes;    // gradient blocks, 1 .. ; upper limit of useful threads in training
+    int train;    // derive and run the backward pass
+    void* queue;  // of the device (device.h); NULL on the host
 } nn_exec_options;
 
-// What a fill callback writes: samples first .. first + count - 1 of the batch.
+// What a fill callback writes: samples first .. first + count - 1 of the batch of an update. A
+// callback may be asked for batches ahead of time and in any order: a sample must depend on nothing
+// but its number and the update's.
 typedef struct nn_feed {
     int first, count, worker;
-    void* const* slot;  // per input tensor of the graph; use the two functions below
+    int64_t update;
+    const int64_t* row;  // (count) for parts that are tables (trainer.h): the rows to write
+    void* const* slot;   // per input tensor of the graph; use the functions below
     const nn_graph* graph;
 } nn_feed;
 
+int64_t nn_feed_row(const nn_feed* f, int i);           // row of sample i; first + i outside tables
 float* nn_feed_real(const nn_feed* f, nn_id input);     // (count, size)
 uint8_t* nn_feed_bytes(const nn_feed* f, nn_id input);  // (count, size)
 
@@ -38,6 +44,8 @@ firm_status nn_exec_create(const nn_graph* g, const nn_backend* b, const nn_exec
 void nn_exec_free(nn_exec* e);
 size_t nn_exec_bytes(const nn_exec* e);
 
+// The number later runs hand to fill callbacks as feed->update; 0 until then.
+void nn_exec_set_update(nn_exec* e, int64_t update);
 // Fills inputs and runs forward for `batch` samples (the first `count` if smaller; no allocation).
 firm_status nn_exec_forward(nn_exec* e, int count, nn_fill_fn fill, void* ctx);
 // Forward and backward for a full batch. Gradients of trained parameters end up in nn_exec_grad().
@@ -47,12 +55,7 @@ const float* nn_exec_output(const nn_exec* e, nn_id x);  // (batch, size) of an 
 double nn_exec_loss(const nn_exec* e);                   // total of the last run
 double nn_exec_term(const nn_exec* e, int term);         // unweighted value of one term
 
-// Trained parameters, compact: entry index in the store and offset in the gradient block.
-typedef struct nn_trained {
-    int entry;
-    size_t offset, count;
-} nn_trained;
-int nn_exec_trained(const nn_exec* e, const nn_trained** list);
+int nn_exec_trained(const nn_exec* e, const nn_trained** list);  // in the gradient block
 size_t nn_exec_grad_count(const nn_exec* e);
 float* nn_exec_grad(nn_exec* e);  // (grad_count) floats on the host
 

@@ -25,52 +25,52 @@ static int stage_of(const bench* b, const char* objective, int sources, stage* s
     return found;
 }
 
-static nn_exec_options options(const bench* b, int batch, const char* shard) {
-    return (nn_exec_options){.batch = batch,
-                             .shard = (int)config_int(b->settings, "train", shard),
-                             .lanes = (int)config_int(b->settings, "train", "lanes"),
-                             .train = 1};
+static int setting(const bench* b, const char* key) {
+    return (int)config_int(b->settings, "train", key);
 }
 
 // runs one warm-up update, then updates for about `seconds`; returns updates per second
-static firm_status time_updates(bench* b, nn_exec* e[2], nn_fill_fn fill, void* ctx[2],
-                                int64_t* update[2], const stage* s, double* rate, firm_error* err) {
-    nn_adamw* adamw;
-    TRY(nn_adamw_create(e[0], &s->adamw, NULL, &adamw, err));
+static firm_status time_updates(bench* b, const nn_part* part, int parts, const stage* s,
+                                double* rate, firm_error* err) {
+    nn_trainer* t;
+    nn_trainer_options opt = {.device = &b->set.device,
+                              .store = b->model->store,
+                              .p = b->p,
+                              .lanes = setting(b, "lanes"),
+                              .adamw = s->adamw};
+    TRY(nn_trainer_create(&opt, part, parts, &t, err));
     double started = 0;
     int64_t n = 0;
     firm_status st = FIRM_OK;
     for (; st == FIRM_OK; n++) {
         if (n == 1) started = clock_seconds();
         if (n > 1 && clock_seconds() - started > b->seconds) break;
-        for (int i = 0; i < 2 && e[i] && st == FIRM_OK; i++) {
-            *update[i] = n;
-            st = nn_exec_gradient(e[i], fill, ctx[i]);
-        }
-        if (st == FIRM_OK) nn_adamw_step(adamw, b->model->store, b->p);
+        st = nn_trainer_step(t, n, err);
+        if (st == FIRM_OK) st = nn_trainer_read(t, err);
     }
     *rate = (double)(n - 1) / (clock_seconds() - started);
-    nn_adamw_free(adamw);
-    return st == FIRM_OK ? FIRM_OK : FAIL(err, st, "an update of the benchmark failed");
+    nn_trainer_free(t);
+    return st;
 }
 
 static firm_status bench_frontend(bench* b, train_speed* out, firm_error* err) {
     stage s;
     if (!stage_of(b, "ground", 0, &s)) return FIRM_OK;
     frontend_graph g = {0};
-    nn_exec* e[2] = {NULL, NULL};
-    nn_exec_options opt = options(b, s.batch, "frontend_shard");
     firm_status st = ground_graph(b->model, 1, s.refine > 0, &g, err);
-    if (st == FIRM_OK) st = nn_exec_create(g.g, nn_backend_cpu(), &opt, b->p, &e[0], err);
     frontend_batch batch = {
         .set = &b->set, .model = b->model, .graph = &g, .sources = SOURCE_F, .lag = s.lag};
+    nn_part part = {.label = "",
+                    .graph = g.g,
+                    .batch = s.batch,
+                    .shard = setting(b, "frontend_shard"),
+                    .weight = 1,
+                    .fill = pair_fill,
+                    .ctx = &batch};
     double rate = 0;
-    if (st == FIRM_OK)
-        st = time_updates(b, e, pair_fill, (void*[]){&batch, NULL},
-                          (int64_t*[]){&batch.update, NULL}, &s, &rate, err);
+    if (st == FIRM_OK) st = time_updates(b, &part, 1, &s, &rate, err);
     out->frontend_batch = 2 * s.batch;  // a sample is a pair of frames
     out->frontend_frames_per_s = rate * out->frontend_batch;
-    nn_exec_free(e[0]);
     nn_graph_free(g.g);
     return st;
 }
@@ -92,28 +92,27 @@ static firm_status bench_rollout(bench* b, train_speed* out, firm_error* err) {
     rollout_graph g[2] = {0};
     rollout_batch batch[2];
     history_cache cache[2] = {0};
-    nn_exec* e[2] = {NULL, NULL};
+    nn_part part[2];
     firm_status st = FIRM_OK;
     for (int i = 0; i < 2 && st == FIRM_OK; i++) {
         const moments* from = i ? &b->set.intervened : &b->set.factual;
-        nn_exec_options opt = options(b, i ? s.batch_i : s.batch, "rollout_shard");
         st = rollout_graph_build(b->model, &w, 1, &g[i], err);
-        if (st == FIRM_OK) st = nn_exec_create(g[i].g, nn_backend_cpu(), &opt, b->p, &e[i], err);
         if (st == FIRM_OK) st = blank_cache(b, from, &cache[i], err);
-        batch[i] = (rollout_batch){.set = &b->set,
-                                   .model = b->model,
-                                   .graph = &g[i],
-                                   .from = from,
-                                   .cache = &cache[i],
-                                   .stage = i};
+        batch[i] = (rollout_batch){
+            .set = &b->set, .model = b->model, .graph = &g[i], .from = from, .cache = &cache[i]};
+        part[i] = (nn_part){.label = "",
+                            .graph = g[i].g,
+                            .batch = i ? s.batch_i : s.batch,
+                            .shard = setting(b, "rollout_shard"),
+                            .weight = 1,
+                            .fill = rollout_fill,
+                            .ctx = &batch[i],
+                            .rows = from->count,
+                            .pick = train_pick_key(b->set.seed, i)};
     }
-    if (st == FIRM_OK)
-        st = time_updates(b, e, rollout_fill, (void*[]){&batch[0], &batch[1]},
-                          (int64_t*[]){&batch[0].update, &batch[1].update}, &s,
-                          &out->recurrent_updates_per_s, err);
+    if (st == FIRM_OK) st = time_updates(b, part, 2, &s, &out->recurrent_updates_per_s, err);
     out->recurrent_batch = s.batch + s.batch_i;
     for (int i = 0; i < 2; i++) {
-        nn_exec_free(e[i]);
         nn_graph_free(g[i].g);
         cache_free(&cache[i]);
     }

@@ -74,8 +74,9 @@ static firm_status encode_all(encode_batch* b, int count, pool* p, const char* l
                                            int n),
                               void* to, firm_error* err) {
     nn_exec* e;
-    nn_exec_options opt = {.batch = CHUNK, .shard = SHARD, .lanes = 1};
-    TRY(nn_exec_create(b->graph->g, nn_backend_cpu(), &opt, p, &e, err));
+    const nn_device* device = &b->set->device;
+    nn_exec_options opt = {.batch = CHUNK, .shard = SHARD, .lanes = 1, .queue = device->queue};
+    TRY(nn_exec_create(b->graph->g, device->backend, &opt, p, &e, err));
     progress bar;
     progress_begin(&bar, label, count);
     firm_status st = FIRM_OK;

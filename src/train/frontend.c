@@ -68,14 +68,14 @@ firm_status dynamics_graph(const firm_model* m, int train, frontend_graph* out, 
 }
 
 // two moments at most `lag` rows apart: of the recording, of a branch, or of a validation episode
-static firm_status pair_sample(const frontend_batch* b, int sample, int worker, uint8_t* image,
-                               uint8_t* before, float* now, float* then) {
+static firm_status pair_sample(const frontend_batch* b, int64_t update, int sample, int worker,
+                               uint8_t* image, uint8_t* before, float* now, float* then) {
     const train_set* s = b->set;
     const env_spec* env = s->env;
     int from_branch = b->sources == SOURCE_I || (b->sources == (SOURCE_F | SOURCE_I) && sample % 2);
     const double *state, *earlier;
     if (!b->held && from_branch) {
-        int64_t pick = train_pick(s->seed, b->stage, b->update, sample,
+        int64_t pick = train_pick(s->seed, b->stage, update, sample,
                                   (int64_t)s->intervened.count * BRANCH_CONTROLS);
         moment m = s->intervened.item[pick / BRANCH_CONTROLS];
         int control = (int)(pick % BRANCH_CONTROLS) + 1;
@@ -87,7 +87,7 @@ static firm_status pair_sample(const frontend_batch* b, int sample, int worker, 
     } else {
         int64_t row =
             b->held ? s->held.item[sample % s->held.count].row
-                    : s->pair_row[train_pick(s->seed, b->stage, b->update, sample, s->pair_rows)];
+                    : s->pair_row[train_pick(s->seed, b->stage, update, sample, s->pair_rows)];
         int64_t start = s->data->offset[episodes_of_row(s->data, row)];
         int64_t then_row = row - start > b->lag ? row - b->lag : start;
         TRY(frames_get(s->frames, worker, row, image));
@@ -106,7 +106,7 @@ firm_status pair_fill(void* ctx, const nn_feed* feed) {
     size_t bytes = ENV_IMAGE * ENV_IMAGE * 3;
     int dim = b->set->env->config_dim, grounding = g->config_now != g->image;
     for (int i = 0; i < feed->count; i++)
-        TRY(pair_sample(b, feed->first + i, feed->worker,
+        TRY(pair_sample(b, feed->update, (int)nn_feed_row(feed, i), feed->worker,
                         nn_feed_bytes(feed, g->image) + (size_t)i * bytes,
                         nn_feed_bytes(feed, g->before) + (size_t)i * bytes,
                         grounding ? nn_feed_real(feed, g->config_now) + i * dim : NULL,
@@ -120,10 +120,7 @@ firm_status dynamics_fill(void* ctx, const nn_feed* feed) {
     size_t size = (size_t)b->tokens->size;
     int dim = b->set->env->action_dim;
     for (int i = 0; i < feed->count; i++) {
-        int sample = feed->first + i;
-        int64_t at = b->held
-                         ? sample % b->from->count
-                         : train_pick(b->set->seed, b->stage, b->update, sample, b->from->count);
+        int64_t at = nn_feed_row(feed, i) % b->from->count;
         const float* tokens = b->tokens->tokens + (size_t)at * (HIST + 1) * size;
         for (int f = 0; f < HIST; f++) {
             float raw[FIRM_MAX_ACTION];

@@ -24,8 +24,7 @@ typedef struct frontend_batch {
     const firm_model* model;
     const frontend_graph* graph;
     int sources, stage, lag;
-    int64_t update;
-    int held;                   // frames of validation episodes, sample i fixed by its number
+    int held;                   // samples of validation episodes, fixed by their numbers
     const token_cache* tokens;  // dynamics
     const moments* from;        // dynamics
 } frontend_batch;

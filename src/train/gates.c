@@ -20,18 +20,13 @@ firm_status gate_rollout(const train_set* s, const firm_model* m, const moments*
     if (!units) return FAIL(err, FIRM_E_MEMORY, "no memory for the rollout gate");
     rollout_graph g = {0};
     nn_exec* e = NULL;
-    nn_exec_options opt = {.batch = BATCH, .shard = 64, .lanes = 1};
+    nn_exec_options opt = {.batch = BATCH, .shard = 64, .lanes = 1, .queue = s->device.queue};
     firm_status st = rollout_graph_build(m, NULL, 0, &g, err);
-    if (st == FIRM_OK) st = nn_exec_create(g.g, nn_backend_cpu(), &opt, p, &e, err);
+    if (st == FIRM_OK) st = nn_exec_create(g.g, s->device.backend, &opt, p, &e, err);
     for (int at = 0; at < n && st == FIRM_OK; at += BATCH) {
         int count = n - at < BATCH ? n - at : BATCH;
-        rollout_batch b = {.set = s,
-                           .model = m,
-                           .graph = &g,
-                           .from = of,
-                           .cache = cache,
-                           .stage = -1,
-                           .first = at};
+        rollout_batch b = {
+            .set = s, .model = m, .graph = &g, .from = of, .cache = cache, .first = at};
         st = nn_exec_forward(e, count, rollout_fill, &b);
         const float* path = st == FIRM_OK ? nn_exec_output(e, g.path) : NULL;
         for (int i = 0; i < count && path; i++)
@@ -61,9 +56,9 @@ firm_status gate_ground(const train_set* s, const firm_model* m, int count, pool
     frontend_graph g = {0};
     nn_exec* e = NULL;
     if (count > s->held.count) count = s->held.count;
-    nn_exec_options opt = {.batch = count, .shard = 4, .lanes = 1};
+    nn_exec_options opt = {.batch = count, .shard = 4, .lanes = 1, .queue = s->device.queue};
     firm_status st = ground_graph(m, 0, 0, &g, err);
-    if (st == FIRM_OK) st = nn_exec_create(g.g, nn_backend_cpu(), &opt, p, &e, err);
+    if (st == FIRM_OK) st = nn_exec_create(g.g, s->device.backend, &opt, p, &e, err);
     frontend_batch b = {.set = s, .model = m, .graph = &g, .lag = 1, .held = 1};
     if (st == FIRM_OK) st = nn_exec_forward(e, count, pair_fill, &b);
     *out = (ground_error){0};

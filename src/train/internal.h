@@ -5,7 +5,7 @@
 
 #include "data/frames.h"
 #include "data/split.h"
-#include "nn/adamw.h"
+#include "nn/trainer.h"
 #include "train/train.h"
 
 enum { HIST = MODEL_HISTORY, STEPS = MODEL_HORIZON, SPAN = MODEL_HORIZON * MODEL_CONTROLS };
@@ -40,6 +40,7 @@ typedef struct train_set {
     int64_t pair_rows;
     moments factual, intervened, held;
     uint64_t seed;
+    nn_device device;  // where graphs run; the host until a run says otherwise
 } train_set;
 
 firm_status train_set_open(const config* settings, const env_spec* env, const episodes* data,
@@ -61,6 +62,7 @@ firm_status moment_frame(const train_set* s, const moment* m, int control, int w
                          uint8_t* rgb);
 
 // uniform index below n for sample i of an update: a function of its key alone
+nn_pick train_pick_key(uint64_t seed, int stage);
 int64_t train_pick(uint64_t seed, int stage, int64_t update, int sample, int64_t n);
 
 // What frozen modules say about histories: computed once, so that recurrent stages never touch
@@ -102,9 +104,7 @@ typedef struct rollout_batch {
     const rollout_graph* graph;
     const moments* from;
     const history_cache* cache;
-    int stage;  // for picks; -1: sample i is moment i + first
-    int64_t update;
-    int first;
+    int first;  // sample i, or row i of a trainer's table, is moment first + i
 } rollout_batch;
 firm_status rollout_fill(void* ctx, const nn_feed* feed);
 

@@ -67,11 +67,7 @@ firm_status rollout_fill(void* ctx, const nn_feed* feed) {
     int belief = b->model->shape.belief;
     const model_stats* stats = &b->model->stats;
     for (int i = 0; i < feed->count; i++) {
-        int sample = feed->first + i;
-        int64_t at = b->stage < 0
-                         ? b->first + sample
-                         : train_pick(b->set->seed, b->stage, b->update, sample, b->from->count);
-        const moment* m = &b->from->item[at];
+        const moment* m = &b->from->item[b->first + nn_feed_row(feed, i)];
         memcpy(nn_feed_real(feed, r->belief) + i * belief,
                b->cache->belief + (size_t)m->history * (size_t)belief,
                (size_t)belief * sizeof(float));

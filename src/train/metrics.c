@@ -56,31 +56,27 @@ firm_status metrics_open(train_run_state* run, int stage_index, int update, firm
     return FIRM_OK;
 }
 
-static void terms_of(const nn_exec* e, const nn_graph* g, const char* prefix, double* value,
-                     int* known) {
-    for (int t = 0; e && t < g->terms; t++) {
-        char name[40];
-        snprintf(name, sizeof name, "%s%s", prefix, g->term[t].name);
-        for (int i = 0; i < COLUMNS; i++) {
-            if (strcmp(name, columns[i]) != 0) continue;
-            value[i] = nn_exec_term(e, t);
-            known[i] = 1;
-        }
-    }
-}
-
-firm_status metrics_row(train_run_state* run, const stage* s, int update, const nn_exec* e,
-                        const nn_graph* g, const nn_exec* e2, const nn_graph* g2, double rate,
-                        double norm, double seconds, firm_error* err) {
+firm_status metrics_row(train_run_state* run, const stage* s, int update, const nn_trainer* t,
+                        double seconds, firm_error* err) {
     double value[COLUMNS] = {0};
     int known[COLUMNS] = {0};
-    terms_of(e, g, "", value, known);
-    terms_of(e2, g2, "i_", value, known);
-    double loss = (e ? nn_exec_loss(e) : 0) + (e2 ? nn_exec_loss(e2) : 0);
-    fprintf(run->metrics, "%s,%d,%.6g", s->name, update, loss);
+    const nn_part* part;
+    int parts = nn_trainer_parts(t, &part);
+    for (int p = 0; p < parts; p++)
+        for (int k = 0; k < part[p].graph->terms; k++) {
+            char name[64];
+            snprintf(name, sizeof name, "%s%s", part[p].label, part[p].graph->term[k].name);
+            for (int i = 0; i < COLUMNS; i++) {
+                if (strcmp(name, columns[i]) != 0) continue;
+                value[i] = nn_trainer_term(t, p, k);
+                known[i] = 1;
+            }
+        }
+    fprintf(run->metrics, "%s,%d,%.6g", s->name, update, nn_trainer_loss(t));
     for (int i = 0; i < COLUMNS; i++)
         known[i] ? fprintf(run->metrics, ",%.6g", value[i]) : fprintf(run->metrics, ",");
-    fprintf(run->metrics, ",%.4g,%.6g,%.2f\n", norm, rate, seconds);
+    fprintf(run->metrics, ",%.4g,%.6g,%.2f\n", nn_trainer_norm(t),
+            (double)nn_trainer_rate(t, update - 1), seconds);
     if (fflush(run->metrics) != 0)
         return FAIL(err, FIRM_E_IO, "cannot write %s/metrics.csv: %s; free some space",
                     run->opt->folder, strerror(errno));

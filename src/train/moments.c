@@ -80,7 +80,8 @@ static firm_status check_anchors(const train_set* s, firm_error* err) {
 firm_status train_set_open(const config* settings, const env_spec* env, const episodes* data,
                            const branches* inter, const train_options* opt, int workers,
                            train_set* s, firm_error* err) {
-    *s = (train_set){.env = env, .data = data, .inter = inter, .seed = opt->seed};
+    *s = (train_set){
+        .env = env, .data = data, .inter = inter, .seed = opt->seed, .device = nn_device_cpu()};
     TRY(data_split_make(data, (uint64_t)config_int(settings, "data", "split_seed"), &s->split,
                         err));
     int64_t cache = config_int(settings, "data", "frame_cache_mib") << 20;
@@ -144,12 +145,13 @@ firm_status moment_frame(const train_set* s, const moment* m, int control, int w
     return frames_render(s->frames, worker, moment_state(s, m, control), rgb);
 }
 
+nn_pick train_pick_key(uint64_t seed, int stage) {
+    return (nn_pick){seed, RNG_STREAM(RNG_BATCH, stage)};
+}
+
 int64_t train_pick(uint64_t seed, int stage, int64_t update, int sample, int64_t n) {
-    uint32_t word[4];
-    rng_block(seed, RNG_STREAM(RNG_BATCH, stage), ((uint64_t)update << 20) + (uint64_t)sample,
-              word);
-    uint64_t wide = ((uint64_t)word[0] << 32) | word[1];
-    return (int64_t)(((unsigned __int128)wide * (uint64_t)n) >> 64);
+    nn_pick key = train_pick_key(seed, stage);
+    return nn_pick_row(&key, update, sample, n);
 }
 
 // ---- statistics ---------------------------------------------------------------------------------

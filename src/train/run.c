@@ -68,7 +68,7 @@ static int parse_result(const char* text, stage_result* r) {
     return 1;
 }
 
-firm_status run_checkpoint(train_run_state* run, int index, int update, nn_adamw* adamw,
+firm_status run_checkpoint(train_run_state* run, int index, int update, nn_trainer* trainer,
                            double seconds, firm_error* err) {
     checkpoint_note note[NOTE_RESULTS + MAX_STAGES];
     char keys[MAX_STAGES][24], path[1100];
@@ -80,17 +80,20 @@ firm_status run_checkpoint(train_run_state* run, int index, int update, nn_adamw
     for (int i = 0; i < run->results; i++)
         print_result(&run->result[i], note[NOTE_RESULTS + i].value);
     checkpoint_extra extra = {.name = "optimiser.moments"};
-    if (adamw) extra.data = nn_adamw_moments(adamw, &extra.count);
+    if (trainer) {
+        TRY(nn_trainer_pull(trainer, err));
+        extra.data = nn_trainer_moments(trainer, &extra.count);
+    }
     run_path(run, "checkpoint.safetensors", path);
-    return checkpoint_write(path, run->model, CHECKPOINT_TRAINING, &extra, adamw ? 1 : 0, note,
+    return checkpoint_write(path, run->model, CHECKPOINT_TRAINING, &extra, trainer ? 1 : 0, note,
                             notes, err);
 }
 
-firm_status run_read_moments(train_run_state* run, nn_adamw* adamw, firm_error* err) {
+firm_status run_read_moments(train_run_state* run, nn_trainer* trainer, firm_error* err) {
     char path[1100];
     run_path(run, "checkpoint.safetensors", path);
     checkpoint_extra extra = {.name = "optimiser.moments"};
-    extra.data = nn_adamw_moments(adamw, &extra.count);
+    extra.data = nn_trainer_moments(trainer, &extra.count);
     return checkpoint_read_training(path, run->model, &extra, 1, NULL, 0, err);
 }
 

@@ -37,15 +37,15 @@ typedef struct train_run_state {
 // 0.
 firm_status stage_run(train_run_state* run, const stage* s, int from, firm_error* err);
 // Writes checkpoint.safetensors: the next update is `update` of stage `index`.
-firm_status run_checkpoint(train_run_state* run, int index, int update, nn_adamw* adamw,
+firm_status run_checkpoint(train_run_state* run, int index, int update, nn_trainer* trainer,
                            double seconds, firm_error* err);
-firm_status run_read_moments(train_run_state* run, nn_adamw* adamw, firm_error* err);
+firm_status run_read_moments(train_run_state* run, nn_trainer* trainer, firm_error* err);
 void run_drop_caches(train_run_state* run);
 
 // metrics.csv
 firm_status metrics_open(train_run_state* run, int stage_index, int update, firm_error* err);
-firm_status metrics_row(train_run_state* run, const stage* s, int update, const nn_exec* e,
-                        const nn_graph* g, const nn_exec* e2, const nn_graph* g2, double rate,
-                        double norm, double seconds, firm_error* err);
+// after nn_trainer_read; `update` counts those that are done
+firm_status metrics_row(train_run_state* run, const stage* s, int update, const nn_trainer* t,
+                        double seconds, firm_error* err);
 
 #endif

@@ -8,19 +8,17 @@
 #include "core/mem.h"
 #include "train/run.h"
 
-// a stage at work: one or two sources, each with its graph, exec and batch description
+// a stage at work: a part for each source, with the graphs and batch descriptions behind them
 typedef struct stage_work {
-    nn_exec *main, *second;
-    const nn_graph *main_graph, *second_graph;
-    nn_fill_fn fill;
-    void *main_ctx, *second_ctx;
+    nn_part part[NN_MAX_PARTS];
+    int parts;
+    nn_trainer* trainer;
     frontend_graph front;
     rollout_graph roll_f, roll_i;
     frontend_batch front_batch;
     rollout_batch batch_f, batch_i;
     token_cache tokens, held_tokens;
     const moments* from;
-    nn_adamw* adamw;
 } stage_work;
 
 void run_drop_caches(train_run_state* run) {
@@ -43,11 +41,8 @@ static firm_status fill_caches(train_run_state* run, firm_error* err) {
     return FIRM_OK;
 }
 
-static nn_exec_options exec_options(const train_run_state* run, int batch, const char* shard) {
-    return (nn_exec_options){.batch = batch,
-                             .shard = (int)config_int(run->settings, "train", shard),
-                             .lanes = (int)config_int(run->settings, "train", "lanes"),
-                             .train = 1};
+static int shard_of(const train_run_state* run, const char* key) {
+    return (int)config_int(run->settings, "train", key);
 }
 
 static loss_weights weights_of(const config* c, const char* source) {
@@ -62,24 +57,27 @@ static loss_weights weights_of(const config* c, const char* source) {
 static firm_status prepare_rollout(train_run_state* run, const stage* s, stage_work* w,
                                    firm_error* err) {
     TRY(fill_caches(run, err));
-    w->fill = rollout_fill;
     for (int side = 0; side < 2; side++) {
         if (!(s->sources & (side ? SOURCE_I : SOURCE_F))) continue;
         rollout_graph* g = side ? &w->roll_i : &w->roll_f;
         rollout_batch* b = side ? &w->batch_i : &w->batch_f;
         loss_weights weights = weights_of(run->settings, side ? "I" : "F");
         TRY(rollout_graph_build(run->model, &weights, 1, g, err));
-        nn_exec_options opt = exec_options(run, side ? s->batch_i : s->batch, "rollout_shard");
-        nn_exec** exec = w->main ? &w->second : &w->main;
-        TRY(nn_exec_create(g->g, nn_backend_cpu(), &opt, run->p, exec, err));
-        *(exec == &w->main ? &w->main_graph : &w->second_graph) = g->g;
-        *(exec == &w->main ? &w->main_ctx : &w->second_ctx) = b;
         *b = (rollout_batch){.set = &run->set,
                              .model = run->model,
                              .graph = g,
                              .from = side ? &run->set.intervened : &run->set.factual,
-                             .cache = side ? &run->cache_i : &run->cache_f,
-                             .stage = 2 * s->index + side};
+                             .cache = side ? &run->cache_i : &run->cache_f};
+        w->part[w->parts] = (nn_part){.label = w->parts ? "i_" : "",
+                                      .graph = g->g,
+                                      .batch = side ? s->batch_i : s->batch,
+                                      .shard = shard_of(run, "rollout_shard"),
+                                      .weight = 1,
+                                      .fill = rollout_fill,
+                                      .ctx = b,
+                                      .rows = b->from->count,
+                                      .pick = train_pick_key(run->set.seed, 2 * s->index + side)};
+        w->parts++;
     }
     return FIRM_OK;
 }
@@ -87,14 +85,18 @@ static firm_status prepare_rollout(train_run_state* run, const stage* s, stage_w
 static firm_status prepare_frontend(train_run_state* run, const stage* s, stage_work* w,
                                     firm_error* err) {
     run_drop_caches(run);  // the modules behind them are about to change
-    const char* shard = "frontend_shard";
+    nn_part part = {.label = "",
+                    .batch = s->batch,
+                    .shard = shard_of(run, "frontend_shard"),
+                    .weight = 1,
+                    .fill = pair_fill,
+                    .ctx = &w->front_batch};
     w->front_batch = (frontend_batch){.set = &run->set,
                                       .model = run->model,
                                       .graph = &w->front,
                                       .sources = s->sources,
                                       .stage = 2 * s->index,
                                       .lag = s->lag};
-    w->fill = pair_fill;
     if (strcmp(s->objective, "picture") == 0) {
         TRY(picture_graph(run->model, 1, &w->front, err));
     } else if (strcmp(s->objective, "ground") == 0) {
@@ -107,68 +109,44 @@ static firm_status prepare_frontend(train_run_state* run, const stage* s, stage_
         TRY(dynamics_graph(run->model, 1, &w->front, err));
         w->front_batch.tokens = &w->tokens;
         w->front_batch.from = w->from;
-        w->fill = dynamics_fill;
-        shard = "history_shard";
+        part.fill = dynamics_fill;
+        part.shard = shard_of(run, "history_shard");
+        part.rows = w->from->count;
+        part.pick = train_pick_key(run->set.seed, 2 * s->index);
     }
-    nn_exec_options opt = exec_options(run, s->batch, shard);
-    TRY(nn_exec_create(w->front.g, nn_backend_cpu(), &opt, run->p, &w->main, err));
-    w->main_graph = w->front.g;
-    w->main_ctx = &w->front_batch;
+    part.graph = w->front.g;
+    w->part[w->parts++] = part;
     return FIRM_OK;
 }
 
-static firm_status make_adamw(train_run_state* run, const stage* s, stage_work* w,
-                              firm_error* err) {
-    const nn_trained* list;
-    int n = nn_exec_trained(w->main, &list);
-    float* scale = mem_alloc((size_t)n * sizeof *scale);
+static firm_status make_trainer(train_run_state* run, const stage* s, stage_work* w,
+                                firm_error* err) {
+    nn_store* store = run->model->store;
+    float* scale = mem_alloc((size_t)store->entries * sizeof *scale);
     if (!scale) return FAIL(err, FIRM_E_MEMORY, "no memory for the optimiser");
-    for (int i = 0; i < n; i++) {
-        const char* name = run->model->store->entry[list[i].entry].name;
-        int refined = strcmp(s->objective, "ground") == 0 && strncmp(name, "tokenizer.", 10) == 0;
+    for (int i = 0; i < store->entries; i++) {
+        int refined = strcmp(s->objective, "ground") == 0 &&
+                      strncmp(store->entry[i].name, "tokenizer.", 10) == 0;
         scale[i] = refined ? s->refine : 1.0f;
     }
-    firm_status st = nn_adamw_create(w->main, &s->adamw, scale, &w->adamw, err);
+    nn_trainer_options opt = {.device = &run->set.device,
+                              .store = store,
+                              .p = run->p,
+                              .lanes = (int)config_int(run->settings, "train", "lanes"),
+                              .adamw = s->adamw,
+                              .scale = scale};
+    firm_status st = nn_trainer_create(&opt, w->part, w->parts, &w->trainer, err);
     mem_free(scale);
     return st;
 }
 
 static void free_work(stage_work* w) {
-    nn_adamw_free(w->adamw);
-    nn_exec_free(w->main);
-    nn_exec_free(w->second);
+    nn_trainer_free(w->trainer);
     nn_graph_free(w->front.g);
     nn_graph_free(w->roll_f.g);
     nn_graph_free(w->roll_i.g);
     mem_free(w->tokens.tokens);
     mem_free(w->held_tokens.tokens);
-}
-
-typedef struct add_job {
-    float* to;
-    const float* from;
-    size_t count;
-} add_job;
-
-enum { ADD_CHUNK = 65536 };
-
-static void add_chunk(void* arg, int chunk, int worker) {
-    (void)worker;
-    const add_job* j = arg;
-    size_t from = (size_t)chunk * ADD_CHUNK,
-           to = from + ADD_CHUNK < j->count ? from + ADD_CHUNK : j->count;
-    for (size_t i = from; i < to; i++) j->to[i] += j->from[i];
-}
-
-// gradient of all sources into the main exec
-static firm_status gradient(train_run_state* run, stage_work* w, int64_t update) {
-    w->front_batch.update = w->batch_f.update = w->batch_i.update = update;
-    TRY(nn_exec_gradient(w->main, w->fill, w->main_ctx));
-    if (!w->second) return FIRM_OK;
-    TRY(nn_exec_gradient(w->second, w->fill, w->second_ctx));
-    add_job job = {nn_exec_grad(w->main), nn_exec_grad(w->second), nn_exec_grad_count(w->main)};
-    pool_for(run->p, (int)((job.count + ADD_CHUNK - 1) / ADD_CHUNK), add_chunk, &job);
-    return FIRM_OK;
 }
 
 // the stage's own loss on held-out samples, for objectives without a tolerance
@@ -177,7 +155,7 @@ static firm_status held_loss(train_run_state* run, const stage* s, stage_work* w
     frontend_graph g = {0};
     nn_exec* e = NULL;
     int picture = strcmp(s->objective, "picture") == 0, count = 128;
-    nn_exec_options opt = {.batch = count, .shard = 4, .lanes = 1};
+    nn_exec_options opt = {.batch = count, .shard = 4, .lanes = 1, .queue = run->set.device.queue};
     frontend_batch b = {.set = &run->set,
                         .model = run->model,
                         .graph = &g,
@@ -187,7 +165,7 @@ static firm_status held_loss(train_run_state* run, const stage* s, stage_work* w
                         .from = &run->set.held};
     firm_status st =
         picture ? picture_graph(run->model, 0, &g, err) : dynamics_graph(run->model, 0, &g, err);
-    if (st == FIRM_OK) st = nn_exec_create(g.g, nn_backend_cpu(), &opt, run->p, &e, err);
+    if (st == FIRM_OK) st = nn_exec_create(g.g, run->set.device.backend, &opt, run->p, &e, err);
     if (st == FIRM_OK) st = nn_exec_forward(e, count, picture ? pair_fill : dynamics_fill, &b);
     if (st == FIRM_OK) *loss = nn_exec_loss(e);
     nn_exec_free(e);
@@ -219,37 +197,37 @@ static firm_status run_gate(train_run_state* run, const stage* s, stage_work* w,
     return FIRM_OK;
 }
 
-static firm_status updates(train_run_state* run, const stage* s, stage_work* w, int from,
+// The loss is looked at after every update where that costs nothing. A GPU works ahead of us and is
+// only asked when a row of metrics.csv is due: a loss that is not finite is noticed there.
+static firm_status updates(train_run_state* run, const stage* s, nn_trainer* t, int from,
                            double started, firm_error* err) {
     int every = (int)config_int(run->settings, "train", "checkpoint_every");
     int log_every = (int)config_int(run->settings, "train", "log_every");
-    char label[64], note[64];
+    char label[64], note[64] = "";
     snprintf(label, sizeof label, "%d %s", s->index + 1, s->name);
     progress bar;
     progress_begin(&bar, label, s->updates);
     for (int u = from; u < s->updates; u++) {
-        firm_status st = gradient(run, w, u);
-        if (st != FIRM_OK)
-            return FAIL(err, st, "stage %s, update %d: a training sample cannot be read", s->name,
-                        u);
-        double loss = nn_exec_loss(w->main) + (w->second ? nn_exec_loss(w->second) : 0);
-        if (!isfinite(loss))
-            return FAIL(err, FIRM_E_VALUE,
-                        "stage %s: the loss is not finite at update %d; lower stage.%s.rate",
-                        s->name, u, s->name);
-        double rate = (double)nn_adamw_rate(w->adamw, u);
-        double norm = nn_adamw_step(w->adamw, run->model->store, run->p);
+        firm_error why;
+        firm_status st = nn_trainer_step(t, u, &why);
+        if (st != FIRM_OK) return FAIL(err, st, "stage %s, update %d: %s", s->name, u, why.message);
+        int row_due = (u + 1) % log_every == 0 || u + 1 == s->updates;
+        if (row_due || nn_trainer_prompt(t)) {
+            TRY(nn_trainer_read(t, err));
+            if (!isfinite(nn_trainer_loss(t)))
+                return FAIL(err, FIRM_E_VALUE,
+                            "stage %s: the loss is not finite at update %d; lower stage.%s.rate",
+                            s->name, u, s->name);
+            snprintf(note, sizeof note, "loss %.5f", nn_trainer_loss(t));
+        }
         double seconds = run->seconds_before + clock_seconds() - started;
-        if ((u + 1) % log_every == 0 || u + 1 == s->updates)
-            TRY(metrics_row(run, s, u + 1, w->main, w->main_graph, w->second, w->second_graph, rate,
-                            norm, seconds, err));
-        snprintf(note, sizeof note, "loss %.5f", loss);
+        if (row_due) TRY(metrics_row(run, s, u + 1, t, seconds, err));
         progress_step(&bar, u + 1, note);
         if ((u + 1) % every == 0 && u + 1 < s->updates)
-            TRY(run_checkpoint(run, s->index, u + 1, w->adamw, seconds, err));
+            TRY(run_checkpoint(run, s->index, u + 1, t, seconds, err));
     }
     progress_end(&bar);
-    return FIRM_OK;
+    return nn_trainer_pull(t, err);
 }
 
 firm_status stage_run(train_run_state* run, const stage* s, int from, firm_error* err) {
@@ -260,12 +238,12 @@ firm_status stage_run(train_run_state* run, const stage* s, int from, firm_error
     stage_work w = {0};
     firm_status st = strcmp(s->objective, "rollout") == 0 ? prepare_rollout(run, s, &w, err)
                                                           : prepare_frontend(run, s, &w, err);
-    if (st == FIRM_OK) st = make_adamw(run, s, &w, err);
-    if (st == FIRM_OK && from > 0) st = run_read_moments(run, w.adamw, err);
-    if (st == FIRM_OK) {
-        *nn_adamw_steps(w.adamw) = from;
-        st = updates(run, s, &w, from, started, err);
+    if (st == FIRM_OK) st = make_trainer(run, s, &w, err);
+    if (st == FIRM_OK && from > 0) {
+        st = run_read_moments(run, w.trainer, err);
+        if (st == FIRM_OK) st = nn_trainer_resume(w.trainer, from, err);
     }
+    if (st == FIRM_OK) st = updates(run, s, w.trainer, from, started, err);
     stage_result* r = &run->result[run->results];
     *r = (stage_result){.updates = s->updates};
     snprintf(r->name, sizeof r->name, "%s", s->name);

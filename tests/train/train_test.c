@@ -149,12 +149,8 @@ TEST(train, rollout_loss_is_the_papers) {
         nn_exec_create(g.g, nn_backend_ref(),
                        &(nn_exec_options){.batch = N, .shard = 7, .lanes = 1}, NULL, &e, &err),
         err);
-    rollout_batch b = {.set = &f.set,
-                       .model = f.model,
-                       .graph = &g,
-                       .from = &f.set.factual,
-                       .cache = &cache,
-                       .stage = -1};
+    rollout_batch b = {
+        .set = &f.set, .model = f.model, .graph = &g, .from = &f.set.factual, .cache = &cache};
     EXPECT_INT(nn_exec_forward(e, N, rollout_fill, &b), FIRM_OK);
     const float* path = nn_exec_output(e, g.path);
     int dim = f.env->config_dim;
@@ -220,12 +216,8 @@ TEST(train, rollout_gradient) {
                               &(nn_exec_options){.batch = N, .shard = 3, .lanes = 2, .train = 1},
                               NULL, &e, &err),
                err);
-    rollout_batch b = {.set = &f.set,
-                       .model = f.model,
-                       .graph = &g,
-                       .from = &f.set.factual,
-                       .cache = &cache,
-                       .stage = -1};
+    rollout_batch b = {
+        .set = &f.set, .model = f.model, .graph = &g, .from = &f.set.factual, .cache = &cache};
     EXPECT_INT(nn_exec_gradient(e, rollout_fill, &b), FIRM_OK);
     const nn_trained* list;
     int entries = nn_exec_trained(e, &list), checked = 0;
@@ -272,12 +264,8 @@ TEST(train, overfits_one_batch) {
                               NULL, &e, &err),
                err);
     REQUIRE_OK(nn_adamw_create(e, &opt, NULL, &adamw, &err), err);
-    rollout_batch b = {.set = &f.set,
-                       .model = f.model,
-                       .graph = &g,
-                       .from = &f.set.factual,
-                       .cache = &cache,
-                       .stage = -1};
+    rollout_batch b = {
+        .set = &f.set, .model = f.model, .graph = &g, .from = &f.set.factual, .cache = &cache};
     double first = 0;
     for (int u = 0; u < 300; u++) {
         EXPECT_INT(nn_exec_gradient(e, rollout_fill, &b), FIRM_OK);

@@ -1,0 +1,22 @@
+// device.h - where graphs run: the host ("cpu"), or a GPU ("cuda") in a program built with it.
+#ifndef NN_DEVICE_H
+#define NN_DEVICE_H
+
+#include "nn/backend.h"
+
+typedef enum nn_precision { NN_FP32, NN_TF32 } nn_precision;  // of matrix products on a GPU
+
+typedef struct nn_device {
+    const char* name;  // "cpu" or "cuda"
+    const nn_backend* backend;
+    void* queue;  // cuda: for nn_exec_options; the host: NULL
+    nn_precision precision;
+} nn_device;
+
+nn_device nn_device_cpu(void);
+// A device that is absent, too old or not built in is refused with a sentence; nothing falls back.
+firm_status nn_device_open(const char* name, nn_precision precision, nn_device* out,
+                           firm_error* err);
+void nn_device_close(nn_device* d);
+
+#endif

@@ -1,0 +1,175 @@
+// layout.c - plans a graph's memory.
+//
+// Steps: node i runs forward at step i, losses are taken at step N, node i runs backward at step 2N
+// - i. Every value, gradient and saved buffer has a first and a last step; nn_memory_plan packs
+// them.
+#include "nn/layout.h"
+
+#include "core/mem.h"
+#include "nn/memory.h"
+
+static int op_wants_in(nn_op op) {
+    static const int wants[] = {
+#define WANTS_IN(name, wants_in, wants_out) wants_in,
+        NN_OP_MAP(WANTS_IN)
+#undef WANTS_IN
+    };
+    return wants[op];
+}
+
+static int op_wants_out(nn_op op) {
+    static const int wants[] = {
+#define WANTS_OUT(name, wants_in, wants_out) wants_out,
+        NN_OP_MAP(WANTS_OUT)
+#undef WANTS_OUT
+    };
+    return wants[op];
+}
+
+// which nodes run backward, and which of their gradient writes come second and must add
+static void plan_backward(nn_layout* l, const nn_graph* g, const nn_backend* b, uint8_t* touched) {
+    for (int i = 0; i < g->terms; i++) {
+        int root = g->tensor[g->term[i].tensor].root;
+        CHECK(!touched[root], "a tensor is used by two loss terms");
+        touched[root] = g->tensor[root].wants_grad != 0;
+    }
+    for (int i = g->nodes - 1; i >= 0; i--) {
+        const nn_node* n = &g->node[i];
+        if (!touched[g->tensor[n->out].root]) continue;
+        CHECK(b->kernel[n->op].backward, "op %d has no gradient", n->op);
+        l->runs_back[i] = 1;
+        for (int j = 0; j < n->in_count; j++) {
+            if (n->in[j] == NN_NONE || !g->tensor[n->in[j]].wants_grad) continue;
+            int root = g->tensor[n->in[j]].root;
+            l->adds[i][j] = g->tensor[root].kind == NN_PARAM || touched[root];
+            touched[root] = 1;
+        }
+    }
+}
+
+static size_t tensor_bytes(const nn_tensor* t, const nn_backend* b, size_t rows) {
+    return rows * (size_t)t->size * (t->kind == NN_BYTES ? 1 : b->real);
+}
+
+static void stretch(nn_span* s, int step) {
+    if (step > s->end) s->end = step;
+}
+
+// lifetimes of everything in a slot, then one packed block
+static firm_status plan_memory(nn_layout* l, const nn_graph* g, const nn_backend* b, int batch,
+                               int train, firm_error* err) {
+    int tensors = g->tensors, nodes = g->nodes;
+    int spans = 3 * tensors + nodes;
+    nn_span* span = mem_calloc((size_t)spans, sizeof *span);
+    uint8_t* touched = mem_calloc((size_t)tensors, 1);
+    if (!span || !touched) {
+        mem_free(span);
+        mem_free(touched);
+        return FAIL(err, FIRM_E_MEMORY, "no memory to plan a graph of %d nodes", nodes);
+    }
+    if (train) plan_backward(l, g, b, touched);
+    nn_span *value = span, *grad = span + tensors, *stage = span + 2 * tensors,
+            *save = span + 3 * tensors;
+    size_t rows = (size_t)batch;
+    for (int i = 0; i < tensors; i++) {
+        const nn_tensor* t = &g->tensor[i];
+        value[i] = (nn_span){.start = t->producer, .end = t->producer};
+        grad[i] = stage[i] = (nn_span){.start = 0, .end = -1};
+        if (t->kind == NN_PARAM || t->kind == NN_ALIAS) {
+            value[i].end = value[i].start - 1;
+            continue;
+        }
+        value[i].bytes = tensor_bytes(t, b, rows);
+        if (t->kind == NN_INPUT && b->real != sizeof(float))
+            stage[i] =
+                (nn_span){.start = -1, .end = -1, .bytes = rows * (size_t)t->size * sizeof(float)};
+        if (train && touched[i] && t->kind == NN_VALUE)
+            grad[i] = (nn_span){.start = 2 * nodes,
+                                .end = 2 * nodes - t->producer,
+                                .bytes = tensor_bytes(t, b, rows)};
+    }
+    for (int i = 0; i < nodes; i++) {
+        const nn_node* n = &g->node[i];
+        for (int j = 0; j < n->in_count; j++) {
+            if (n->in[j] == NN_NONE) continue;
+            int root = g->tensor[n->in[j]].root;
+            stretch(&value[root], i);
+            if (!l->runs_back[i]) continue;
+            if (op_wants_in(n->op) >> j & 1) stretch(&value[root], 2 * nodes - i);
+            if (grad[root].bytes && 2 * nodes - i < grad[root].start)
+                grad[root].start = 2 * nodes - i;
+        }
+        if (l->runs_back[i] && op_wants_out(n->op)) stretch(&value[n->out], 2 * nodes - i);
+        save[i] = (nn_span){.start = i, .end = l->runs_back[i] ? 2 * nodes - i : i};
+        const nn_kernel* k = &b->kernel[n->op];
+        if (k->save_bytes) save[i].bytes = k->save_bytes(g, n, batch);
+        if (k->scratch_bytes) {
+            size_t bytes = k->scratch_bytes(g, n, batch);
+            if (bytes > l->scratch_bytes) l->scratch_bytes = bytes;
+        }
+    }
+    for (int i = 0; i < g->terms; i++) {
+        int root = g->tensor[g->term[i].tensor].root;
+        stretch(&value[root], nodes);
+        if (grad[root].bytes) grad[root].start = nodes;
+    }
+    for (int i = 0; i < g->outputs; i++) stretch(&value[g->tensor[g->output[i]].root], nodes);
+
+    l->slot_bytes = nn_memory_plan(span, spans);
+    for (int i = 0; i < tensors; i++) {
+        l->value_at[i] = value[i].offset;
+        l->grad_at[i] = grad[i].offset;
+        l->stage_at[i] = stage[i].offset;
+    }
+    for (int i = 0; i < nodes; i++) l->save_at[i] = save[i].offset;
+    mem_free(span);
+    mem_free(touched);
+    if (l->slot_bytes == SIZE_MAX) return FAIL(err, FIRM_E_MEMORY, "no memory to plan a graph");
+    l->scratch_bytes = (l->scratch_bytes + 63) / 64 * 64;
+    return FIRM_OK;
+}
+
+static void plan_trained(nn_layout* l, const nn_graph* g) {
+    for (int i = 0; i < g->tensors; i++) {
+        const nn_tensor* t = &g->tensor[i];
+        if (t->kind != NN_PARAM || !t->wants_grad) continue;
+        l->param_grad_at[i] = l->grad_count;
+        l->trained[l->trained_count++] = (nn_trained){t->entry, l->grad_count, (size_t)t->size};
+        l->grad_count += ((size_t)t->size + 15) / 16 * 16;
+    }
+}
+
+firm_status nn_layout_make(const nn_graph* g, const nn_backend* b, int rows, int train,
+                           nn_layout* l, firm_error* err) {
+    size_t tensors = (size_t)g->tensors, nodes = (size_t)g->nodes;
+    *l = (nn_layout){0};
+    l->value_at = mem_calloc(tensors, sizeof *l->value_at);
+    l->grad_at = mem_calloc(tensors, sizeof *l->grad_at);
+    l->stage_at = mem_calloc(tensors, sizeof *l->stage_at);
+    l->param_grad_at = mem_calloc(tensors, sizeof *l->param_grad_at);
+    l->trained = mem_calloc(tensors + 1, sizeof *l->trained);
+    l->save_at = mem_calloc(nodes + 1, sizeof *l->save_at);
+    l->runs_back = mem_calloc(nodes + 1, 1);
+    l->adds = mem_calloc(nodes + 1, sizeof *l->adds);
+    firm_status st = FIRM_E_MEMORY;
+    if (l->value_at && l->grad_at && l->stage_at && l->param_grad_at && l->trained && l->save_at &&
+        l->runs_back && l->adds) {
+        if (train) plan_trained(l, g);
+        st = plan_memory(l, g, b, rows, train, err);
+    }
+    if (st == FIRM_OK) return FIRM_OK;
+    nn_layout_free(l);
+    return FAIL(err, st, "no memory to plan a graph of %d nodes", g->nodes);
+}
+
+void nn_layout_free(nn_layout* l) {
+    mem_free(l->value_at);
+    mem_free(l->grad_at);
+    mem_free(l->stage_at);
+    mem_free(l->param_grad_at);
+    mem_free(l->trained);
+    mem_free(l->save_at);
+    mem_free(l->runs_back);
+    mem_free(l->adds);
+    *l = (nn_layout){0};
+}

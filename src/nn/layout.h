@@ -1,0 +1,44 @@
+// layout.h - where everything of a graph lives while it runs: lifetimes of values, gradients and
+// saved buffers, packed into one slot; which nodes run backward; which parameters are trained.
+//
+// Made once for a number of rows (samples that go through the graph together) and a backend. On
+// the host an exec has a slot per shard in flight (exec.h); on a device the whole batch is one
+// shard in one slot (cuda/exec.cu).
+#ifndef NN_LAYOUT_H
+#define NN_LAYOUT_H
+
+#include "nn/backend.h"
+
+// A trained parameter: entry index in the store and its place in the gradient block.
+typedef struct nn_trained {
+    int entry;
+    size_t offset, count;
+} nn_trained;
+
+typedef struct nn_layout {
+    size_t *value_at, *grad_at, *stage_at;  // per tensor root: offsets in a slot
+    size_t* save_at;                        // per node
+    uint8_t* runs_back;                     // per node: its backward pass runs
+    uint8_t (*adds)[NN_MAX_IN];  // per node and input: gradient is added to, not overwritten
+    size_t slot_bytes, scratch_bytes;
+
+    nn_trained* trained;
+    int trained_count;
+    size_t grad_count;      // numbers in the gradient block
+    size_t* param_grad_at;  // per tensor: offset in the gradient block
+} nn_layout;
+
+firm_status nn_layout_make(const nn_graph* g, const nn_backend* b, int rows, int train,
+                           nn_layout* out, firm_error* err);
+void nn_layout_free(nn_layout* l);
+
+// The value of a tensor in a slot; parameters lie in their own block of `real`s.
+static inline void* nn_layout_value(const nn_layout* l, const nn_graph* g, size_t real, char* slot,
+                                    void* params, nn_id id) {
+    int root = g->tensor[id].root;
+    const nn_tensor* t = &g->tensor[root];
+    if (t->kind == NN_PARAM) return (char*)params + g->store->entry[t->entry].offset * real;
+    return slot + l->value_at[root];
+}
+
+#endif
