@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "core/mem.h"
+#include "nn/exec_kind.h"
 
 typedef struct term_state {
     double value;   // of the last run
@@ -17,6 +18,9 @@ typedef struct term_state {
 } term_state;
 
 struct nn_exec {
+    const nn_exec_kind* kind;  // of a device; NULL: the host, and all that follows `remote`
+    void* remote;
+
     const nn_graph* g;
     const nn_backend* b;
     nn_exec_options opt;
@@ -42,7 +46,7 @@ struct nn_exec {
     nn_fill_fn fill;
     void* fill_ctx;
     int64_t update;
-    int count;
+    int base, count;  // number of the first sample, samples
     atomic_int failure;
 };
 
@@ -116,6 +120,14 @@ static int alloc_blocks(nn_exec* e) {
     return 1;
 }
 
+static const nn_exec_kind* kind_of(const nn_exec_options* opt) {
+#ifdef FIRM_CUDA
+    if (opt->queue) return &nn_exec_cuda;
+#endif
+    CHECK(!opt->queue, "a queue without a device behind it");
+    return NULL;
+}
+
 firm_status nn_exec_create(const nn_graph* g, const nn_backend* b, const nn_exec_options* opt,
                            pool* p, nn_exec** out, firm_error* err) {
     *out = NULL;
@@ -130,6 +142,15 @@ firm_status nn_exec_create(const nn_graph* g, const nn_backend* b, const nn_exec
     e->b = b;
     e->opt = *opt;
     e->p = p;
+    e->kind = kind_of(opt);
+    if (e->kind) {
+        firm_status made = e->kind->create(g, opt, p, &e->remote, err);
+        if (made == FIRM_OK)
+            *out = e;
+        else
+            mem_free(e);
+        return made;
+    }
     if (e->opt.shard > e->opt.batch) e->opt.shard = e->opt.batch;
     e->shards = (opt->batch + e->opt.shard - 1) / e->opt.shard;
     if (e->opt.lanes > e->shards) e->opt.lanes = e->shards;
@@ -153,6 +174,11 @@ firm_status nn_exec_create(const nn_graph* g, const nn_backend* b, const nn_exec
 
 void nn_exec_free(nn_exec* e) {
     if (!e) return;
+    if (e->kind) {
+        e->kind->free(e->remote);
+        mem_free(e);
+        return;
+    }
     if (e->output)
         for (int i = 0; i < e->g->tensors; i++) mem_free(e->output[i]);
     if (e->term) {
@@ -210,7 +236,7 @@ static firm_status shard_forward(nn_exec* e, int shard, int slot_index, int work
                   : kind == NN_INPUT ? slot + (staged ? e->at.stage_at[i] : e->at.value_at[i])
                                      : NULL;
     }
-    nn_feed f = {.first = first,
+    nn_feed f = {.first = e->base + first,
                  .count = rows,
                  .worker = worker,
                  .update = e->update,
@@ -401,6 +427,7 @@ void nn_exec_set_update(nn_exec* e, int64_t update) {
 
 firm_status nn_exec_forward(nn_exec* e, int count, nn_fill_fn fill, void* ctx) {
     CHECK(count > 0 && count <= e->opt.batch, "%d samples in a batch of %d", count, e->opt.batch);
+    if (e->kind) return e->kind->forward(e->remote, e->base, count, e->update, fill, ctx);
     e->fill = fill;
     e->fill_ctx = ctx;
     e->count = count;
@@ -412,8 +439,22 @@ firm_status nn_exec_forward(nn_exec* e, int count, nn_fill_fn fill, void* ctx) {
     return st;
 }
 
+firm_status nn_exec_stream(nn_exec* e, int count, nn_fill_fn fill, void* ctx, nn_take_fn take,
+                           void* to) {
+    if (e->kind) return e->kind->stream(e->remote, e, count, e->update, fill, ctx, take, to);
+    firm_status st = FIRM_OK;
+    for (; e->base < count && st == FIRM_OK; e->base += e->opt.batch) {
+        int n = count - e->base < e->opt.batch ? count - e->base : e->opt.batch;
+        st = nn_exec_forward(e, n, fill, ctx);
+        if (st == FIRM_OK) take(to, e, e->base, n);
+    }
+    e->base = 0;
+    return st;
+}
+
 firm_status nn_exec_gradient(nn_exec* e, nn_fill_fn fill, void* ctx) {
     CHECK(e->opt.train, "gradient of an exec made without train");
+    if (e->kind) return e->kind->gradient(e->remote, e->update, fill, ctx);
     e->fill = fill;
     e->fill_ctx = ctx;
     e->count = e->opt.batch;
@@ -432,32 +473,41 @@ firm_status nn_exec_gradient(nn_exec* e, nn_fill_fn fill, void* ctx) {
 
 // ---- results ------------------------------------------------------------------------------------
 
+static const nn_layout* layout_of(const nn_exec* e) {
+    return e->kind ? e->kind->layout(e->remote) : &e->at;
+}
+
 size_t nn_exec_bytes(const nn_exec* e) {
-    return e->total_bytes;
+    return e->kind ? e->kind->bytes(e->remote) : e->total_bytes;
 }
 
 const float* nn_exec_output(const nn_exec* e, nn_id x) {
-    CHECK(e->output[x], "tensor %d is not an output", x);
-    return e->output[x];
+    const float* out = e->kind ? e->kind->output(e->remote, x) : e->output[x];
+    CHECK(out, "tensor %d is not an output", x);
+    return out;
 }
 
 double nn_exec_loss(const nn_exec* e) {
-    return e->loss;
+    return e->kind ? e->kind->loss(e->remote) : e->loss;
 }
 double nn_exec_term(const nn_exec* e, int term) {
-    return e->term[term].value;
+    return e->kind ? e->kind->term(e->remote, term) : e->term[term].value;
 }
 
 int nn_exec_trained(const nn_exec* e, const nn_trained** list) {
-    if (list) *list = e->at.trained;
-    return e->at.trained_count;
+    if (list) *list = layout_of(e)->trained;
+    return layout_of(e)->trained_count;
 }
 
 size_t nn_exec_grad_count(const nn_exec* e) {
-    return e->at.grad_count;
+    return layout_of(e)->grad_count;
 }
 float* nn_exec_grad(nn_exec* e) {
-    return e->grad;
+    return e->kind ? e->kind->grad(e->remote) : e->grad;
+}
+
+const char* nn_exec_fault(const nn_exec* e) {
+    return e->kind ? e->kind->fault(e->remote) : NULL;
 }
 
 double* nn_exec_ref_params(nn_exec* e) {
@@ -470,6 +520,8 @@ double* nn_exec_ref_grad(nn_exec* e) {
 }
 
 void nn_exec_pull_params(nn_exec* e) {
-    if (e->params != e->g->store->value)
+    if (e->kind)
+        e->kind->pull_params(e->remote);
+    else if (e->params != e->g->store->value)
         e->b->upload(e->params, e->g->store->value, e->g->store->count);
 }

@@ -48,8 +48,18 @@ size_t nn_exec_bytes(const nn_exec* e);
 void nn_exec_set_update(nn_exec* e, int64_t update);
 // Fills inputs and runs forward for `batch` samples (the first `count` if smaller; no allocation).
 firm_status nn_exec_forward(nn_exec* e, int count, nn_fill_fn fill, void* ctx);
+// Forward over any number of samples, `batch` at a time; sample numbers go on from one batch to the
+// next. take() gets the outputs of samples first .. first + count - 1, in order, and may read them
+// with nn_exec_output. A device works on one batch while the next is filled.
+typedef void (*nn_take_fn)(void* to, const nn_exec* e, int first, int count);
+firm_status nn_exec_stream(nn_exec* e, int count, nn_fill_fn fill, void* ctx, nn_take_fn take,
+                           void* to);
 // Forward and backward for a full batch. Gradients of trained parameters end up in nn_exec_grad().
 firm_status nn_exec_gradient(nn_exec* e, nn_fill_fn fill, void* ctx);
+
+// What went wrong on the device when a run returned FIRM_E_UNAVAILABLE, or NULL; a failing fill
+// callback's own status is returned as it is.
+const char* nn_exec_fault(const nn_exec* e);
 
 const float* nn_exec_output(const nn_exec* e, nn_id x);  // (batch, size) of an nn_output tensor
 double nn_exec_loss(const nn_exec* e);                   // total of the last run

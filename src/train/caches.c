@@ -6,7 +6,7 @@
 #include "core/mem.h"
 #include "train/internal.h"
 
-enum { CHUNK = 64, SHARD = 4, FRAMES = HIST + 1 };
+enum { CHUNK = 128, SHARD = 4, FRAMES = HIST + 1 };
 
 typedef struct encode_graph {
     nn_graph* g;
@@ -42,10 +42,9 @@ typedef struct encode_batch {
     const train_set* set;
     const firm_model* model;
     const encode_graph* graph;
-    const moment* item;  // the moment of each sample, from `first` on
+    const moment* item;  // the moment of each sample
     int frames, belief;
     const int64_t* rows;  // histories: rows instead of moments
-    int first;
 } encode_batch;
 
 static firm_status encode_fill(void* ctx, const nn_feed* feed) {
@@ -53,7 +52,7 @@ static firm_status encode_fill(void* ctx, const nn_feed* feed) {
     int dim = b->model->env->action_dim;
     size_t bytes = ENV_IMAGE * ENV_IMAGE * 3;
     for (int i = 0; i < feed->count; i++) {
-        int at = b->first + feed->first + i;
+        int at = feed->first + i;
         moment plain = {.row = b->rows ? b->rows[at] : 0, .branch = -1, .outcome = -1};
         const moment* m = b->rows ? &plain : &b->item[at];
         for (int f = 0; f < b->frames; f++)
@@ -68,49 +67,49 @@ static firm_status encode_fill(void* ctx, const nn_feed* feed) {
     return FIRM_OK;
 }
 
-// runs the graph over `count` samples in chunks; `take` copies the outputs of each chunk
-static firm_status encode_all(encode_batch* b, int count, pool* p, const char* label,
-                              void (*take)(void* to, const encode_graph*, const nn_exec*, int first,
-                                           int n),
-                              void* to, firm_error* err) {
+// where the outputs of a batch go
+typedef struct encode_sink {
+    const encode_graph* graph;
+    progress bar;
+    history_cache* histories;
+    token_cache* tokens;
+    int belief, config;  // numbers of each, per frame
+} encode_sink;
+
+// runs the graph over `count` samples; `take` copies the outputs of each batch
+static firm_status encode_all(const encode_batch* b, int count, pool* p, const char* label,
+                              nn_take_fn take, encode_sink* to, firm_error* err) {
     nn_exec* e;
     const nn_device* device = &b->set->device;
     nn_exec_options opt = {.batch = CHUNK, .shard = SHARD, .lanes = 1, .queue = device->queue};
     TRY(nn_exec_create(b->graph->g, device->backend, &opt, p, &e, err));
-    progress bar;
-    progress_begin(&bar, label, count);
-    firm_status st = FIRM_OK;
-    for (int at = 0; at < count && st == FIRM_OK; at += CHUNK) {
-        int n = count - at < CHUNK ? count - at : CHUNK;
-        b->first = at;
-        st = nn_exec_forward(e, n, encode_fill, b);
-        if (st == FIRM_OK) take(to, b->graph, e, at, n);
-        progress_step(&bar, at + n, "");
-    }
-    progress_end(&bar);
+    to->graph = b->graph;
+    progress_begin(&to->bar, label, count);
+    firm_status st = nn_exec_stream(e, count, encode_fill, (void*)b, take, to);
+    progress_end(&to->bar);
+    if (st != FIRM_OK)
+        st = FAIL(err, st, "%s",
+                  nn_exec_fault(e) ? nn_exec_fault(e) : "a training frame cannot be read");
     nn_exec_free(e);
-    return st == FIRM_OK ? FIRM_OK : FAIL(err, st, "a training frame cannot be read");
+    return st;
 }
 
-typedef struct history_target {
-    history_cache* cache;
-    int belief, config;
-} history_target;
-
-static void take_history(void* to, const encode_graph* g, const nn_exec* e, int first, int n) {
-    const history_target* t = to;
-    memcpy(t->cache->belief + (size_t)first * (size_t)t->belief, nn_exec_output(e, g->belief),
-           (size_t)n * (size_t)t->belief * sizeof(float));
+static void take_history(void* sink, const nn_exec* e, int first, int n) {
+    encode_sink* to = sink;
+    size_t belief = (size_t)to->belief, config = (size_t)to->config;
+    memcpy(to->histories->belief + (size_t)first * belief, nn_exec_output(e, to->graph->belief),
+           (size_t)n * belief * sizeof(float));
     for (int i = 0; i < n; i++)
         for (int f = 0; f < HIST; f++)
-            memcpy(t->cache->config + ((size_t)(first + i) * HIST + (size_t)f) * (size_t)t->config,
-                   nn_exec_output(e, g->config[f]) + i * t->config,
-                   (size_t)t->config * sizeof(float));
+            memcpy(to->histories->config + ((size_t)(first + i) * HIST + (size_t)f) * config,
+                   nn_exec_output(e, to->graph->config[f]) + (size_t)i * config,
+                   config * sizeof(float));
+    progress_step(&to->bar, first + n, "");
 }
 
 firm_status cache_histories(const train_set* s, const firm_model* m, const moments* of, pool* p,
                             const char* label, history_cache* out, firm_error* err) {
-    history_target to = {out, m->shape.belief, s->env->config_dim};
+    encode_sink to = {.histories = out, .belief = m->shape.belief, .config = s->env->config_dim};
     out->count = of->histories;
     out->belief = mem_alloc((size_t)of->histories * (size_t)to.belief * sizeof(float));
     out->config = mem_alloc((size_t)of->histories * HIST * (size_t)to.config * sizeof(float));
@@ -131,13 +130,16 @@ void cache_free(history_cache* c) {
     *c = (history_cache){0};
 }
 
-static void take_tokens(void* to, const encode_graph* g, const nn_exec* e, int first, int n) {
-    token_cache* c = to;
+static void take_tokens(void* sink, const nn_exec* e, int first, int n) {
+    encode_sink* to = sink;
+    token_cache* c = to->tokens;
     size_t size = (size_t)c->size;
     for (int i = 0; i < n; i++)
         for (int f = 0; f < FRAMES; f++)
             memcpy(c->tokens + ((size_t)(first + i) * FRAMES + (size_t)f) * size,
-                   nn_exec_output(e, g->tokens[f]) + (size_t)i * size, size * sizeof(float));
+                   nn_exec_output(e, to->graph->tokens[f]) + (size_t)i * size,
+                   size * sizeof(float));
+    progress_step(&to->bar, first + n, "");
 }
 
 firm_status cache_tokens(const train_set* s, const firm_model* m, const moments* of, pool* p,
@@ -151,7 +153,8 @@ firm_status cache_tokens(const train_set* s, const firm_model* m, const moments*
     encode_graph g;
     firm_status st = encode_build(m, FRAMES, 0, &g, err);
     encode_batch b = {.set = s, .model = m, .graph = &g, .item = of->item, .frames = FRAMES};
-    if (st == FIRM_OK) st = encode_all(&b, of->count, p, label, take_tokens, out, err);
+    encode_sink to = {.tokens = out};
+    if (st == FIRM_OK) st = encode_all(&b, of->count, p, label, take_tokens, &to, err);
     nn_graph_free(g.g);
     return st;
 }

@@ -12,30 +12,47 @@ static int by_value(const void* a, const void* b) {
     return (x > y) - (x < y);
 }
 
+// the reason of a failed run: the device's, or the samples'
+static firm_status run_failed(const nn_exec* e, firm_status st, firm_error* err) {
+    const char* why = nn_exec_fault(e);
+    return FAIL(err, st, "%s", why ? why : "a validation frame cannot be read");
+}
+
+typedef struct rollout_sink {
+    const train_set* set;
+    const moments* of;
+    nn_id path;
+    double* units;  // (STEPS, moments)
+} rollout_sink;
+
+static void take_paths(void* sink, const nn_exec* e, int first, int count) {
+    const rollout_sink* to = sink;
+    const env_spec* env = to->set->env;
+    const float* path = nn_exec_output(e, to->path);
+    for (int i = 0; i < count; i++)
+        for (int k = 0; k < STEPS; k++) {
+            float truth[FIRM_MAX_CONFIG];
+            moment_config(to->set, &to->of->item[first + i], (k + 1) * MODEL_CONTROLS, truth);
+            to->units[(size_t)k * (size_t)to->of->count + (size_t)(first + i)] =
+                (double)env_tolerance_units(env, path + (i * STEPS + k) * env->config_dim, truth);
+        }
+}
+
 firm_status gate_rollout(const train_set* s, const firm_model* m, const moments* of,
                          const history_cache* cache, pool* p, rollout_error* out, firm_error* err) {
-    enum { BATCH = 256 };
-    int dim = s->env->config_dim, n = of->count;
+    int n = of->count;
     double* units = mem_alloc((size_t)n * STEPS * sizeof *units);
     if (!units) return FAIL(err, FIRM_E_MEMORY, "no memory for the rollout gate");
     rollout_graph g = {0};
     nn_exec* e = NULL;
-    nn_exec_options opt = {.batch = BATCH, .shard = 64, .lanes = 1, .queue = s->device.queue};
+    nn_exec_options opt = {.batch = 256, .shard = 64, .lanes = 1, .queue = s->device.queue};
     firm_status st = rollout_graph_build(m, NULL, 0, &g, err);
     if (st == FIRM_OK) st = nn_exec_create(g.g, s->device.backend, &opt, p, &e, err);
-    for (int at = 0; at < n && st == FIRM_OK; at += BATCH) {
-        int count = n - at < BATCH ? n - at : BATCH;
-        rollout_batch b = {
-            .set = s, .model = m, .graph = &g, .from = of, .cache = cache, .first = at};
-        st = nn_exec_forward(e, count, rollout_fill, &b);
-        const float* path = st == FIRM_OK ? nn_exec_output(e, g.path) : NULL;
-        for (int i = 0; i < count && path; i++)
-            for (int k = 0; k < STEPS; k++) {
-                float truth[FIRM_MAX_CONFIG];
-                moment_config(s, &of->item[at + i], (k + 1) * MODEL_CONTROLS, truth);
-                units[(size_t)k * (size_t)n + (size_t)(at + i)] =
-                    (double)env_tolerance_units(s->env, path + (i * STEPS + k) * dim, truth);
-            }
+    if (st == FIRM_OK) {
+        rollout_batch b = {.set = s, .model = m, .graph = &g, .from = of, .cache = cache};
+        rollout_sink to = {s, of, g.path, units};
+        st = nn_exec_stream(e, n, rollout_fill, &b, take_paths, &to);
+        if (st != FIRM_OK) st = run_failed(e, st, err);
     }
     for (int k = 0; k < STEPS && st == FIRM_OK; k++) {
         double* column = units + (size_t)k * (size_t)n;
@@ -51,25 +68,41 @@ firm_status gate_rollout(const train_set* s, const firm_model* m, const moments*
     return st;
 }
 
+typedef struct ground_sink {
+    const train_set* set;
+    nn_id grounded;
+    int total;
+    ground_error* error;
+} ground_sink;
+
+static void take_grounded(void* sink, const nn_exec* e, int first, int count) {
+    const ground_sink* to = sink;
+    const env_spec* env = to->set->env;
+    for (int i = 0; i < count; i++) {
+        float truth[FIRM_MAX_CONFIG], distance[ENV_MAX_DISTANCE];
+        const float* c = nn_exec_output(e, to->grounded) + i * env->config_dim;
+        moment_config(to->set, &to->set->held.item[first + i], 0, truth);
+        env->measure(c, truth, distance);
+        to->error->mean_units += (double)env_tolerance_units(env, c, truth) / to->total;
+        to->error->mean += (double)distance[0] / to->total;
+        to->error->max = fmax(to->error->max, (double)distance[0]);
+    }
+}
+
 firm_status gate_ground(const train_set* s, const firm_model* m, int count, pool* p,
                         ground_error* out, firm_error* err) {
     frontend_graph g = {0};
     nn_exec* e = NULL;
     if (count > s->held.count) count = s->held.count;
-    nn_exec_options opt = {.batch = count, .shard = 4, .lanes = 1, .queue = s->device.queue};
+    nn_exec_options opt = {.batch = 128, .shard = 4, .lanes = 1, .queue = s->device.queue};
     firm_status st = ground_graph(m, 0, 0, &g, err);
     if (st == FIRM_OK) st = nn_exec_create(g.g, s->device.backend, &opt, p, &e, err);
-    frontend_batch b = {.set = s, .model = m, .graph = &g, .lag = 1, .held = 1};
-    if (st == FIRM_OK) st = nn_exec_forward(e, count, pair_fill, &b);
     *out = (ground_error){0};
-    for (int i = 0; i < count && st == FIRM_OK; i++) {
-        float truth[FIRM_MAX_CONFIG], distance[ENV_MAX_DISTANCE];
-        const float* c = nn_exec_output(e, g.grounded) + i * s->env->config_dim;
-        moment_config(s, &s->held.item[i], 0, truth);
-        s->env->measure(c, truth, distance);
-        out->mean_units += (double)env_tolerance_units(s->env, c, truth) / count;
-        out->mean += (double)distance[0] / count;
-        out->max = fmax(out->max, (double)distance[0]);
+    if (st == FIRM_OK) {
+        frontend_batch b = {.set = s, .model = m, .graph = &g, .lag = 1, .held = 1};
+        ground_sink to = {s, g.grounded, count, out};
+        st = nn_exec_stream(e, count, pair_fill, &b, take_grounded, &to);
+        if (st != FIRM_OK) st = run_failed(e, st, err);
     }
     nn_exec_free(e);
     nn_graph_free(g.g);

@@ -166,8 +166,13 @@ static firm_status held_loss(train_run_state* run, const stage* s, stage_work* w
     firm_status st =
         picture ? picture_graph(run->model, 0, &g, err) : dynamics_graph(run->model, 0, &g, err);
     if (st == FIRM_OK) st = nn_exec_create(g.g, run->set.device.backend, &opt, run->p, &e, err);
-    if (st == FIRM_OK) st = nn_exec_forward(e, count, picture ? pair_fill : dynamics_fill, &b);
-    if (st == FIRM_OK) *loss = nn_exec_loss(e);
+    if (st == FIRM_OK) {
+        st = nn_exec_forward(e, count, picture ? pair_fill : dynamics_fill, &b);
+        if (st != FIRM_OK)
+            st = FAIL(err, st, "%s",
+                      nn_exec_fault(e) ? nn_exec_fault(e) : "a validation frame cannot be read");
+        *loss = nn_exec_loss(e);
+    }
     nn_exec_free(e);
     nn_graph_free(g.g);
     return st;
