@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "core/mem.h"
+#include "nn/spatial.h"
 
 firm_status nn_graph_create(nn_store* store, nn_graph** out, firm_error* err) {
     *out = mem_calloc(1, sizeof **out);
@@ -274,6 +275,31 @@ nn_id nn_attention(nn_graph* g, nn_id qkv, int heads, const uint8_t* mask) {
     }
     nn_node n = {.op = NN_ATTENTION, .heads = heads, .mask = copy};
     return add_node(g, n, 1, &qkv, 2, (int[]){tokens, width});
+}
+
+nn_id nn_coords(nn_graph* g, nn_id x) {
+    const int* d = nn_dims(g, x);
+    CHECK(g->broken || g->tensor[x].rank == 3, "coordinates of rank %d", g->tensor[x].rank);
+    return add_node(g, (nn_node){.op = NN_COORDS}, 1, &x, 3, (int[]){d[0], d[1], d[2] + 2});
+}
+
+nn_id nn_softpool(nn_graph* g, nn_id logits, nn_id values) {
+    const nn_tensor *l = &g->tensor[logits], *v = &g->tensor[values];
+    CHECK(g->broken || (l->rank == 2 && v->rank == 2 && l->dim[0] == v->dim[0]),
+          "softpool: %d weights and %d values", l->dim[0], v->dim[0]);
+    return add_node(g, (nn_node){.op = NN_SOFTPOOL}, 2, (nn_id[]){logits, values}, 2,
+                    (int[]){l->dim[1], v->dim[1]});
+}
+
+nn_id nn_spatial(nn_graph* g, nn_id c, nn_id velocity, nn_id u, const float* mean,
+                 const float* std) {
+    CHECK(g->broken || (nn_size(g, c) == SPATIAL_CONFIG && nn_size(g, velocity) == 2 &&
+                        nn_size(g, u) == SPATIAL_ACTION),
+          "spatial: sizes %d, %d, %d", nn_size(g, c), nn_size(g, velocity), nn_size(g, u));
+    nn_node n = {.op = NN_SPATIAL};
+    memcpy(n.mean, mean, 2 * sizeof *mean);
+    memcpy(n.std, std, 2 * sizeof *std);
+    return add_node(g, n, 3, (nn_id[]){c, velocity, u}, 1, (int[]){SPATIAL_FEATURES});
 }
 
 static nn_id patch_node(nn_graph* g, nn_node n, int in_count, const nn_id* in, int per_pixel) {

@@ -93,6 +93,11 @@ nn_id nn_concat(nn_graph* g, int axis, int count, const nn_id* x);
 nn_id nn_slice(nn_graph* g, nn_id x, int axis, int from, int count);
 nn_id nn_mean(nn_graph* g, nn_id x);
 nn_id nn_attention(nn_graph* g, nn_id qkv, int heads, const uint8_t* mask);  // mask (T, T), copied
+nn_id nn_coords(nn_graph* g, nn_id x);
+nn_id nn_softpool(nn_graph* g, nn_id logits, nn_id values);
+// raw action = u * std + mean, both (2)
+nn_id nn_spatial(nn_graph* g, nn_id c, nn_id velocity, nn_id u, const float* mean,
+                 const float* std);
 nn_id nn_patches(nn_graph* g, nn_id image, int patch, const float mean[3], const float std[3]);
 nn_id nn_patchdiff(nn_graph* g, nn_id image, nn_id before, int patch, const float std[3]);
 nn_id nn_patchmask(nn_graph* g, nn_id image, nn_id before, int patch);

@@ -156,6 +156,26 @@ static nn_id build_patchmask(nn_graph* g, const nn_case* c) {
     return nn_patchmask(g, o, before, c->a[1]);
 }
 
+// H, W, C
+static nn_id build_coords(nn_graph* g, const nn_case* c) {
+    return nn_coords(g, leaf(g, "x", 3, c->a));
+}
+
+// T, K, C
+static nn_id build_softpool(nn_graph* g, const nn_case* c) {
+    const int* a = c->a;
+    nn_id logits = nn_case_leaf(g, "logits", 2, 2, (int[]){a[0], a[1]});
+    return nn_softpool(g, logits, leaf(g, "v", 2, (int[]){a[0], a[2]}));
+}
+
+// positions within the canvas, about one sample in four near the block
+static nn_id build_spatial(nn_graph* g, const nn_case* c) {
+    (void)c;
+    nn_id config = nn_case_leaf(g, "unit_c", 0.05f, 1, (int[]){6});
+    nn_id v = nn_case_leaf(g, "v", 0.1f, 1, (int[]){2}), u = leaf(g, "u", 1, (int[]){10});
+    return nn_spatial(g, config, v, u, (float[]){0.02f, -0.01f}, (float[]){0.2f, 0.3f});
+}
+
 // T, C
 static nn_id build_mse(nn_graph* g, const nn_case* c) {
     return nn_mse(g, leaf(g, "x", 2, c->a), leaf(g, "target", 2, c->a));
@@ -239,6 +259,14 @@ const nn_case nn_cases[] = {
     {NN_ATTENTION, build_attention, {1, 2, 1, 0}, 2, 1, 0},
     {NN_ATTENTION, build_attention, {149, 96, 4, 49}, 3, 2, 1},
     {NN_ATTENTION, build_attention, {37, 40, 5, -1}, 3, 2, 1},
+    {NN_COORDS, build_coords, {3, 2, 4}, 3, 2, 0},
+    {NN_COORDS, build_coords, {1, 5, 1}, 2, 1, 0},
+    {NN_COORDS, build_coords, {14, 14, 64}, 5, 2, 1},
+    {NN_SOFTPOOL, build_softpool, {7, 3, 5}, 3, 2, 0},
+    {NN_SOFTPOOL, build_softpool, {1, 2, 1}, 2, 1, 0},
+    {NN_SOFTPOOL, build_softpool, {196, 24, 66}, 5, 2, 1},
+    {NN_SPATIAL, build_spatial, {0}, 24, 7, 0},
+    {NN_SPATIAL, build_spatial, {0}, 400, 33, 1},
     {NN_PATCHES, build_patches, {6, 3}, 3, 2, 0},
     {NN_PATCHES, build_patches, {56, 8}, 5, 2, 1},
     {NN_PATCHDIFF, build_patchdiff, {6, 2}, 3, 2, 0},

@@ -33,10 +33,14 @@ NN_REF_BOTH(concat)
 NN_REF_BOTH(slice)
 NN_REF_BOTH(mean)
 NN_REF_BOTH(attention)
+NN_REF_BOTH(coords)
+NN_REF_BOTH(softpool)
+NN_REF_BOTH(spatial)
 NN_REF_BOTH(mse)
 NN_REF_BOTH(bce)
 NN_REF_BOTH(nll)
 #undef NN_REF_BOTH
+size_t nn_ref_softpool_scratch(const nn_graph* g, const nn_node* n, int rows);
 void nn_ref_patches_forward(const nn_call* c);
 void nn_ref_patchdiff_forward(const nn_call* c);
 void nn_ref_patchmask_forward(const nn_call* c);
