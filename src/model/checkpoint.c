@@ -211,9 +211,14 @@ firm_status checkpoint_write(const char* path, const firm_model* m, checkpoint_k
 // large one must be large itself before memory is taken for it. Fields are at most 8192 here.
 static uint64_t least_numbers(const model_shape* s) {
     uint64_t n = 0, width = (uint64_t)s->history_width, hidden = (uint64_t)s->hidden;
-    uint64_t side = ENV_IMAGE / MODEL_PATCH / 8, tokens = side * side * (uint64_t)s->channels[3];
+    uint64_t cells = (uint64_t)s->grid * (uint64_t)s->grid, last = (uint64_t)s->channels[3];
+    uint64_t seen = (uint64_t)s->keypoints * (uint64_t)s->keypoint_width;
+    uint64_t tokens = s->keypoints ? seen : cells * last;
     for (int i = 1; i < 4; i++) n += 9 * (uint64_t)s->channels[i - 1] * (uint64_t)s->channels[i];
-    n += tokens + tokens * (uint64_t)s->grounder_hidden;
+    n += s->keypoints ? last * (uint64_t)s->keypoints : tokens;
+    n += s->grounder == MODEL_GROUND_VOTES ? 9 * last * (uint64_t)s->grounder_hidden
+                                           : tokens * (uint64_t)s->grounder_hidden;
+    n += 2 * hidden * (uint64_t)s->spatial;
     n += (uint64_t)s->history_blocks * width * (4 * width + 2 * (uint64_t)s->history_inner);
     n += 5 * width * (uint64_t)s->belief;
     n += (uint64_t)s->fiber_hidden * ((uint64_t)s->belief + (uint64_t)s->fiber);

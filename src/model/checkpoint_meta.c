@@ -23,27 +23,38 @@ enum {
 
 // ---- the shape: words in the order and with the names of the [model] section --------------------
 
+// Words that files of the time before them lack have a value for such files.
+enum { ASKED = -1 };
+
 static const struct {
     const char* name;
     size_t at;
+    int missing;  // what a file without the word means, or ASKED: the word has to be there
 } field[] = {
-    {"channel1", offsetof(model_shape, channels[0])},
-    {"channel2", offsetof(model_shape, channels[1])},
-    {"channel3", offsetof(model_shape, channels[2])},
-    {"channel4", offsetof(model_shape, channels[3])},
-    {"groups", offsetof(model_shape, groups)},
-    {"grounder_hidden", offsetof(model_shape, grounder_hidden)},
-    {"history_width", offsetof(model_shape, history_width)},
-    {"history_inner", offsetof(model_shape, history_inner)},
-    {"history_blocks", offsetof(model_shape, history_blocks)},
-    {"history_heads", offsetof(model_shape, history_heads)},
-    {"belief", offsetof(model_shape, belief)},
-    {"fiber", offsetof(model_shape, fiber)},
-    {"fiber_hidden", offsetof(model_shape, fiber_hidden)},
-    {"hidden", offsetof(model_shape, hidden)},
-    {"inner", offsetof(model_shape, inner)},
-    {"blocks", offsetof(model_shape, blocks)},
-    {"no_fiber", offsetof(model_shape, no_fiber)},
+    {"channel1", offsetof(model_shape, channels[0]), ASKED},
+    {"channel2", offsetof(model_shape, channels[1]), ASKED},
+    {"channel3", offsetof(model_shape, channels[2]), ASKED},
+    {"channel4", offsetof(model_shape, channels[3]), ASKED},
+    {"groups", offsetof(model_shape, groups), ASKED},
+    {"grounder_hidden", offsetof(model_shape, grounder_hidden), ASKED},
+    {"history_width", offsetof(model_shape, history_width), ASKED},
+    {"history_inner", offsetof(model_shape, history_inner), ASKED},
+    {"history_blocks", offsetof(model_shape, history_blocks), ASKED},
+    {"history_heads", offsetof(model_shape, history_heads), ASKED},
+    {"belief", offsetof(model_shape, belief), ASKED},
+    {"fiber", offsetof(model_shape, fiber), ASKED},
+    {"fiber_hidden", offsetof(model_shape, fiber_hidden), ASKED},
+    {"hidden", offsetof(model_shape, hidden), ASKED},
+    {"inner", offsetof(model_shape, inner), ASKED},
+    {"blocks", offsetof(model_shape, blocks), ASKED},
+    {"no_fiber", offsetof(model_shape, no_fiber), ASKED},
+    {"grid", offsetof(model_shape, grid), 7},
+    {"keypoints", offsetof(model_shape, keypoints), 0},
+    {"keypoint_width", offsetof(model_shape, keypoint_width), 32},
+    {"history_pool", offsetof(model_shape, history_pool), 1},
+    {"grounder", offsetof(model_shape, grounder), MODEL_GROUND_FLAT},
+    {"grounder_residual", offsetof(model_shape, grounder_residual), 256},
+    {"spatial", offsetof(model_shape, spatial), 0},
 };
 enum { FIELDS = sizeof field / sizeof *field };
 _Static_assert(sizeof(model_shape) == FIELDS * sizeof(int), "a field of model_shape is not stored");
@@ -62,24 +73,30 @@ static void shape_words(const model_shape* s, char out[VALUE_ROOM]) {
 firm_status checkpoint_meta_shape(const char* file, const safetensors* s, model_shape* shape,
                                   firm_error* err) {
     const char* p = safetensors_value(s, "firm.shape");
+    int ended = !p;  // no further words; each is followed by a space or by the end
     for (int i = 0; i < FIELDS; i++) {
+        if (ended && p && field[i].missing != ASKED) {
+            *shape_at(shape, i) = field[i].missing;
+            continue;
+        }
         size_t length = strlen(field[i].name);
         long value = -1;
-        if (p && strncmp(p, field[i].name, length) == 0 && p[length] == '=') {
+        if (!ended && strncmp(p, field[i].name, length) == 0 && p[length] == '=') {
             char* end;
             p += length + 1;
             value = *p >= '0' && *p <= '9' ? strtol(p, &end, 10) : -1;
             if (value >= 0) p = end;
         }
-        // the last word ends the text, a space ends the others
-        if (value < 0 || value > SIZE_LIMIT || *p != (i + 1 < FIELDS ? ' ' : 0))
+        if (value < 0 || value > SIZE_LIMIT || (*p != ' ' && *p != 0) ||
+            (*p == ' ' && i + 1 == FIELDS))
             return FAIL(
                 err, FIRM_E_FORMAT,
                 "%s does not give %s of the model's shape as a whole number from 0 to %d; make "
                 "the file again",
                 file, field[i].name, SIZE_LIMIT);
         *shape_at(shape, i) = (int)value;
-        p++;
+        ended = *p == 0;
+        if (!ended) p++;
     }
     if (shape->no_fiber > 1)
         return FAIL(err, FIRM_E_FORMAT, "%s: no_fiber in the shape is %d, not 0 or 1", file,

@@ -1,13 +1,93 @@
-// grounder.c - G: tokens of E(o, 0) to named coordinates. LayerNorm, one hidden layer, sine-cosine
-// pairs on the unit circle. The same map serves the current image and the goal image.
+// grounder.c - G: tokens of E(o, 0) to named coordinates, sine-cosine pairs on the unit circle. The
+// same map serves the current image and the goal image. Three forms, see model_grounder.
 #include "model/model.h"
 
-nn_id model_ground(nn_graph* g, const firm_model* m, nn_id tokens) {
-    int flat = nn_size(g, tokens);
-    nn_id h = nn_layernorm(g, "grounder.norm", nn_reshape(g, tokens, 1, &flat));
+// a small start matters: at gain 1 the same 1,000 updates end at 1.4 px, at 0.03 at 0.1 px
+// (TwoRoom)
+#define SMALL_START 0.03f
+
+// ---- flat: LayerNorm over all tokens, one hidden layer ------------------------------------------
+
+static nn_id flat(nn_graph* g, const firm_model* m, nn_id tokens) {
+    int size = nn_size(g, tokens);
+    nn_id h = nn_layernorm(g, "grounder.norm", nn_reshape(g, tokens, 1, &size));
     h = nn_gelu(g, nn_linear(g, "grounder.hidden", h, m->shape.grounder_hidden, 1.4f));
-    // a small start matters: at gain 1 the same 1,000 updates end at 1.4 px, at 0.03 at 0.1 px
-    // (TwoRoom)
-    return nn_pairnorm(g, nn_linear(g, "grounder.out", h, m->env->config_dim, 0.03f),
-                       m->env->pairs);
+    return nn_linear(g, "grounder.out", h, m->env->config_dim, SMALL_START);
+}
+
+// ---- votes: the grid is kept --------------------------------------------------------------------
+
+// Every cell votes on every quantity, a pair (sin, cos) or a point (x, y): its vote, and how much
+// it counts (a softmax over the cells). A vote on a point is an offset from the cell's own place,
+// so what is learned is the same all over the picture. What the deciding cells saw then corrects
+// the sums a little.
+static nn_id votes(nn_graph* g, const firm_model* m, nn_id tokens) {
+    int grid = m->shape.grid, cells = grid * grid, width = m->shape.grounder_hidden;
+    int quantities = m->env->config_dim / 2, pairs = m->env->pairs, dim = m->env->config_dim;
+    nn_id h = nn_layernorm(g, "grounder.norm", tokens);
+    h = nn_reshape(g, h, 3, (int[]){grid, grid, nn_last(g, tokens)});
+    h = nn_gelu(g, nn_conv(g, "grounder.look1", h, width, 3, 1, 1));
+    h = nn_gelu(g, nn_conv(g, "grounder.look2", h, width, 3, 1, 1));
+    nn_id seen = nn_reshape(g, h, 2, (int[]){cells, width});
+    nn_id weight = nn_linear(g, "grounder.weight", seen, quantities, 1.0f);
+    nn_id vote = nn_linear(g, "grounder.vote", seen, dim, 0.1f);
+    vote = nn_coords(g, nn_reshape(g, vote, 3, (int[]){grid, grid, dim}));
+    nn_id sums = nn_softpool(g, weight, nn_reshape(g, vote, 2, (int[]){cells, dim + 2}));
+
+    nn_id part[FIRM_MAX_CONFIG / 2];
+    for (int q = 0; q < quantities; q++) {
+        nn_id row = nn_reshape(g, nn_slice(g, sums, 0, q, 1), 1, (int[]){dim + 2});
+        part[q] = nn_slice(g, row, 0, 2 * q, 2);
+        if (q >= pairs) part[q] = nn_add(g, part[q], nn_slice(g, row, 0, dim, 2));
+    }
+    nn_id c = nn_concat(g, 0, quantities, part);
+    int all = quantities * width;
+    nn_id decided = nn_reshape(g, nn_softpool(g, weight, seen), 1, &all);
+    nn_id x = nn_concat(g, 0, 2, (nn_id[]){decided, c});
+    x = nn_gelu(g, nn_linear(g, "grounder.correct", x, m->shape.grounder_residual, 1.0f));
+    return nn_add(g, c, nn_linear(g, "grounder.out", x, dim, 0.0f));
+}
+
+// ---- staged: a configuration head, then a residual head -----------------------------------------
+
+static nn_id everything(nn_graph* g, nn_id tokens) {
+    int size = nn_size(g, tokens);
+    return nn_layernorm(g, "grounder.trunk.norm", nn_reshape(g, tokens, 1, &size));
+}
+
+static nn_id trunk(nn_graph* g, const firm_model* m, nn_id all) {
+    return nn_gelu(g, nn_linear(g, "grounder.trunk.hidden", all, m->shape.grounder_hidden, 1.4f));
+}
+
+// the residual head sees the tokens again, and what the first head made of them
+static nn_id staged(nn_graph* g, const firm_model* m, nn_id tokens) {
+    int dim = m->env->config_dim;
+    nn_id all = everything(g, tokens);
+    nn_id c = nn_linear(g, "grounder.config.out", trunk(g, m, all), dim, SMALL_START);
+    nn_id x = nn_concat(g, 0, 2, (nn_id[]){all, nn_pairnorm(g, c, m->env->pairs)});
+    x = nn_gelu(g, nn_linear(g, "grounder.residual.hidden", x, m->shape.grounder_residual, 1.4f));
+    return nn_add(g, c, nn_linear(g, "grounder.residual.out", x, dim, 0.0f));
+}
+
+nn_id model_physical(nn_graph* g, const firm_model* m, nn_id tokens) {
+    return nn_linear(g, "aux.physical.out", trunk(g, m, everything(g, tokens)), 2 * m->env->pairs,
+                     SMALL_START);
+}
+
+void model_physical_target(const firm_model* m, const float* c, float* xy) {
+    float sin = 0, cos = 1, x = 0, y = 0;  // of the sum of the angles so far; the end so far
+    for (int j = 0; j < m->env->pairs; j++, c += 2) {
+        float turned = sin * c[1] + cos * c[0];
+        cos = cos * c[1] - sin * c[0];
+        sin = turned;
+        xy[2 * j] = x += cos;
+        xy[2 * j + 1] = y += sin;
+    }
+}
+
+nn_id model_ground(nn_graph* g, const firm_model* m, nn_id tokens) {
+    nn_id c = m->shape.grounder == MODEL_GROUND_VOTES    ? votes(g, m, tokens)
+              : m->shape.grounder == MODEL_GROUND_STAGED ? staged(g, m, tokens)
+                                                         : flat(g, m, tokens);
+    return nn_pairnorm(g, c, m->env->pairs);
 }

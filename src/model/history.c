@@ -1,6 +1,7 @@
 // history.c - B: attention over the tokens of three frames and the two actions between them, causal
 // by frame: a token sees its own frame, earlier frames and earlier actions. The belief is read from
-// the mean of each frame and from the action tokens.
+// the mean of each frame and from the action tokens. Fine grids are merged first: one token sees
+// model.history_pool x model.history_pool cells.
 #include <stdio.h>
 #include <string.h>
 
@@ -28,9 +29,19 @@ static nn_id block(nn_graph* g, const firm_model* m, int index, nn_id x, const u
 #undef PART
 }
 
+// tokens in the width of this module, (tokens of a frame, width)
+static nn_id merge(nn_graph* g, const firm_model* m, nn_id tokens) {
+    int width = m->shape.history_width, pool = m->shape.history_pool, grid = m->shape.grid;
+    if (pool == 1) return nn_linear(g, "history.token", tokens, width, 1.0f);
+    nn_id map = nn_reshape(g, tokens, 3, (int[]){grid, grid, nn_last(g, tokens)});
+    map = nn_conv(g, "history.token", map, width, pool, pool, 0);
+    return nn_reshape(g, map, 2, (int[]){nn_size(g, map) / width, width});
+}
+
 nn_id model_belief(nn_graph* g, const firm_model* m, const nn_id tokens[MODEL_HISTORY],
                    const nn_id actions[MODEL_HISTORY - 1]) {
-    int width = m->shape.history_width, per_frame = model_token_count(m);
+    int width = m->shape.history_width, pool = m->shape.history_pool;
+    int per_frame = model_token_count(m) / (pool * pool);
     int count = MODEL_HISTORY * per_frame + MODEL_HISTORY - 1;
     uint8_t* mask = mem_calloc((size_t)count, (size_t)count);
     if (!mask) {
@@ -46,7 +57,7 @@ nn_id model_belief(nn_graph* g, const firm_model* m, const nn_id tokens[MODEL_HI
         char name[48];
         snprintf(name, sizeof name, "history.frame%d", f);
         nn_id frame = nn_param(g, name, NN_INIT_NORMAL, 0.02f, 1, &width);
-        part[2 * f] = nn_addp(g, nn_linear(g, "history.token", tokens[f], width, 1.0f), frame);
+        part[2 * f] = nn_addp(g, merge(g, m, tokens[f]), frame);
         if (f + 1 < MODEL_HISTORY)
             part[2 * f + 1] = nn_reshape(g, nn_linear(g, "history.action", actions[f], width, 1.0f),
                                          2, (int[]){1, width});

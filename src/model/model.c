@@ -29,6 +29,20 @@ const config_key model_keys[] = {
     {"model", "inner", CONFIG_INT, 8, 8192, "768", NULL, "hidden units of its residual blocks"},
     {"model", "blocks", CONFIG_INT, 1, 16, "2", NULL, "residual blocks of the transition"},
     {"model", "no_fiber", CONFIG_BOOL, 0, 1, "false", NULL, "ablation: the fiber stays zero"},
+    {"model", "grid", CONFIG_INT, 7, 28, "7", NULL,
+     "cells per side of the last feature map: 7, 14 or 28"},
+    {"model", "keypoints", CONFIG_INT, 0, 256, "0", NULL,
+     "geometry encoder: so many keypoints are the tokens; 0: the cells are"},
+    {"model", "keypoint_width", CONFIG_INT, 3, 256, "32", NULL,
+     "numbers of a keypoint's token, the last two its place"},
+    {"model", "history_pool", CONFIG_INT, 1, 4, "1", NULL,
+     "cells per side that the history module sees as one token"},
+    {"model", "grounder", CONFIG_TEXT, 0, 0, "flat", "flat|votes|staged",
+     "flat: one hidden layer; votes: every cell votes; staged: a head and its correction"},
+    {"model", "grounder_residual", CONFIG_INT, 8, 4096, "256", NULL,
+     "hidden units of the staged grounder's correction"},
+    {"model", "spatial", CONFIG_INT, 0, 8192, "0", NULL,
+     "hidden units of Push-T's spatial residual in the transition; 0: none"},
 };
 const int model_key_count = sizeof model_keys / sizeof *model_keys;
 
@@ -48,6 +62,16 @@ void model_shape_read(const config* c, model_shape* s) {
     s->inner = (int)config_int(c, "model", "inner");
     s->blocks = (int)config_int(c, "model", "blocks");
     s->no_fiber = config_bool(c, "model", "no_fiber");
+    s->grid = (int)config_int(c, "model", "grid");
+    s->keypoints = (int)config_int(c, "model", "keypoints");
+    s->keypoint_width = (int)config_int(c, "model", "keypoint_width");
+    s->history_pool = (int)config_int(c, "model", "history_pool");
+    const char* grounder = config_text(c, "model", "grounder");
+    s->grounder = strcmp(grounder, "votes") == 0    ? MODEL_GROUND_VOTES
+                  : strcmp(grounder, "staged") == 0 ? MODEL_GROUND_STAGED
+                                                    : MODEL_GROUND_FLAT;
+    s->grounder_residual = (int)config_int(c, "model", "grounder_residual");
+    s->spatial = (int)config_int(c, "model", "spatial");
 }
 
 static firm_status check_shape(const model_shape* s, firm_error* err) {
@@ -73,6 +97,38 @@ static firm_status check_shape(const model_shape* s, firm_error* err) {
     return FIRM_OK;
 }
 
+// the forms of the modules against each other and against what the task's configuration is made of
+static firm_status check_forms(const model_shape* s, const env_spec* env, firm_error* err) {
+    int points = env->config_dim - 2 * env->pairs;
+    if (s->grid != 7 && s->grid != 14 && s->grid != 28)
+        return FAIL(err, FIRM_E_VALUE, "model.grid = %d; use 7, 14 or 28", s->grid);
+    if (s->keypoints < 0 || s->keypoints > 256 ||
+        (s->keypoints && (s->keypoint_width < 3 || s->keypoint_width > 256)))
+        return FAIL(err, FIRM_E_VALUE,
+                    "model.keypoints = %d of keypoint_width = %d; use up to 256 of 3 to 256",
+                    s->keypoints, s->keypoint_width);
+    if (s->history_pool < 1 || s->grid % s->history_pool || (s->keypoints && s->history_pool > 1))
+        return FAIL(err, FIRM_E_VALUE,
+                    "model.history_pool = %d does not divide the %d cells of model.grid%s",
+                    s->history_pool, s->grid, s->keypoints ? "; keypoints are not pooled" : "");
+    if (s->grounder < MODEL_GROUND_FLAT || s->grounder > MODEL_GROUND_STAGED)
+        return FAIL(err, FIRM_E_VALUE, "model.grounder is of the unknown form %d", s->grounder);
+    if (s->grounder == MODEL_GROUND_VOTES && (s->keypoints || points % 2))
+        return FAIL(err, FIRM_E_VALUE,
+                    "model.grounder = votes needs cells and points of the picture to vote on; %s",
+                    s->keypoints ? "set model.keypoints = 0" : "use flat for this task");
+    if (s->grounder == MODEL_GROUND_STAGED &&
+        (s->grounder_residual < 1 || s->grounder_residual > 8192))
+        return FAIL(err, FIRM_E_VALUE, "model.grounder_residual = %d; use 1 to 8192",
+                    s->grounder_residual);
+    if (s->spatial < 0 || s->spatial > 8192)
+        return FAIL(err, FIRM_E_VALUE, "model.spatial = %d; use 0 to 8192", s->spatial);
+    if (s->spatial && (env->config_dim != 6 || env->pairs != 1 || env->action_dim != 2))
+        return FAIL(err, FIRM_E_VALUE, "model.spatial = %d knows Push-T's block only; use 0 for %s",
+                    s->spatial, env->name);
+    return FIRM_OK;
+}
+
 // one graph that touches every module declares every parameter
 static firm_status declare(firm_model* m, firm_error* err) {
     nn_graph* g;
@@ -91,6 +147,7 @@ static firm_status declare(firm_model* m, firm_error* err) {
         model_chi(g, m, fiber);
         model_picture(g, m, p, &rgb, &change);
         model_next_tokens(g, m, p, belief, a, &mean, &logvar);
+        if (m->shape.grounder == MODEL_GROUND_STAGED) model_physical(g, m, p);
     }
     int broken = g->broken || m->store->broken;
     nn_graph_free(g);
@@ -101,6 +158,7 @@ firm_status model_create(const env_spec* env, const model_shape* shape, int auxi
                          uint64_t seed, firm_model** out, firm_error* err) {
     *out = NULL;
     TRY(check_shape(shape, err));
+    TRY(check_forms(shape, env, err));
     firm_model* m = mem_calloc(1, sizeof *m);
     if (!m) return FAIL(err, FIRM_E_MEMORY, "no memory for a model");
     m->env = env;

@@ -1,6 +1,6 @@
 // model.h - FIRM's modules as graph builders, and the weights they share.
 //
-//   E  tokenizer.c    p = E(o, o - o_prev)                          (49, 64) spatial tokens
+//   E  tokenizer.c    p = E(o, o - o_prev)                          (count, width) tokens
 //   G  grounder.c     c = G(E(o, 0))                                named configuration
 //   B  history.c      b = B(p_{t-2..t}, a_{t-2..t-1})                causal belief
 //   R  fiber.c        m = R([b, c_{t-1} - c_{t-2}, c_t - c_{t-1}])   dynamic fiber
@@ -9,7 +9,7 @@
 //   parameters)
 //
 // Each builder is written once, forward only; training, deployment and tests build their own
-// graphs.
+// graphs. Which form of a module a task uses is part of the shape, not of the code that calls it.
 #ifndef MODEL_MODEL_H
 #define MODEL_MODEL_H
 
@@ -24,7 +24,15 @@ enum {
     MODEL_PATCH = 4                // the first convolution reads disjoint 4 x 4 patches
 };
 
-// Sizes; stored in the checkpoint, set from the [model] section.
+// How tokens become a configuration.
+typedef enum model_grounder {
+    MODEL_GROUND_FLAT,   // one hidden layer over all tokens (TwoRoom, Cube)
+    MODEL_GROUND_VOTES,  // the grid is kept: every cell votes on points and angles (Push-T)
+    MODEL_GROUND_STAGED  // a configuration head, then a residual head that corrects it (Reacher)
+} model_grounder;
+
+// Sizes and forms; stored in the checkpoint, set from the [model] section. configs/TASK.ini has
+// what a task needs; the defaults are TwoRoom's.
 typedef struct model_shape {
     int channels[4];  // convolution stages
     int groups;       // of every GroupNorm
@@ -34,6 +42,14 @@ typedef struct model_shape {
     int fiber, fiber_hidden;
     int hidden, inner, blocks;  // transition
     int no_fiber;               // ablation: m stays 0
+    // task-typed forms
+    int grid;               // cells per side of the last feature map: 7, 14 or 28
+    int keypoints;          // geometry encoder: tokens are what so many keypoints see; 0: the cells
+    int keypoint_width;     // numbers of such a token; the last two are its place x, y in -1 .. 1
+    int history_pool;       // the history module sees pool x pool cells as one token
+    int grounder;           // model_grounder
+    int grounder_residual;  // hidden units of the staged grounder's residual head
+    int spatial;            // hidden units of the transition's spatial residual; 0: none
 } model_shape;
 
 // Constants estimated from the training split and frozen in the checkpoint.
@@ -49,11 +65,13 @@ struct firm_model {
     model_stats stats;
     nn_store* store;
     // where the training data lie in configuration space: the planner's reach mode stays near them
-    float* support;        // (support_count, config_dim), or NULL
+    float* support;  // (support_count, config_dim), or NULL
     int support_count;
     float support_radius;  // distance within which nearly every training configuration has a point
     int auxiliary;         // training-only parameters are there too
-    char* config;          // resolved settings of the training run as text; "" if unknown
+    int spatial_off;  // a training stage leaves the spatial residual's extra inputs out (zeros,
+                      // as its weights on them start); not stored: deployed models have them
+    char* config;     // resolved settings of the training run as text; "" if unknown
     char provenance[256];  // one line: version, seed, data hash
 };
 
@@ -68,6 +86,9 @@ firm_status model_create(const env_spec* env, const model_shape* shape, int auxi
 // ---- builders ----
 nn_id model_tokens(nn_graph* g, const firm_model* m, nn_id image,
                    nn_id before);  // before: NN_NONE for E(o, 0)
+// Parameters "grounder."; of the staged form "grounder.trunk.", "grounder.config." and
+// "grounder.residual.", the last of which starts at no correction: training the first two alone
+// trains the configuration head.
 nn_id model_ground(nn_graph* g, const firm_model* m, nn_id tokens);
 nn_id model_belief(nn_graph* g, const firm_model* m, const nn_id tokens[MODEL_HISTORY],
                    const nn_id actions[MODEL_HISTORY - 1]);
@@ -75,14 +96,21 @@ nn_id model_fiber(nn_graph* g, const firm_model* m, nn_id belief, const nn_id c[
 void model_transition(nn_graph* g, const firm_model* m, nn_id u, nn_id* c,
                       nn_id* fiber);  // in place
 nn_id model_chi(nn_graph* g, const firm_model* m, nn_id fiber);
+// geometry encoder: the places of its keypoints (keypoints, 2), x right, y down, -1 .. 1
+nn_id model_keypoints(nn_graph* g, const firm_model* m, nn_id tokens);
+// staged grounder, training only ("aux.physical."): where the ends of a chain of links lie, read
+// from the trunk of the configuration head: (2 pairs), see model_physical_target
+nn_id model_physical(nn_graph* g, const firm_model* m, nn_id tokens);
+// (x, y) of every link's end in link lengths, from a configuration of joint angles: (2 pairs)
+void model_physical_target(const firm_model* m, const float* c, float* xy);
 // reconstruction in 8 x 8 patches: standardised RGB (784, 192) and change logits (784, 64)
 void model_picture(nn_graph* g, const firm_model* m, nn_id tokens, nn_id* rgb, nn_id* change);
 // Gaussian over the next frame's tokens from the current ones, the belief and the action taken
 void model_next_tokens(nn_graph* g, const firm_model* m, nn_id tokens, nn_id belief, nn_id action,
                        nn_id* mean, nn_id* logvar);
 
-int model_token_count(const firm_model* m);  // 49
-int model_token_width(const firm_model* m);  // 64
+int model_token_count(const firm_model* m);  // grid * grid, or keypoints
+int model_token_width(const firm_model* m);  // the last stage's channels, or keypoint_width
 
 // ---- accounting: deployed parameters by module, beside the paper's ----
 typedef struct model_params {

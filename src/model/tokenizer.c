@@ -1,7 +1,10 @@
-// tokenizer.c - E: four convolution stages with GroupNorm and GELU, 224 x 224 -> 7 x 7 tokens, plus
-// learned positions. The first stage reads disjoint 4 x 4 patches, so it is a product over patches:
-// one weight for the image, one for its change since the frame before. E(o, 0) simply leaves the
-// second out.
+// tokenizer.c - E: four convolution stages with GroupNorm and GELU. The first stage reads disjoint
+// 4 x 4 patches, so it is a product over patches: one weight for the image, one for its change
+// since the frame before. E(o, 0) simply leaves the second out. The later stages halve the map
+// until it has model.grid cells per side.
+//
+// Tokens are the cells, plus learned positions; or, with the geometry encoder, what a set of
+// keypoints sees: each looks at the map through its own softmax and reports features and place.
 #include <stdio.h>
 
 #include "model/model.h"
@@ -21,6 +24,23 @@ static nn_id first_stage(nn_graph* g, const firm_model* m, nn_id image, nn_id be
     return nn_gelu(g, nn_groupnorm(g, "tokenizer.stage1.norm", h, m->shape.groups));
 }
 
+static nn_id position(nn_graph* g, int count, int width) {
+    return nn_param(g, "tokenizer.position", NN_INIT_NORMAL, 0.02f, 2, (int[]){count, width});
+}
+
+// the places are left alone by the learned positions: they move as the picture moves
+static nn_id look(nn_graph* g, const firm_model* m, nn_id map) {
+    int grid = m->shape.grid, cells = grid * grid, count = m->shape.keypoints;
+    int width = m->shape.keypoint_width, features = width - 2;
+    nn_id flat = nn_reshape(g, map, 2, (int[]){cells, m->shape.channels[3]});
+    nn_id where = nn_linear(g, "tokenizer.keypoint.where", flat, count, 2.0f);
+    nn_id what = nn_linear(g, "tokenizer.keypoint.what", flat, features, 1.0f);
+    what = nn_coords(g, nn_reshape(g, what, 3, (int[]){grid, grid, features}));
+    nn_id seen = nn_softpool(g, where, nn_reshape(g, what, 2, (int[]){cells, width}));
+    nn_id feature = nn_addp(g, nn_slice(g, seen, 1, 0, features), position(g, count, features));
+    return nn_concat(g, 1, 2, (nn_id[]){feature, nn_slice(g, seen, 1, features, 2)});
+}
+
 nn_id model_tokens(nn_graph* g, const firm_model* m, nn_id image, nn_id before) {
     int side = ENV_IMAGE / MODEL_PATCH;
     nn_id h = first_stage(g, m, image, before);
@@ -29,22 +49,26 @@ nn_id model_tokens(nn_graph* g, const firm_model* m, nn_id image, nn_id before) 
         char conv[48], norm[48];
         snprintf(conv, sizeof conv, "tokenizer.stage%d.conv", stage + 1);
         snprintf(norm, sizeof norm, "tokenizer.stage%d.norm", stage + 1);
-        h = nn_conv(g, conv, h, m->shape.channels[stage], 3, 2, 1);
+        int stride = side > m->shape.grid ? 2 : 1;
+        side /= stride;
+        h = nn_conv(g, conv, h, m->shape.channels[stage], 3, stride, 1);
         h = nn_gelu(g, nn_groupnorm(g, norm, h, m->shape.groups));
     }
+    if (m->shape.keypoints) return look(g, m, h);
     int count = model_token_count(m), width = model_token_width(m);
     h = nn_reshape(g, h, 2, (int[]){count, width});
-    nn_id position =
-        nn_param(g, "tokenizer.position", NN_INIT_NORMAL, 0.02f, 2, (int[]){count, width});
-    return nn_addp(g, h, position);
+    return nn_addp(g, h, position(g, count, width));
+}
+
+nn_id model_keypoints(nn_graph* g, const firm_model* m, nn_id tokens) {
+    CHECK(m->shape.keypoints, "the tokens of %s are no keypoints", m->env->name);
+    return nn_slice(g, tokens, 1, m->shape.keypoint_width - 2, 2);
 }
 
 int model_token_count(const firm_model* m) {
-    (void)m;
-    int side = ENV_IMAGE / MODEL_PATCH / 8;
-    return side * side;
+    return m->shape.keypoints ? m->shape.keypoints : m->shape.grid * m->shape.grid;
 }
 
 int model_token_width(const firm_model* m) {
-    return m->shape.channels[3];
+    return m->shape.keypoints ? m->shape.keypoint_width : m->shape.channels[3];
 }

@@ -188,7 +188,14 @@ TEST(model, damage_false_header) {
         {"heads=2", "heads=3", FIRM_E_FORMAT, "heads"},
         {"heads=2", "heads=0", FIRM_E_FORMAT, "heads"},
         {"no_fiber=0", "no_fiber=2", FIRM_E_FORMAT, "no_fiber"},
-        {"no_fiber=0", "no_fiber=0 ", FIRM_E_FORMAT, "no_fiber"},
+        {" no_fiber=0", "", FIRM_E_FORMAT, "no_fiber of the model's shape"},
+        {" grid=7 ", " grid=8 ", FIRM_E_FORMAT, "model.grid = 8"},
+        {" grid=7 ", " ", FIRM_E_FORMAT, "grid of the model's shape"},
+        {" keypoints=0 ", " keypoints=5000 ", FIRM_E_FORMAT, "more numbers than"},
+        {" grounder=0 ", " grounder=3 ", FIRM_E_FORMAT, "model.grounder"},
+        {" spatial=0", " spatial=5", FIRM_E_FORMAT, "model.spatial = 5"},
+        {" spatial=0", " spatial=0 ", FIRM_E_FORMAT, "spatial of the model's shape"},
+        {" spatial=0", " spatial=0 more=1", FIRM_E_FORMAT, "spatial of the model's shape"},
         {"channel4=2", "channel4=4", FIRM_E_FORMAT, "m.safetensors"},
         // statistics
         {"image_std\":\"0.25 ", "image_std\":\"-0.25 ", FIRM_E_FORMAT, "image_std is not 3 finite"},
@@ -260,6 +267,20 @@ TEST(model, damage_false_header) {
             !strstr(err.message, edit[i].word))
             test_fail(__FILE__, __LINE__, "%s -> %s: status %d, expected %d with '%s': %s",
                       edit[i].from, edit[i].to, got, edit[i].want, edit[i].word, err.message);
+        firm_model_free(m);
+        free(bytes);
+    }
+    // words that an older file does not have stand for TwoRoom's forms
+    const char* newer =
+        " grid=7 keypoints=0 keypoint_width=32 history_pool=1 grounder=0 "
+        "grounder_residual=256 spatial=0";
+    static const char* const cut[] = {"", " grid=7 keypoints=0"};
+    for (size_t i = 0; i < sizeof cut / sizeof *cut; i++) {
+        char* bytes = edited(file, n, newer, cut[i], &size);
+        firm_error err = {0};
+        firm_model* m = NULL;
+        REQUIRE_OK(checkpoint_parse_model("m", bytes, size, &m, &err), err);
+        EXPECT(m->shape.grid == 7 && m->shape.history_pool == 1 && m->shape.spatial == 0);
         firm_model_free(m);
         free(bytes);
     }

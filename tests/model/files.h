@@ -20,7 +20,11 @@ static inline model_shape small_shape(void) {
                          .fiber_hidden = 4,
                          .hidden = 4,
                          .inner = 5,
-                         .blocks = 2};
+                         .blocks = 2,
+                         .grid = 7,
+                         .keypoint_width = 32,
+                         .history_pool = 1,
+                         .grounder_residual = 256};
 }
 
 // TwoRoom, auxiliary parameters included; aborts the test program when out of memory.

@@ -20,7 +20,9 @@ static model_shape small_shape(void) {
                          .fiber_hidden = 11,
                          .hidden = 12,
                          .inner = 14,
-                         .blocks = 2};
+                         .blocks = 2,
+                         .grid = 7,
+                         .history_pool = 1};
 }
 
 static model_shape real_shape(void) {
