@@ -144,8 +144,8 @@ static firm_status describe(const subject* s, measured* m, cJSON* j, firm_error*
     const model_shape* shape = &s->model->shape;
     const env_spec* spec = s->model->env;
     plan_net_shape net = {
-        spec->config_dim, spec->pairs,  shape->fiber, MODEL_CONTROLS * spec->action_dim,
-        shape->hidden,    shape->inner, shape->blocks};
+        spec->config_dim, spec->pairs,  shape->fiber,  MODEL_CONTROLS * spec->action_dim,
+        shape->hidden,    shape->inner, shape->blocks, shape->spatial};
     double work =
         2.0 * (double)plan_net_macs(&net) * s->options.candidates * m->iterations * m->horizon;
     double median = eval_times_quantile(&m->times, 0.5), best = m->times.ms[0];

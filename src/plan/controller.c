@@ -56,8 +56,8 @@ static firm_status make_net(firm_controller* c, firm_error* err) {
     if (s->blocks > PLAN_MAX_BLOCKS)
         return FAIL(err, FIRM_E_VALUE, "a transition of %d blocks; the planner takes up to %d",
                     s->blocks, PLAN_MAX_BLOCKS);
-    plan_net_shape shape = {m->env->config_dim, m->env->pairs, s->fiber, macro,
-                            s->hidden,          s->inner,      s->blocks};
+    plan_net_shape shape = {m->env->config_dim, m->env->pairs, s->fiber,  macro,
+                            s->hidden,          s->inner,      s->blocks, s->spatial};
     float low[MODEL_CONTROLS * FIRM_MAX_ACTION], high[MODEL_CONTROLS * FIRM_MAX_ACTION];
     for (int i = 0; i < macro; i++) {
         low[i] =
@@ -76,6 +76,20 @@ static firm_status make_net(firm_controller* c, firm_error* err) {
     if (m->env->action_clamped) {
         w.u_low = low;
         w.u_high = high;
+    }
+    if (s->spatial) {
+        w.spatial =
+            (plan_net_spatial){.block = {.ln_scale = weight(m, "transition.spatial.norm", "gamma"),
+                                         .ln_shift = weight(m, "transition.spatial.norm", "beta"),
+                                         .w1 = weight(m, "transition.spatial.up", "weight"),
+                                         .b1 = weight(m, "transition.spatial.up", "bias"),
+                                         .w2 = weight(m, "transition.spatial.down", "weight"),
+                                         .b2 = weight(m, "transition.spatial.down", "bias")},
+                               .w_s = weight(m, "transition.spatial.extra", "weight"),
+                               .w_v = weight(m, "transition.spatial.velocity", "weight"),
+                               .b_v = weight(m, "transition.spatial.velocity", "bias"),
+                               .mean = {m->stats.action_mean[0], m->stats.action_mean[1]},
+                               .std = {m->stats.action_std[0], m->stats.action_std[1]}};
     }
     for (int i = 0; i < s->blocks; i++) {
         char prefix[48];

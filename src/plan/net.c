@@ -13,6 +13,11 @@
 #include "core/simd.h"
 #include "plan/net_kernels.h"
 
+#define SPATIAL_REAL float
+#define SPATIAL_SQRT sqrtf
+#define SPATIAL_FN static inline
+#include "nn/spatial.h"
+
 // Lanes of a block: hidden + hidden + inner = 1536 floats each, 590 KB at 96; measured best between
 // 64 and 128 with 1 MB of L2.
 enum { BLOCK_LANES = 96, MAX_PANELS = BLOCK_LANES / 4, MAX_SIZE = 1 << 16 };
@@ -27,7 +32,10 @@ struct plan_net {
     plan_net_shape shape;
     const net_kernels* kernels;
     packed in, first[PLAN_MAX_BLOCKS], second[PLAN_MAX_BLOCKS], heads;
-    float *u_low, *u_high;  // (action), inside memory
+    packed spatial_first, spatial_second;  // of LN(h) and s, if there is a spatial residual
+    float* velocity;                       // (fiber + 1, 2), the last row is b_v
+    float mean[2], std[2];                 // of raw actions
+    float *u_low, *u_high;                 // (action), inside memory
     float* memory;
     size_t bytes;
 };
@@ -41,7 +49,7 @@ typedef struct panel {
 typedef struct scratch {
     float* x;      // c, m, u
     float* h;      // residual stream
-    float* a;      // normalised h
+    float* a;      // normalised h, and behind it the spatial features
     float* g;      // inner activations
     float* base;   // (hidden) b_in + [c0, m0] W_in
     float* start;  // one narrow panel of [c0, m0]
@@ -82,21 +90,43 @@ static packed packed_at(const plan_net* net, int inputs, int outputs, float** cu
 }
 
 // Packs w (inputs, outputs) behind a LayerNorm's scale and shift (nullable) into the outputs
-// first .. first + outputs - 1 of p, which was zeroed.
-static void pack(const plan_net* net, packed* p, int first, int outputs, const float* w,
+// first .. first + outputs - 1 of p, which was zeroed. `inputs` may be fewer than p has.
+static void pack(const plan_net* net, packed* p, int first, int inputs, int outputs, const float* w,
                  const float* b, const float* scale, const float* shift) {
     int rows = net->kernels->rows;
     for (int o = 0; o < outputs; o++) {
         int group = (first + o) / rows, row = (first + o) % rows;
         float* to = p->w + (size_t)group * (size_t)p->inputs * (size_t)rows + row;
         double bias = b[o];
-        for (int k = 0; k < p->inputs; k++) {
+        for (int k = 0; k < inputs; k++) {
             double weight = w[(size_t)k * (size_t)outputs + (size_t)o];
             if (shift) bias += shift[k] * weight;
             to[(size_t)k * (size_t)rows] = (float)(scale ? scale[k] * weight : weight);
         }
         p->bias[first + o] = (float)bias;
     }
+}
+
+// the spatial residual: inputs LN(h), then s, which no LayerNorm precedes
+static void pack_spatial(plan_net* net, const plan_net_spatial* from, float** cursor) {
+    const plan_net_shape* s = &net->shape;
+    const plan_net_block* b = &from->block;
+    packed* p = &net->spatial_first;
+    int rows = net->kernels->rows;
+    *p = packed_at(net, s->hidden + SPATIAL_FEATURES, s->spatial, cursor);
+    pack(net, p, 0, s->hidden, s->spatial, b->w1, b->b1, b->ln_scale, b->ln_shift);
+    for (int o = 0; o < s->spatial; o++)
+        for (int k = 0; k < SPATIAL_FEATURES; k++)
+            p->w[((o / rows) * p->inputs + s->hidden + k) * rows + o % rows] =
+                from->w_s[(size_t)k * (size_t)s->spatial + (size_t)o];
+    net->spatial_second = packed_at(net, s->spatial, s->hidden, cursor);
+    pack(net, &net->spatial_second, 0, s->spatial, s->hidden, b->w2, b->b2, NULL, NULL);
+    net->velocity = *cursor;
+    memcpy(*cursor, from->w_v, 2 * (size_t)s->fiber * sizeof(float));
+    memcpy(*cursor + 2 * s->fiber, from->b_v, 2 * sizeof(float));
+    *cursor += round_up(2 * s->fiber + 2, 16);
+    memcpy(net->mean, from->mean, sizeof net->mean);
+    memcpy(net->std, from->std, sizeof net->std);
 }
 
 static firm_status check_shape(const plan_net_shape* s, firm_error* err) {
@@ -109,6 +139,12 @@ static firm_status check_shape(const plan_net_shape* s, firm_error* err) {
                     "blocks %d "
                     "cannot be planned with; check the model file's dimensions",
                     s->config, s->pairs, s->fiber, s->action, s->hidden, s->inner, s->blocks);
+    if (s->spatial < 0 || s->spatial > MAX_SIZE ||
+        (s->spatial && (s->config != SPATIAL_CONFIG || s->action != SPATIAL_ACTION)))
+        return FAIL(err, FIRM_E_VALUE,
+                    "a spatial residual of %d units with config %d, action %d cannot be planned "
+                    "with; check the model file's dimensions",
+                    s->spatial, s->config, s->action);
     return FIRM_OK;
 }
 
@@ -127,6 +163,10 @@ firm_status plan_net_create(const plan_net_shape* shape, const plan_net_weights*
     for (int i = 0; i < shape->blocks; i++)
         floats += packed_floats(net, shape->hidden, shape->inner) +
                   packed_floats(net, shape->inner, shape->hidden) + 32;
+    if (shape->spatial)
+        floats += packed_floats(net, shape->hidden + SPATIAL_FEATURES, shape->spatial) +
+                  packed_floats(net, shape->spatial, shape->hidden) + 32 +
+                  (size_t)round_up(2 * shape->fiber + 2, 16);
     net->bytes = floats * sizeof(float);
     net->memory = mem_calloc(floats, sizeof(float));
     if (!net->memory) {
@@ -136,21 +176,23 @@ firm_status plan_net_create(const plan_net_shape* shape, const plan_net_weights*
     }
     float* cursor = net->memory;
     net->in = packed_at(net, x, shape->hidden, &cursor);
-    pack(net, &net->in, 0, shape->hidden, weights->w_in, weights->b_in, NULL, NULL);
+    pack(net, &net->in, 0, x, shape->hidden, weights->w_in, weights->b_in, NULL, NULL);
+    if (shape->spatial) pack_spatial(net, &weights->spatial, &cursor);
     for (int i = 0; i < shape->blocks; i++) {
         const plan_net_block* b = &weights->block[i];
         net->first[i] = packed_at(net, shape->hidden, shape->inner, &cursor);
-        pack(net, &net->first[i], 0, shape->inner, b->w1, b->b1, b->ln_scale, b->ln_shift);
+        pack(net, &net->first[i], 0, shape->hidden, shape->inner, b->w1, b->b1, b->ln_scale,
+             b->ln_shift);
         net->second[i] = packed_at(net, shape->inner, shape->hidden, &cursor);
-        pack(net, &net->second[i], 0, shape->hidden, b->w2, b->b2, NULL, NULL);
+        pack(net, &net->second[i], 0, shape->inner, shape->hidden, b->w2, b->b2, NULL, NULL);
     }
     // both heads as one product whose output is added to [c, m]
     net->heads = packed_at(net, shape->hidden, state, &cursor);
-    pack(net, &net->heads, 0, shape->config, weights->w_c, weights->b_c, weights->ln_scale,
-         weights->ln_shift);
+    pack(net, &net->heads, 0, shape->hidden, shape->config, weights->w_c, weights->b_c,
+         weights->ln_scale, weights->ln_shift);
     if (shape->fiber)
-        pack(net, &net->heads, shape->config, shape->fiber, weights->w_m, weights->b_m,
-             weights->ln_scale, weights->ln_shift);
+        pack(net, &net->heads, shape->config, shape->hidden, shape->fiber, weights->w_m,
+             weights->b_m, weights->ln_scale, weights->ln_shift);
     net->u_low = cursor;
     net->u_high = cursor + shape->action;
     for (int i = 0; i < shape->action; i++) {
@@ -183,9 +225,10 @@ size_t plan_net_bytes(const plan_net* net) {
 }
 
 int64_t plan_net_macs(const plan_net_shape* s) {
-    int64_t hidden = s->hidden;
+    int64_t hidden = s->hidden, spatial = s->spatial;
     return (int64_t)(s->config + s->fiber + s->action) * hidden +
-           2 * (int64_t)s->blocks * hidden * s->inner + hidden * (s->config + s->fiber);
+           2 * (int64_t)s->blocks * hidden * s->inner + hidden * (s->config + s->fiber) +
+           (spatial ? spatial * (2 * hidden + SPATIAL_FEATURES) + 2 * s->fiber : 0);
 }
 
 // ---- rollout ------------------------------------------------------------------------------------
@@ -195,9 +238,20 @@ static int x_features(const plan_net* net) {
     return state + net->shape.action > padded ? state + net->shape.action : padded;
 }
 
+// rows of the normalised h of a panel, and of its inner activations
+static int a_features(const plan_net* net) {
+    int hidden = net->shape.hidden, padded = round_up(hidden, net->kernels->rows);
+    return net->shape.spatial ? hidden + SPATIAL_FEATURES : padded;
+}
+
+static int g_features(const plan_net* net) {
+    const plan_net_shape* s = &net->shape;
+    return round_up(s->spatial > s->inner ? s->spatial : s->inner, net->kernels->rows);
+}
+
 static size_t scratch_layout(const plan_net* net, float* memory, scratch* s) {
     int rows = net->kernels->rows, unit = net->kernels->unit;
-    int hidden = round_up(net->shape.hidden, rows), inner = round_up(net->shape.inner, rows);
+    int hidden = round_up(net->shape.hidden, rows);
     size_t at = 0;
     struct {
         float** p;
@@ -205,8 +259,8 @@ static size_t scratch_layout(const plan_net* net, float* memory, scratch* s) {
     } part[] = {
         {&s->x, (size_t)x_features(net) * BLOCK_LANES},
         {&s->h, (size_t)hidden * BLOCK_LANES},
-        {&s->a, (size_t)hidden * BLOCK_LANES},
-        {&s->g, (size_t)inner * BLOCK_LANES},
+        {&s->a, (size_t)a_features(net) * BLOCK_LANES},
+        {&s->g, (size_t)g_features(net) * BLOCK_LANES},
         {&s->base, (size_t)hidden},
         {&s->start, (size_t)(net->shape.config + net->shape.fiber) * (size_t)unit},
         {&s->tile, (size_t)rows * (size_t)unit},
@@ -268,11 +322,37 @@ static void share_start(const plan_net* net, scratch* s, const float* c0, const 
     }
 }
 
-static void normalise(const panel* panels, int count, const float* in, int stride, int features,
-                      float* out) {
+static void normalise(const panel* panels, int count, const float* in, int in_stride, int features,
+                      float* out, int out_stride) {
     for (int i = 0; i < count; i++) {
-        size_t at = (size_t)panels[i].lane * (size_t)stride;
-        panels[i].kernels->normalise(in + at, features, out + at);
+        size_t lane = (size_t)panels[i].lane;
+        panels[i].kernels->normalise(in + lane * (size_t)in_stride, features,
+                                     out + lane * (size_t)out_stride);
+    }
+}
+
+// s(c, v, u) of every lane, behind LN(h); v is read from the fiber
+static void spatial_inputs(const plan_net* net, scratch* s, const panel* panels, int count) {
+    const plan_net_shape* shape = &net->shape;
+    int xs = x_features(net), as = a_features(net), state = shape->config + shape->fiber;
+    for (int i = 0; i < count; i++) {
+        const panel* q = &panels[i];
+        int w = q->width;
+        const float* x = s->x + (size_t)q->lane * (size_t)xs;
+        float* to = s->a + (size_t)q->lane * (size_t)as + (size_t)shape->hidden * (size_t)w;
+        for (int j = 0; j < w; j++) {
+            float c[SPATIAL_CONFIG], u[SPATIAL_ACTION], f[SPATIAL_FEATURES];
+            float v[2] = {net->velocity[2 * shape->fiber], net->velocity[2 * shape->fiber + 1]};
+            for (int k = 0; k < SPATIAL_CONFIG; k++) c[k] = x[k * w + j];
+            for (int k = 0; k < SPATIAL_ACTION; k++) u[k] = x[(state + k) * w + j];
+            for (int k = 0; k < shape->fiber; k++) {
+                float m = x[(SPATIAL_CONFIG + k) * w + j];
+                v[0] += m * net->velocity[2 * k];
+                v[1] += m * net->velocity[2 * k + 1];
+            }
+            spatial_features(c, v, u, net->mean, net->std, f);
+            for (int k = 0; k < SPATIAL_FEATURES; k++) to[k * w + j] = f[k];
+        }
     }
 }
 
@@ -281,21 +361,30 @@ static void step(const plan_net* net, scratch* s, const panel* panels, int count
                  int last) {
     const plan_net_shape* shape = &net->shape;
     int rows = net->kernels->rows, state = shape->config + shape->fiber;
-    int xs = x_features(net), hs = round_up(shape->hidden, rows), gs = round_up(shape->inner, rows);
+    int xs = x_features(net), hs = round_up(shape->hidden, rows);
+    int as = a_features(net), gs = g_features(net);
 
     product(net, &net->in, first ? state : 0, net->in.groups, first ? s->base : net->in.bias,
             panels, count, s->x, xs, s->h, hs, NET_STORE);
+    if (shape->spatial) {
+        normalise(panels, count, s->h, hs, shape->hidden, s->a, as);
+        spatial_inputs(net, s, panels, count);
+        product(net, &net->spatial_first, 0, net->spatial_first.groups, net->spatial_first.bias,
+                panels, count, s->a, as, s->g, gs, NET_GELU);
+        product(net, &net->spatial_second, 0, net->spatial_second.groups, net->spatial_second.bias,
+                panels, count, s->g, gs, s->h, hs, NET_ADD);
+    }
     for (int b = 0; b < shape->blocks; b++) {
-        normalise(panels, count, s->h, hs, shape->hidden, s->a);
+        normalise(panels, count, s->h, hs, shape->hidden, s->a, as);
         product(net, &net->first[b], 0, net->first[b].groups, net->first[b].bias, panels, count,
-                s->a, hs, s->g, gs, NET_GELU);
+                s->a, as, s->g, gs, NET_GELU);
         product(net, &net->second[b], 0, net->second[b].groups, net->second[b].bias, panels, count,
                 s->g, gs, s->h, hs, NET_ADD);
     }
-    normalise(panels, count, s->h, hs, shape->hidden, s->a);
+    normalise(panels, count, s->h, hs, shape->hidden, s->a, as);
     // nobody reads m after the last step
     int groups = last ? (shape->config + rows - 1) / rows : net->heads.groups;
-    product(net, &net->heads, 0, groups, net->heads.bias, panels, count, s->a, hs, s->x, xs,
+    product(net, &net->heads, 0, groups, net->heads.bias, panels, count, s->a, as, s->x, xs,
             NET_ADD);
     for (int i = 0; i < count; i++)
         panels[i].kernels->unit_pairs(s->x + (size_t)panels[i].lane * (size_t)xs, shape->pairs);

@@ -2,6 +2,8 @@
 //
 // One macro step of a row (c, m, u), with x = [c, m, u]:
 //     h  = x W_in + b_in
+//     h += GELU(LN(h) W1 + s W_s + b1) W2 + b2    Push-T's spatial residual, s = s(c, v, u), v = m
+//                                                 W_v + b_v (nn/spatial.h)
 //     h += GELU(LN(h) W1 + b1) W2 + b2            for each residual block
 //     y  = LN(h);   c' = c + y W_c + b_c;   m' = m + y W_m + b_m
 // then every leading (sin, cos) pair of c' is brought back to unit length. Weights are (in, out),
@@ -27,7 +29,8 @@ typedef struct plan_net_shape {
     int fiber;   // m, may be 0
     int action;  // u: raw controls of a macro action, flattened
     int hidden, inner;
-    int blocks;  // residual blocks, 0 .. PLAN_MAX_BLOCKS
+    int blocks;   // residual blocks, 0 .. PLAN_MAX_BLOCKS
+    int spatial;  // hidden units of the spatial residual; 0: none
 } plan_net_shape;
 
 typedef struct plan_net_block {
@@ -36,8 +39,16 @@ typedef struct plan_net_block {
     const float *w2, *b2;              // (inner, hidden), (hidden)
 } plan_net_block;
 
+typedef struct plan_net_spatial {
+    plan_net_block block;    // (hidden, spatial), (spatial, hidden)
+    const float* w_s;        // (SPATIAL_FEATURES, spatial)
+    const float *w_v, *b_v;  // (fiber, 2), (2)
+    float mean[2], std[2];   // raw action = u * std + mean
+} plan_net_spatial;
+
 typedef struct plan_net_weights {
     const float *w_in, *b_in;  // (config + fiber + action, hidden), (hidden)
+    plan_net_spatial spatial;
     plan_net_block block[PLAN_MAX_BLOCKS];
     const float *ln_scale, *ln_shift;  // (hidden); NULL: 1 and 0
     const float *w_c, *b_c;            // (hidden, config), (config)

@@ -120,7 +120,7 @@ TEST(plan, both_modes_find_the_optimum) {
 }
 
 TEST(plan, same_plan_for_any_threads) {
-    toy_net t = toy_net_make((plan_net_shape){2, 0, 12, 10, 40, 64, 2}, 3);
+    toy_net t = toy_net_make((plan_net_shape){2, 0, 12, 10, 40, 64, 2, 0}, 3);
     plan_net* net;
     firm_error err;
     REQUIRE_OK(plan_net_create(&t.shape, &t.weights, &net, &err), err);
@@ -236,7 +236,7 @@ TEST(plan, deadline_stops_between_iterations) {
 }
 
 TEST(plan, solve_does_not_allocate) {
-    toy_net t = toy_net_make((plan_net_shape){2, 0, 12, 10, 40, 64, 2}, 3);
+    toy_net t = toy_net_make((plan_net_shape){2, 0, 12, 10, 40, 64, 2, 0}, 3);
     plan_net* net;
     plan_learned* l;
     firm_error err;

@@ -11,6 +11,11 @@
 #include "core/mem.h"
 #include "core/rng.h"
 
+#define SPATIAL_REAL double
+#define SPATIAL_SQRT sqrt
+#define SPATIAL_FN static inline
+#include "nn/spatial.h"
+
 // ---- random nets --------------------------------------------------------------------------------
 
 static const float* draw(float** at, uint64_t seed, int n, float offset, float scale) {
@@ -21,6 +26,16 @@ static const float* draw(float** at, uint64_t seed, int n, float offset, float s
     return p;
 }
 
+static plan_net_block draw_block(float** at, uint64_t k, int hidden, int inner) {
+    float hid = 1.0f / sqrtf((float)hidden), inn = 1.0f / sqrtf((float)inner);
+    return (plan_net_block){.ln_scale = draw(at, k, hidden, 1, 0.2f),
+                            .ln_shift = draw(at, k + 1, hidden, 0, 0.2f),
+                            .w1 = draw(at, k + 2, hidden * inner, 0, hid),
+                            .b1 = draw(at, k + 3, inner, 0, 0.1f),
+                            .w2 = draw(at, k + 4, hidden * inner, 0, inn),
+                            .b2 = draw(at, k + 5, hidden, 0, 0.1f)};
+}
+
 toy_net toy_net_make(plan_net_shape s, uint64_t seed) {
     toy_net t = {.shape = s};
     int x = s.config + s.fiber + s.action;
@@ -28,20 +43,22 @@ toy_net toy_net_make(plan_net_shape s, uint64_t seed) {
                     (size_t)(s.hidden + 1) * (size_t)(s.config + s.fiber) + 2 * (size_t)s.hidden;
     floats += (size_t)s.blocks * (2 * (size_t)s.hidden + 2 * (size_t)s.hidden * (size_t)s.inner +
                                   (size_t)s.hidden + (size_t)s.inner);
+    floats += (size_t)s.spatial * (2 * (size_t)s.hidden + SPATIAL_FEATURES + 1) +
+              3 * (size_t)s.hidden + 2 * (size_t)s.fiber + 2;
     float* at = t.memory = calloc(floats + 1, sizeof(float));
-    float in = 1.0f / sqrtf((float)x), hid = 1.0f / sqrtf((float)s.hidden),
-          inn = 1.0f / sqrtf((float)s.inner);
+    float in = 1.0f / sqrtf((float)x), hid = 1.0f / sqrtf((float)s.hidden);
     t.weights.w_in = draw(&at, seed, x * s.hidden, 0, in);
     t.weights.b_in = draw(&at, seed + 1, s.hidden, 0, 0.1f);
-    for (int i = 0; i < s.blocks; i++) {
-        uint64_t k = seed + 10 + 10 * (uint64_t)i;
-        t.weights.block[i] = (plan_net_block){.ln_scale = draw(&at, k, s.hidden, 1, 0.2f),
-                                              .ln_shift = draw(&at, k + 1, s.hidden, 0, 0.2f),
-                                              .w1 = draw(&at, k + 2, s.hidden * s.inner, 0, hid),
-                                              .b1 = draw(&at, k + 3, s.inner, 0, 0.1f),
-                                              .w2 = draw(&at, k + 4, s.hidden * s.inner, 0, inn),
-                                              .b2 = draw(&at, k + 5, s.hidden, 0, 0.1f)};
-    }
+    for (int i = 0; i < s.blocks; i++)
+        t.weights.block[i] = draw_block(&at, seed + 10 + 10 * (uint64_t)i, s.hidden, s.inner);
+    if (s.spatial)
+        t.weights.spatial =
+            (plan_net_spatial){.block = draw_block(&at, seed + 90, s.hidden, s.spatial),
+                               .w_s = draw(&at, seed + 97, SPATIAL_FEATURES * s.spatial, 0, 0.1f),
+                               .w_v = draw(&at, seed + 98, 2 * s.fiber, 0, 0.1f),
+                               .b_v = draw(&at, seed + 99, 2, 0, 0.1f),
+                               .mean = {0.02f, -0.01f},
+                               .std = {0.2f, 0.25f}};
     t.weights.ln_scale = draw(&at, seed + 2, s.hidden, 1, 0.2f);
     t.weights.ln_shift = draw(&at, seed + 3, s.hidden, 0, 0.2f);
     t.weights.w_c = draw(&at, seed + 4, s.hidden * s.config, 0, 0.5f * hid);
@@ -69,30 +86,50 @@ static void layer_norm(const double* x, int n, const float* scale, const float* 
     for (int i = 0; i < n; i++) y[i] = (x[i] - mean) / sqrt(var + 1e-5) * scale[i] + shift[i];
 }
 
+// h += GELU(LN(h) w1 + more + b1) w2 + b2; a and g are scratch of hidden and inner numbers
+static void residual(const plan_net_block* q, int hidden, int inner, const double* more, double* h,
+                     double* a, double* g) {
+    layer_norm(h, hidden, q->ln_scale, q->ln_shift, a);
+    affine(a, hidden, q->w1, q->b1, inner, g);
+    for (int i = 0; i < inner; i++) {
+        double z = g[i] + (more ? more[i] : 0);
+        g[i] = 0.5 * z * (1 + tanh(0.7978845608 * (z + 0.044715 * z * z * z)));
+    }
+    affine(g, inner, q->w2, q->b2, hidden, a);
+    for (int i = 0; i < hidden; i++) h[i] += a[i];
+}
+
+// x = [c, m, u]
+static void spatial_residual(const toy_net* t, const double* x, double* h, double* a, double* g) {
+    const plan_net_shape* s = &t->shape;
+    const plan_net_spatial* q = &t->weights.spatial;
+    double v[2], f[SPATIAL_FEATURES], *more = calloc((size_t)s->spatial, sizeof *more);
+    float* zero = calloc((size_t)s->spatial, sizeof *zero);
+    affine(x + s->config, s->fiber, q->w_v, q->b_v, 2, v);
+    spatial_features(x, v, x + s->config + s->fiber, q->mean, q->std, f);
+    affine(f, SPATIAL_FEATURES, q->w_s, zero, s->spatial, more);
+    residual(&q->block, s->hidden, s->spatial, more, h, a, g);
+    free(zero);
+    free(more);
+}
+
 void toy_net_rollout(const toy_net* t, int n, int horizon, const float* c0, const float* m0,
                      const float* u, double* c_out) {
     const plan_net_shape* s = &t->shape;
     const plan_net_weights* w = &t->weights;
     int state = s->config + s->fiber;
-    double* x =
-        calloc((size_t)(2 * (state + s->action) + 3 * s->hidden + s->inner), sizeof(double));
-    double *h = x + state + s->action, *a = h + s->hidden, *g = a + s->hidden, *d = g + s->inner;
+    int inner = s->spatial > s->inner ? s->spatial : s->inner;
+    double* x = calloc((size_t)(2 * (state + s->action) + 3 * s->hidden + inner), sizeof(double));
+    double *h = x + state + s->action, *a = h + s->hidden, *g = a + s->hidden, *d = g + inner;
     for (int row = 0; row < n; row++) {
         for (int i = 0; i < state; i++) x[i] = i < s->config ? c0[i] : m0[i - s->config];
         for (int k = 0; k < horizon; k++) {
             for (int i = 0; i < s->action; i++)
                 x[state + i] = u[(row * horizon + k) * s->action + i];
             affine(x, state + s->action, w->w_in, w->b_in, s->hidden, h);
-            for (int b = 0; b < s->blocks; b++) {
-                const plan_net_block* q = &w->block[b];
-                layer_norm(h, s->hidden, q->ln_scale, q->ln_shift, a);
-                affine(a, s->hidden, q->w1, q->b1, s->inner, g);
-                for (int i = 0; i < s->inner; i++)
-                    g[i] = 0.5 * g[i] *
-                           (1 + tanh(0.7978845608 * (g[i] + 0.044715 * g[i] * g[i] * g[i])));
-                affine(g, s->inner, q->w2, q->b2, s->hidden, a);
-                for (int i = 0; i < s->hidden; i++) h[i] += a[i];
-            }
+            if (s->spatial) spatial_residual(t, x, h, a, g);
+            for (int b = 0; b < s->blocks; b++)
+                residual(&w->block[b], s->hidden, s->inner, NULL, h, a, g);
             layer_norm(h, s->hidden, w->ln_scale, w->ln_shift, a);
             affine(a, s->hidden, w->w_c, w->b_c, s->config, d);
             for (int i = 0; i < s->config; i++) x[i] += d[i];
