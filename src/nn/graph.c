@@ -226,6 +226,12 @@ nn_id nn_clamp(nn_graph* g, nn_id x, float lo, float hi) {
     return pointwise(g, (nn_node){.op = NN_CLAMP, .alpha = lo, .beta = hi}, 1, &x);
 }
 
+nn_id nn_relative(nn_graph* g, nn_id x, nn_id y, int pairs) {
+    same_shape(g, "relative", x, y);
+    CHECK(g->broken || 2 * pairs <= nn_last(g, x), "%d pairs in %d", pairs, nn_last(g, x));
+    return pointwise(g, (nn_node){.op = NN_RELATIVE, .pairs = pairs}, 2, (nn_id[]){x, y});
+}
+
 nn_id nn_concat(nn_graph* g, int axis, int count, const nn_id* x) {
     int dim[NN_MAX_RANK], rank = g->tensor[x[0]].rank;
     memcpy(dim, nn_dims(g, x[0]), sizeof dim);
@@ -343,6 +349,15 @@ nn_id nn_bce(nn_graph* g, nn_id logits, nn_id target, float positive_weight) {
 
 nn_id nn_nll(nn_graph* g, nn_id mean, nn_id logvar, nn_id target) {
     return loss_node(g, (nn_node){.op = NN_NLL}, 3, (nn_id[]){mean, logvar, target});
+}
+
+nn_id nn_chord(nn_graph* g, nn_id x, nn_id target, int pairs, float eps) {
+    same_shape(g, "chord", x, target);
+    CHECK(g->broken || (g->tensor[x].rank == 2 && pairs > 0 && 2 * pairs <= nn_last(g, x)),
+          "chord of %d pairs in %d, rank %d", pairs, nn_last(g, x), g->tensor[x].rank);
+    int rows = nn_dims(g, x)[0];
+    nn_node n = {.op = NN_CHORD, .pairs = pairs, .eps = eps};
+    return add_node(g, n, 2, (nn_id[]){x, target}, 1, &rows);
 }
 
 nn_id nn_reshape(nn_graph* g, nn_id x, int rank, const int* dim) {

@@ -89,6 +89,7 @@ nn_id nn_addp(nn_graph* g, nn_id x, nn_id p);
 nn_id nn_mul(nn_graph* g, nn_id x, nn_id y);
 nn_id nn_pairnorm(nn_graph* g, nn_id x, int pairs);
 nn_id nn_clamp(nn_graph* g, nn_id x, float lo, float hi);
+nn_id nn_relative(nn_graph* g, nn_id x, nn_id y, int pairs);  // topology-aware x - y
 nn_id nn_concat(nn_graph* g, int axis, int count, const nn_id* x);
 nn_id nn_slice(nn_graph* g, nn_id x, int axis, int from, int count);
 nn_id nn_mean(nn_graph* g, nn_id x);
@@ -104,6 +105,7 @@ nn_id nn_patchmask(nn_graph* g, nn_id image, nn_id before, int patch);
 nn_id nn_mse(nn_graph* g, nn_id x, nn_id target);
 nn_id nn_bce(nn_graph* g, nn_id logits, nn_id target, float positive_weight);
 nn_id nn_nll(nn_graph* g, nn_id mean, nn_id logvar, nn_id target);
+nn_id nn_chord(nn_graph* g, nn_id x, nn_id target, int pairs, float eps);  // one number per row
 nn_id nn_reshape(nn_graph* g, nn_id x, int rank, const int* dim);  // same memory, other shape
 
 // ---- layers: parameters and operation in one call, named prefix.weight, prefix.bias ----

@@ -24,6 +24,8 @@
     X(MUL, 0x3, 0)      /* x * y, equal shapes */                                                  \
     X(PAIRNORM, 0x1, 0) /* first `pairs` (sin, cos) pairs of the last dimension to unit length */  \
     X(CLAMP, 0x1, 0)    /* min(max(x, alpha), beta); gradient 0 outside */                         \
+    X(RELATIVE, 0x3, 0) /* x, y (..., C): turn between the first `pairs` (sin, cos) pairs, as a */ \
+                        /* pair again; x - y for the rest */                                       \
     /* shape.c */                                                                                  \
     X(CONCAT, 0x0, 0) /* along dimension `axis` */                                                 \
     X(SLICE, 0x0, 0)  /* [from, from + count) of dimension `axis` */                               \
@@ -42,9 +44,11 @@
     X(PATCHMASK, 0x0,                                                                              \
       0) /* o, o_prev bytes -> (H/p * W/p, p*p): 1 where a channel differs by > 8 levels */        \
     /* loss.c: one number per sample */                                                            \
-    X(MSE, 0x3, 0) /* x, target -> (1): mean over the sample of (x - target)^2 */                  \
-    X(BCE, 0x3, 0) /* logits, targets in 0..1 -> (1); positives weighted by alpha */               \
-    X(NLL, 0x7, 0) /* mean, log variance, target -> (1): mean of (lv + (t - m)^2 e^-lv) / 2 */
+    X(MSE, 0x3, 0)   /* x, target -> (1): mean over the sample of (x - target)^2 */                \
+    X(BCE, 0x3, 0)   /* logits, targets in 0..1 -> (1); positives weighted by alpha */             \
+    X(NLL, 0x7, 0)   /* mean, log variance, target -> (1): mean of (lv + (t - m)^2 e^-lv) / 2 */   \
+    X(CHORD, 0x3, 0) /* x, target (T, C) -> (T): largest squared distance of the first `pairs` */  \
+                     /* pairs, q; with eps > 0 sqrt(q + eps^2) - eps */
 
 typedef enum nn_op {
 #define NN_OP_ENUM(name, wants_in, wants_out) NN_##name,

@@ -100,6 +100,12 @@ static nn_id build_clamp(nn_graph* g, const nn_case* c) {
     return nn_clamp(g, nn_case_leaf(g, "x", 2, 1, c->a), -0.75f, 1.25f);
 }
 
+// T, C, pairs, kind: 1 against itself
+static nn_id build_relative(nn_graph* g, const nn_case* c) {
+    nn_id x = leaf(g, "x", 2, c->a), y = c->a[3] ? x : leaf(g, "y", 2, c->a);
+    return nn_relative(g, x, y, c->a[2]);
+}
+
 // axis, rank, count, last input repeats the first one
 static nn_id build_concat(nn_graph* g, const nn_case* c) {
     int axis = c->a[0], rank = c->a[1], count = c->a[2];
@@ -191,6 +197,12 @@ static nn_id build_nll(nn_graph* g, const nn_case* c) {
     return nn_nll(g, mean, lv, leaf(g, "target", 2, c->a));
 }
 
+// T, C, pairs, 100 eps
+static nn_id build_chord(nn_graph* g, const nn_case* c) {
+    nn_id x = leaf(g, "x", 2, c->a);
+    return nn_chord(g, x, leaf(g, "target", 2, c->a), c->a[2], (float)c->a[3] / 100);
+}
+
 // clang-format off
 const nn_case nn_cases[] = {
     {NN_LINEAR, build_linear, {0, 5, 3, 1}, 3, 2, 0},
@@ -241,6 +253,10 @@ const nn_case nn_cases[] = {
     {NN_CLAMP, build_clamp, {23}, 3, 2, 0},
     {NN_CLAMP, build_clamp, {1}, 2, 1, 0},
     {NN_CLAMP, build_clamp, {1237}, 5, 2, 1},
+    {NN_RELATIVE, build_relative, {3, 5, 2, 0}, 3, 2, 0},
+    {NN_RELATIVE, build_relative, {2, 4, 2, 1}, 2, 1, 0},
+    {NN_RELATIVE, build_relative, {1, 3, 0, 0}, 2, 1, 0},
+    {NN_RELATIVE, build_relative, {5, 6, 1, 0}, 201, 8, 1},
     {NN_CONCAT, build_concat, {0, 1, 3, 0}, 3, 2, 0},
     {NN_CONCAT, build_concat, {1, 3, 3, 0}, 2, 1, 0},
     {NN_CONCAT, build_concat, {2, 3, 2, 0}, 2, 1, 0},
@@ -282,6 +298,10 @@ const nn_case nn_cases[] = {
     {NN_NLL, build_nll, {3, 5}, 3, 2, 0},
     {NN_NLL, build_nll, {1, 1}, 2, 1, 0},
     {NN_NLL, build_nll, {17, 31}, 7, 4, 1},
+    {NN_CHORD, build_chord, {3, 5, 2, 0}, 3, 2, 0},
+    {NN_CHORD, build_chord, {5, 4, 2, 1}, 2, 1, 0},
+    {NN_CHORD, build_chord, {5, 6, 1, 0}, 97, 8, 1},
+    {NN_CHORD, build_chord, {5, 4, 2, 1}, 97, 8, 1},
 };
 // clang-format on
 

@@ -9,7 +9,7 @@ extern const nn_kernel nn_cpu_linear, nn_cpu_conv2d, nn_cpu_convt2d, nn_cpu_laye
     nn_cpu_groupnorm, nn_cpu_gelu, nn_cpu_add, nn_cpu_addp, nn_cpu_mul, nn_cpu_pairnorm,
     nn_cpu_clamp, nn_cpu_concat, nn_cpu_slice, nn_cpu_mean, nn_cpu_attention, nn_cpu_coords,
     nn_cpu_softpool, nn_cpu_spatial, nn_cpu_patches, nn_cpu_patchdiff, nn_cpu_patchmask, nn_cpu_mse,
-    nn_cpu_bce, nn_cpu_nll;
+    nn_cpu_bce, nn_cpu_nll, nn_cpu_relative, nn_cpu_chord;
 
 // c (m, n) = beta * c + op(a) op(b); row-major, leading dimensions given; single-threaded:
 // OpenBLAS, or our own loop for small products. Never allocates after the first call of a thread.

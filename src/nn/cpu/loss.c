@@ -100,6 +100,49 @@ static void nll_backward(const nn_call* c) {
     }
 }
 
+static float worst_pair(const float* x, const float* t, int pairs, int* which) {
+    float worst = -1.0f;
+    *which = 0;
+    for (int j = 0; j < 2 * pairs; j += 2) {
+        float a = x[j] - t[j], b = x[j + 1] - t[j + 1], q = a * a + b * b;
+        if (q > worst) {
+            worst = q;
+            *which = j;
+        }
+    }
+    return worst;
+}
+
+static void chord_forward(const nn_call* c) {
+    int width = nn_in(c, 0)->dim[1], which;
+    float eps = c->node->eps;
+    for (int64_t r = 0; r < (int64_t)c->rows * nn_out(c)->size; r++) {
+        float q = worst_pair((const float*)c->in[0] + r * width, (const float*)c->in[1] + r * width,
+                             c->node->pairs, &which);
+        ((float*)c->out)[r] = eps > 0 ? sqrtf(q + eps * eps) - eps : q;
+    }
+}
+
+static void chord_backward(const nn_call* c) {
+    int width = nn_in(c, 0)->dim[1], which;
+    float eps = c->node->eps;
+    for (int64_t r = 0; r < (int64_t)c->rows * nn_out(c)->size; r++) {
+        const float *x = (const float*)c->in[0] + r * width,
+                    *t = (const float*)c->in[1] + r * width;
+        float q = worst_pair(x, t, c->node->pairs, &which), dq = ((const float*)c->dout)[r];
+        if (eps > 0) dq /= 2.0f * sqrtf(q + eps * eps);
+        for (int side = 0; side < 2; side++) {
+            if (!c->din[side]) continue;
+            float *d = (float*)c->din[side] + r * width, s = side ? -2.0f * dq : 2.0f * dq;
+            for (int j = 0; j < width; j++) {
+                float g = j == which || j == which + 1 ? s * (x[j] - t[j]) : 0.0f;
+                d[j] = c->accumulate[side] ? d[j] + g : g;
+            }
+        }
+    }
+}
+
 const nn_kernel nn_cpu_mse = {mse_forward, mse_backward, NULL, NULL};
 const nn_kernel nn_cpu_bce = {bce_forward, bce_backward, NULL, NULL};
 const nn_kernel nn_cpu_nll = {nll_forward, nll_backward, NULL, NULL};
+const nn_kernel nn_cpu_chord = {chord_forward, chord_backward, NULL, NULL};

@@ -95,9 +95,50 @@ static void pairnorm_backward(const nn_call* c) {
     }
 }
 
+static void relative_forward(const nn_call* c) {
+    const nn_tensor* t = nn_out(c);
+    int width = t->dim[t->rank - 1];
+    for (int64_t i = 0; i < total(c); i += width) {
+        const float *x = (const float*)c->in[0] + i, *y = (const float*)c->in[1] + i;
+        float* z = (float*)c->out + i;
+        int j = 0;
+        for (; j < 2 * c->node->pairs; j += 2) {
+            z[j] = x[j] * y[j + 1] - x[j + 1] * y[j];
+            z[j + 1] = x[j + 1] * y[j + 1] + x[j] * y[j];
+        }
+        for (; j < width; j++) z[j] = x[j] - y[j];
+    }
+}
+static void relative_backward(const nn_call* c) {
+    const nn_tensor* t = nn_out(c);
+    int width = t->dim[t->rank - 1];
+    for (int64_t i = 0; i < total(c); i += width) {
+        const float *x = (const float*)c->in[0] + i, *y = (const float*)c->in[1] + i;
+        const float* dz = (const float*)c->dout + i;
+        for (int side = 0; side < 2; side++) {
+            if (!c->din[side]) continue;
+            float* d = (float*)c->din[side] + i;
+            for (int j = 0; j < width; j++) {
+                float g = side ? -dz[j] : dz[j];
+                if (j < 2 * c->node->pairs) {
+                    int s = j & ~1;
+                    float gs = dz[s], gc = dz[s + 1];
+                    const float* o = side ? x + s : y + s;  // the other pair
+                    if (side)
+                        g = j == s ? gc * o[0] - gs * o[1] : gs * o[0] + gc * o[1];
+                    else
+                        g = j == s ? gs * o[1] + gc * o[0] : gc * o[1] - gs * o[0];
+                }
+                d[j] = c->accumulate[side] ? d[j] + g : g;
+            }
+        }
+    }
+}
+
 const nn_kernel nn_cpu_gelu = {gelu_forward, gelu_backward, NULL, NULL};
 const nn_kernel nn_cpu_add = {add_forward, add_backward, NULL, NULL};
 const nn_kernel nn_cpu_addp = {addp_forward, addp_backward, NULL, NULL};
 const nn_kernel nn_cpu_mul = {mul_forward, mul_backward, NULL, NULL};
 const nn_kernel nn_cpu_clamp = {clamp_forward, clamp_backward, NULL, NULL};
 const nn_kernel nn_cpu_pairnorm = {pairnorm_forward, pairnorm_backward, NULL, NULL};
+const nn_kernel nn_cpu_relative = {relative_forward, relative_backward, NULL, NULL};

@@ -91,3 +91,44 @@ void nn_ref_nll_backward(const nn_call* c) {
         if (dlv) dlv[i] += g * (1 - miss * miss * precision) / 2;
     }
 }
+
+// ---- CHORD: the largest squared pair distance q of each row; sqrt(q + eps^2) - eps if eps > 0
+// ----
+
+static double worst_pair(const double* x, const double* t, int pairs, int* which) {
+    double worst = -1;
+    for (int j = 0; j < 2 * pairs; j += 2) {
+        double a = x[j] - t[j], b = x[j + 1] - t[j + 1], q = a * a + b * b;
+        if (q > worst) {
+            worst = q;
+            *which = j;
+        }
+    }
+    return worst;
+}
+
+void nn_ref_chord_forward(const nn_call* c) {
+    int C = nn_ref_last(nn_in(c, 0)), which = 0;
+    size_t rows = (size_t)c->rows * nn_out(c)->size;
+    const double *x = c->in[0], *t = c->in[1], eps = c->node->eps;
+    double* y = c->out;
+    for (size_t r = 0; r < rows; r++) {
+        double q = worst_pair(x + r * C, t + r * C, c->node->pairs, &which);
+        y[r] = eps > 0 ? sqrt(q + eps * eps) - eps : q;
+    }
+}
+
+void nn_ref_chord_backward(const nn_call* c) {
+    int C = nn_ref_last(nn_in(c, 0)), which = 0;
+    size_t rows = (size_t)c->rows * nn_out(c)->size;
+    const double *x = c->in[0], *t = c->in[1], *dy = c->dout, eps = c->node->eps;
+    double *dx = nn_ref_grad(c, 0), *dt = nn_ref_grad(c, 1);
+    for (size_t r = 0; r < rows; r++) {
+        double q = worst_pair(x + r * C, t + r * C, c->node->pairs, &which);
+        double dq = eps > 0 ? dy[r] / (2 * sqrt(q + eps * eps)) : dy[r];
+        for (size_t i = r * C + which; i < r * C + which + 2; i++) {
+            if (dx) dx[i] += 2 * dq * (x[i] - t[i]);
+            if (dt) dt[i] -= 2 * dq * (x[i] - t[i]);
+        }
+    }
+}

@@ -135,3 +135,43 @@ void nn_ref_clamp_backward(const nn_call* c) {
         if (x[i] >= c->node->alpha && x[i] <= c->node->beta) dx[i] += dy[i];
     }
 }
+
+// ---- RELATIVE: (sin, cos) of the angle from y to x for the first pairs, x - y for the rest ----
+
+void nn_ref_relative_forward(const nn_call* c) {
+    int C = nn_ref_last(nn_in(c, 0));
+    const double *x = c->in[0], *y = c->in[1];
+    double* z = c->out;
+    for (size_t at = 0; at < count_of(c); at += C) {
+        for (int j = 2 * c->node->pairs; j < C; j++) z[at + j] = x[at + j] - y[at + j];
+        for (int j = 0; j < 2 * c->node->pairs; j += 2) {
+            const double *a = x + at + j, *b = y + at + j;
+            z[at + j] = a[0] * b[1] - a[1] * b[0];
+            z[at + j + 1] = a[1] * b[1] + a[0] * b[0];
+        }
+    }
+}
+
+void nn_ref_relative_backward(const nn_call* c) {
+    int C = nn_ref_last(nn_in(c, 0));
+    const double *x = c->in[0], *y = c->in[1], *dz = c->dout;
+    double *dx = nn_ref_grad(c, 0), *dy = nn_ref_grad(c, 1);
+    for (size_t at = 0; at < count_of(c); at += C) {
+        for (int j = 2 * c->node->pairs; j < C; j++) {
+            if (dx) dx[at + j] += dz[at + j];
+            if (dy) dy[at + j] -= dz[at + j];
+        }
+        for (int j = 0; j < 2 * c->node->pairs; j += 2) {
+            const double *a = x + at + j, *b = y + at + j;
+            double gs = dz[at + j], gc = dz[at + j + 1];
+            if (dx) {
+                dx[at + j] += gs * b[1] + gc * b[0];
+                dx[at + j + 1] += gc * b[1] - gs * b[0];
+            }
+            if (dy) {
+                dy[at + j] += gc * a[0] - gs * a[1];
+                dy[at + j + 1] += gs * a[0] + gc * a[1];
+            }
+        }
+    }
+}

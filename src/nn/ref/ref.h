@@ -29,6 +29,7 @@ NN_REF_BOTH(addp)
 NN_REF_BOTH(mul)
 NN_REF_BOTH(pairnorm)
 NN_REF_BOTH(clamp)
+NN_REF_BOTH(relative)
 NN_REF_BOTH(concat)
 NN_REF_BOTH(slice)
 NN_REF_BOTH(mean)
@@ -39,6 +40,7 @@ NN_REF_BOTH(spatial)
 NN_REF_BOTH(mse)
 NN_REF_BOTH(bce)
 NN_REF_BOTH(nll)
+NN_REF_BOTH(chord)
 #undef NN_REF_BOTH
 size_t nn_ref_softpool_scratch(const nn_graph* g, const nn_node* n, int rows);
 void nn_ref_patches_forward(const nn_call* c);
