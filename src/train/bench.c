@@ -88,7 +88,7 @@ static firm_status blank_cache(const bench* b, const moments* of, history_cache*
 static firm_status bench_rollout(bench* b, train_speed* out, firm_error* err) {
     stage s;
     if (!stage_of(b, "rollout", SOURCE_F | SOURCE_I, &s)) return FIRM_OK;
-    loss_weights w = {2, 2, 0.5f, 0.5f, 0.5f};
+    loss_weights w = {.config = 2, .displacement = 2, .tail = 0.5f, .chi = 0.5f, .chi0 = 0.5f};
     rollout_graph g[2] = {0};
     rollout_batch batch[2];
     history_cache cache[2] = {0};

@@ -86,9 +86,22 @@ firm_status cache_tokens(const train_set* s, const firm_model* m, const moments*
 // ---- objectives: each builds its graph and fills its batches
 // -----------------------------------------
 
+typedef enum loss_tail {
+    TAIL_TERMINAL,      // one error per record: configuration MSE at the horizon
+    TAIL_CHORD,         // one per record and macro step: longest chord between joint directions
+    TAIL_CHORD_SQUARED  // likewise, squared
+} loss_tail;
+
+// One row of the loss contract: weights of the five terms, how changes are measured (relative:
+// angles are composed, not subtracted), from where (the step before, or the start), and whose
+// errors make the tail.
 typedef struct loss_weights {
     float config, displacement, tail, chi, chi0;
+    int relative, from_start;
+    loss_tail tail_kind;
 } loss_weights;
+firm_status loss_read(const config* settings, const env_spec* env, const char* source,
+                      loss_weights* out, firm_error* err);
 
 typedef struct rollout_graph {
     nn_graph* g;

@@ -6,6 +6,54 @@
 
 #include "train/internal.h"
 
+firm_status loss_read(const config* c, const env_spec* env, const char* source, loss_weights* w,
+                      firm_error* err) {
+    char section[24];
+    snprintf(section, sizeof section, "loss.%s", source);
+    const char* tail = config_text(c, section, "tail_kind");
+    *w = (loss_weights){
+        .config = (float)config_real(c, section, "config"),
+        .displacement = (float)config_real(c, section, "displacement"),
+        .tail = (float)config_real(c, section, "tail"),
+        .chi = (float)config_real(c, section, "chi"),
+        .chi0 = (float)config_real(c, section, "chi0"),
+        .relative = strcmp(config_text(c, section, "displacement_kind"), "rel") == 0,
+        .from_start = strcmp(config_text(c, section, "displacement_from"), "start") == 0,
+        .tail_kind = strcmp(tail, "terminal") == 0 ? TAIL_TERMINAL
+                     : strcmp(tail, "chord") == 0  ? TAIL_CHORD
+                                                   : TAIL_CHORD_SQUARED};
+    if (w->tail_kind != TAIL_TERMINAL && env->pairs == 0)
+        return FAIL(err, FIRM_E_VALUE,
+                    "%s.tail_kind = %s needs joint angles, and %s has none; use terminal", section,
+                    tail, env->name);
+    return FIRM_OK;
+}
+
+// Changes of five configurations, each since the one before it or all since the start. Predictions
+// and targets both begin at the inferred c_0, so that its error is not counted again as motion.
+static nn_id changes(nn_graph* g, const firm_model* m, const loss_weights* w, const nn_id at[STEPS],
+                     nn_id start) {
+    nn_id change[STEPS];
+    for (int k = 0; k < STEPS; k++) {
+        nn_id from = k == 0 || w->from_start ? start : at[k - 1];
+        change[k] =
+            w->relative ? nn_relative(g, at[k], from, m->env->pairs) : nn_sub(g, at[k], from);
+    }
+    return nn_concat(g, 0, STEPS, change);
+}
+
+// the errors of which TopMean takes the worst quarter
+static nn_id tail_errors(nn_graph* g, const firm_model* m, const loss_weights* w,
+                         const rollout_graph* r, const nn_id path[STEPS],
+                         const nn_id target[STEPS]) {
+    if (w->tail_kind == TAIL_TERMINAL) return nn_mse(g, path[STEPS - 1], target[STEPS - 1]);
+    int steps[2] = {STEPS, m->env->config_dim};
+    // the length of a chord has no slope at 0; a thousandth rounds that corner off
+    float rounded = w->tail_kind == TAIL_CHORD ? 1e-3f : 0.0f;
+    return nn_chord(g, nn_reshape(g, r->path, 2, steps), nn_reshape(g, r->target, 2, steps),
+                    m->env->pairs, rounded);
+}
+
 firm_status rollout_graph_build(const firm_model* m, const loss_weights* w, int train,
                                 rollout_graph* r, firm_error* err) {
     memset(r, 0, sizeof *r);
@@ -29,19 +77,12 @@ firm_status rollout_graph_build(const firm_model* m, const loss_weights* w, int 
     nn_id c = r->config[HIST - 1];
     nn_id fiber = m->shape.no_fiber ? r->zero_fiber : model_fiber(g, m, r->belief, r->config);
     nn_id chi0 = m->shape.no_fiber ? NN_NONE : model_chi(g, m, fiber);
-    nn_id path[STEPS], step[STEPS], wanted_step[STEPS], chi[STEPS];
-    nn_id last =
-        c;  // predecessor of the prediction, and of the target: both start at the inferred c_0
-    nn_id last_target = c;
+    nn_id path[STEPS], target[STEPS], chi[STEPS], start = c;
     for (int k = 0; k < STEPS; k++) {
         model_transition(g, m, r->u[k], &c, &fiber);
-        nn_id target = nn_slice(g, r->target, 0, k * dim, dim);
+        target[k] = nn_slice(g, r->target, 0, k * dim, dim);
         path[k] = c;
-        step[k] = nn_sub(g, c, last);
-        wanted_step[k] = nn_sub(g, target, last_target);
         if (!m->shape.no_fiber) chi[k] = model_chi(g, m, fiber);
-        last = c;
-        last_target = target;
     }
     r->path = nn_concat(g, 0, STEPS, path);
     nn_output(g, r->path);
@@ -49,10 +90,9 @@ firm_status rollout_graph_build(const firm_model* m, const loss_weights* w, int 
 
     nn_loss(g, "config", nn_mse(g, r->path, r->target), w->config);
     nn_loss(g, "displacement",
-            nn_mse(g, nn_concat(g, 0, STEPS, step), nn_concat(g, 0, STEPS, wanted_step)),
+            nn_mse(g, changes(g, m, w, path, start), changes(g, m, w, target, start)),
             w->displacement);
-    nn_id terminal = nn_mse(g, path[STEPS - 1], nn_slice(g, r->target, 0, (STEPS - 1) * dim, dim));
-    nn_loss_topmean(g, "tail", terminal, w->tail, 0.25f);
+    nn_loss_topmean(g, "tail", tail_errors(g, m, w, r, path, target), w->tail, 0.25f);
     if (m->shape.no_fiber) return FIRM_OK;
     nn_loss(g, "chi", nn_mse(g, nn_concat(g, 0, STEPS, chi), r->chi), w->chi);
     if (w->chi0 > 0) nn_loss(g, "chi0", nn_mse(g, chi0, r->chi0), w->chi0);

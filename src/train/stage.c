@@ -45,15 +45,6 @@ static int shard_of(const train_run_state* run, const char* key) {
     return (int)config_int(run->settings, "train", key);
 }
 
-static loss_weights weights_of(const config* c, const char* source) {
-    char section[16];
-    snprintf(section, sizeof section, "loss.%s", source);
-    return (loss_weights){
-        (float)config_real(c, section, "config"), (float)config_real(c, section, "displacement"),
-        (float)config_real(c, section, "tail"), (float)config_real(c, section, "chi"),
-        (float)config_real(c, section, "chi0")};
-}
-
 static firm_status prepare_rollout(train_run_state* run, const stage* s, stage_work* w,
                                    firm_error* err) {
     TRY(fill_caches(run, err));
@@ -61,7 +52,8 @@ static firm_status prepare_rollout(train_run_state* run, const stage* s, stage_w
         if (!(s->sources & (side ? SOURCE_I : SOURCE_F))) continue;
         rollout_graph* g = side ? &w->roll_i : &w->roll_f;
         rollout_batch* b = side ? &w->batch_i : &w->batch_f;
-        loss_weights weights = weights_of(run->settings, side ? "I" : "F");
+        loss_weights weights;
+        TRY(loss_read(run->settings, run->set.env, side ? "I" : "F", &weights, err));
         TRY(rollout_graph_build(run->model, &weights, 1, g, err));
         *b = (rollout_batch){.set = &run->set,
                              .model = run->model,

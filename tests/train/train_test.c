@@ -139,7 +139,7 @@ TEST(train, rollout_loss_is_the_papers) {
     fixture f;
     if (!open_fixture(&f, 0)) return;
     firm_error err;
-    loss_weights w = {2, 2, 0.5f, 0.5f, 0.5f};
+    loss_weights w = {.config = 2, .displacement = 2, .tail = 0.5f, .chi = 0.5f, .chi0 = 0.5f};
     rollout_graph g;
     history_cache cache;
     nn_exec* e;
@@ -206,7 +206,7 @@ TEST(train, rollout_gradient) {
     fixture f;
     if (!open_fixture(&f, 0)) return;
     firm_error err;
-    loss_weights w = {2, 2, 1, 0.5f, 0.5f};
+    loss_weights w = {.config = 2, .displacement = 2, .tail = 1, .chi = 0.5f, .chi0 = 0.5f};
     rollout_graph g;
     history_cache cache;
     nn_exec* e;
@@ -249,7 +249,7 @@ TEST(train, overfits_one_batch) {
     fixture f;
     if (!open_fixture(&f, 0)) return;
     firm_error err;
-    loss_weights w = {2, 2, 0.5f, 0.5f, 0.5f};
+    loss_weights w = {.config = 2, .displacement = 2, .tail = 0.5f, .chi = 0.5f, .chi0 = 0.5f};
     rollout_graph g;
     history_cache cache;
     nn_exec* e;
