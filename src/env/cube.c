@@ -208,6 +208,7 @@ const env_spec cube_spec = {
                       .paper_mean = 0.00352,
                       .paper_p95 = 0.01035,
                       .paper_max = 0.06111},
+    .demo = {.episodes = 12, .offset = 25, .tries = 0},
     .physics = "MuJoCo 3.11.0, ogbench 1.2.1 cube-single",
     .renderer = "native 1",
     .policy = "plan",

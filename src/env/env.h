@@ -69,6 +69,13 @@ typedef struct env_interventions {
     double paper_mean, paper_p95, paper_max;
 } env_interventions;
 
+// What `firm demo` records and shows, chosen so that it takes about a minute on two cores.
+typedef struct env_demo {
+    int episodes;  // fresh ones that the goal is picked from
+    int offset;    // controls from start to goal in the recording
+    int tries;     // goals that a greedy search may solve before one is taken all the same
+} env_demo;
+
 // A way to collect episodes. A task's default one is in its spec itself; others are chosen by name.
 typedef struct env_policy {
     const char* name;               // "weak"
@@ -97,6 +104,7 @@ typedef struct env_spec {
     int columns;
     const env_column* column;
     env_interventions interventions;
+    env_demo demo;
     const char *physics, *renderer, *policy;  // one line each, attributes of every file
     int policies;                             // beside the default one
     const env_policy* other_policy;

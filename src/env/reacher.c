@@ -130,6 +130,7 @@ const env_spec reacher_spec = {
                       .paper_mean = 4.52e-15,
                       .paper_p95 = 1.75e-14,
                       .paper_max = 3.55e-14},
+    .demo = {.episodes = 50, .offset = 50, .tries = 8},
     .physics = "MuJoCo 3.11.0, dm_control 1.0.44 reacher",
     .renderer = "native 1",
     .policy = "uniform",

@@ -234,6 +234,7 @@ const env_spec tworoom_spec = {
                       .paper_mean = 0.0,
                       .paper_p95 = 0.0,
                       .paper_max = 0.0},
+    .demo = {.episodes = 200, .offset = 90, .tries = 16},
     .physics = "tworoom kinematics 1, float32",
     .renderer = "tworoom native 1",
     .policy = "expert",

@@ -103,7 +103,8 @@ static firm_status prepare(evaluation* e, firm_error* err) {
         TRY(data_split_make(e->data, (uint64_t)config_int(p->settings, "data", "split_seed"),
                             &e->split, err));
     } else {
-        TRY(eval_fresh_episodes(p->spec, p->trials, p->seed, e->threads, &e->fresh, err));
+        TRY(eval_fresh_episodes(p->spec, p->trials, p->episodes, p->seed, e->threads, &e->fresh,
+                                err));
         e->data = e->fresh;
     }
     if (p->model) TRY(eval_check_held_out(p->model->provenance, e->data, !p->data, err));

@@ -15,6 +15,7 @@ typedef struct eval_params {
         data;  // recorded episodes of which the validation part is used; NULL: fresh ones
     firm_mode mode;
     int trials, offset;
+    int episodes;   // fresh ones to collect where there are no data; 0: as many as the trials need
     uint64_t seed;  // of fresh episodes, the draw of trials and the planner
     int unsolved;
     const char* arms;                     // "firm,oracle-dynamics"

@@ -118,14 +118,11 @@ uint64_t eval_trials_hash(const eval_trials* t) {
 
 // ---- where trials come from ---------------------------------------------------------------------
 
-firm_status eval_fresh_episodes(const env_spec* spec, int trials, uint64_t seed, pool* p,
+firm_status eval_fresh_episodes(const env_spec* spec, int trials, int count, uint64_t seed, pool* p,
                                 episodes** out, firm_error* err) {
-    // about two episodes a trial, so that most trials come from episodes of their own
-    int64_t wanted = 2 * (int64_t)trials;
-    collect_options opt = {.episodes = wanted < 200      ? 200
-                                       : wanted > 100000 ? 100000
-                                                         : (int)wanted,
-                           .seed = seed};
+    int64_t wanted = count ? count : 2 * (int64_t)trials;
+    if (!count && wanted < 200) wanted = 200;
+    collect_options opt = {.episodes = wanted > 100000 ? 100000 : (int)wanted, .seed = seed};
     return episodes_collect(spec, &opt, p, out, err);
 }
 

@@ -37,8 +37,9 @@ firm_status eval_trials_draw(const episodes* data, const trial_options* opt, eva
 void eval_trials_free(eval_trials* t);
 uint64_t eval_trials_hash(const eval_trials* t);  // of all pairs, to compare evaluations
 
-// Episodes for `trials` pairs, collected now with a seed of their own.
-firm_status eval_fresh_episodes(const env_spec* spec, int trials, uint64_t seed, pool* p,
+// Episodes for `trials` pairs, collected now with a seed of their own. count 0: about two a trial,
+// 200 at least, so that most trials come from episodes of their own.
+firm_status eval_fresh_episodes(const env_spec* spec, int trials, int count, uint64_t seed, pool* p,
                                 episodes** out, firm_error* err);
 
 // Refuses data that the model has learned from: `provenance` (firm_model) may name the seed and

@@ -138,6 +138,31 @@ static void put_tiles(html* h, const report_data* data) {
     if (n) html_put(h, "</div>\n");
 }
 
+// Did a learned model take part in anything that is shown?
+static int has_model(const report_data* data) {
+    int oracles = 0;
+    for (int i = 0; i < data->doc_count; i++) {
+        const report_doc* d = &data->docs[i];
+        int oracle =
+            d->kind == DOC_TRACE && strcmp(report_text(d->json, "arm"), "oracle-dynamics") == 0;
+        oracle |=
+            d->kind == DOC_EVAL && cJSON_IsNull(cJSON_GetObjectItemCaseSensitive(d->json, "model"));
+        if (!oracle) return 1;
+        oracles++;
+    }
+    return oracles == 0;
+}
+
+static const char* lede(const report_data* data) {
+    if (!has_model(data))
+        return "Planning to goal images by search through the true simulator: what search alone "
+               "reaches. No trained model took part.";
+    if (data->group_count)
+        return "Planning to goal images from pixels with a compact typed world model: measured "
+               "success, with the paper\u2019s numbers beside ours.";
+    return "Planning to goal images from pixels with a compact typed world model.";
+}
+
 static void put_head(html* h, const report_data* data) {
     html_put(h,
              "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
@@ -153,10 +178,7 @@ static void put_head(html* h, const report_data* data) {
              ".live{display:none}</style></noscript>\n</head>\n<body>\n<header>\n<h1>FIRM-WM on ");
     put_task_names(h, data);
     html_put(h, "</h1>\n<p class=\"lede\">");
-    html_put(h, data->group_count
-                    ? "Planning to goal images from pixels with a compact typed world model: "
-                      "measured success, with the paper\u2019s numbers beside ours."
-                    : "Planning to goal images from pixels with a compact typed world model.");
+    html_put(h, lede(data));
     html_put(h, "</p>\n<p class=\"prov\">");
     int all = -1, any = put_distinct(h, data, all, "config_hash", "config", 0);
     any = put_distinct(h, data, 1 << DOC_TRAIN, "seed", "training seed", any);
@@ -251,6 +273,11 @@ static firm_status put_episode(page* p, const report_doc* d, int number, firm_er
             html_put(&p->body, "</span>");
         }
         html_put(&p->body, "</h3>\n");
+        if (t.note[0]) {
+            html_put(&p->body, "<p class=\"caveat\">");
+            html_text(&p->body, t.note);
+            html_put(&p->body, "</p>\n");
+        }
         player_put(&p->body, &t, number, chart ? &chart->body : NULL, chart ? chart->width : 0,
                    chart ? chart->height : 0, &plot, base64);
     }

@@ -28,6 +28,8 @@ const char page_style[] =
     ".5rem;letter-spacing:-.005em}\n"
     "h3{font:600 1rem/1.4 var(--sans);margin:2.2rem 0 .6rem}h3 .sd{font-weight:400}\n"
     "p.note{color:var(--soft);max-width:44em;margin:.2rem 0 1.1rem;font-size:.95rem}\n"
+    "p.caveat{max-width:44em;margin:.2rem 0 1.1rem;padding:.3rem 0 .3rem .9rem;border-left:3px solid "
+    "var(--orange)}\n"
     ".tiles{display:grid;grid-template-columns:repeat(auto-fill,minmax(10.5rem,1fr));gap:1.4rem "
     "1.6rem;margin:2rem 0 0}\n"
     ".tile{border-top:3px solid var(--blue);padding-top:.55rem;font:13.5px/1.45 "

@@ -12,8 +12,8 @@
 //   or
 //          true (reached), 2 (solved at the start); plus optional `pairs`: [{a, b, difference,
 //          ci95, rescue, harm}], `rollout_error`, `model_seed`
-//   trace  one episode: {task, mode, arm, success, goal_png, goal_xy, tolerance (radius of the
-//   goal's
+//   trace  one episode: {task, mode, arm, note (a sentence for the reader, optional), success,
+//   goal_png, goal_xy, tolerance (radius of the goal's
 //          ring in image pixels), distances: [{name, unit, tolerance}], frames: [{step, png,
 //          action, solved, solve_ms, arrival, distance, planned, plan_xy, fan_xy}]}; xy are image
 //          pixels

@@ -210,6 +210,7 @@ static firm_status read_all(const cJSON* json, const char* name, trace* t, firm_
     t->task = report_text(json, "task");
     t->mode = report_text(json, "mode");
     t->arm = report_text(json, "arm");
+    t->note = report_text(json, "note");
     t->success = cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(json, "success"));
     t->frames = mem_calloc((size_t)count, sizeof *t->frames);
     t->plans = mem_calloc((size_t)count, sizeof *t->plans);

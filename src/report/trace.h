@@ -25,6 +25,7 @@ typedef struct trace_plan {
 
 typedef struct trace {
     const char *task, *mode, *arm;
+    const char* note;  // a sentence for the reader; "" if there is none
     int success;
     int width, height;  // of every picture
     int image_count;
