@@ -231,6 +231,10 @@ const char* eval_arm_name(const eval_arm* arm) {
     return arm->ops->name;
 }
 
+void eval_arm_deadline(eval_arm* arm, double ms) {
+    arm->setup.deadline_ms = ms;
+}
+
 // ---- a trial ------------------------------------------------------------------------------------
 
 static uint64_t trial_seed(uint64_t seed, int trial) {

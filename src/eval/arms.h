@@ -48,6 +48,7 @@ firm_status eval_arm_create(const char* name, const eval_setup* setup, eval_arm*
                             firm_error* err);
 void eval_arm_free(eval_arm* arm);
 const char* eval_arm_name(const eval_arm* arm);
+void eval_arm_deadline(eval_arm* arm, double ms);  // per decision, from now on; 0: none
 
 // Runs one trial with a budget of 2 x offset controls. times and trace are nullable; a trace given
 // is begun here and freed by the caller.

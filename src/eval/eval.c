@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/clock.h"
 #include "core/log.h"
 #include "core/mem.h"
 #include "eval/paired.h"
@@ -33,6 +34,7 @@ typedef struct evaluation {
     eval_setup setup;
     arm_result arm[MAX_ARMS];
     int arms;
+    double begun;  // clock_seconds()
 } evaluation;
 
 static firm_status no_memory(firm_error* err) {
@@ -128,6 +130,27 @@ static firm_status prepare(evaluation* e, firm_error* err) {
     return FIRM_OK;
 }
 
+// ---- time ---------------------------------------------------------------------------------------
+
+static int plans(const arm_result* a) {
+    return strcmp(a->name, "random") != 0;
+}
+
+// With a limit on the whole evaluation, a trial may take an equal share of the time that is left,
+// and each of its decisions an equal share of that. Trials that end early leave more to the rest.
+static double decision_ms(const evaluation* e, const arm_result* a, int trial) {
+    const eval_params* p = e->p;
+    if (p->seconds <= 0) return p->deadline_ms;
+    int trials = e->trials->count - trial;
+    for (const arm_result* later = a + 1; later < e->arm + e->arms; later++)
+        trials += plans(later) ? e->trials->count : 0;
+    int controls = e->setup.options.replan * e->setup.actions.controls;
+    int decisions = (2 * p->offset + controls - 1) / controls;
+    double left = e->begun + p->seconds - clock_seconds();
+    double ms = fmax(1.0, left * 1e3 / ((double)trials * decisions));
+    return p->deadline_ms > 0 ? fmin(ms, p->deadline_ms) : ms;
+}
+
 // ---- running ------------------------------------------------------------------------------------
 
 static firm_status run_arm(evaluation* e, arm_result* a, cJSON* traces, firm_error* err) {
@@ -147,6 +170,7 @@ static firm_status run_arm(evaluation* e, arm_result* a, cJSON* traces, firm_err
     for (int i = 0; i < n && status == FIRM_OK; i++) {
         eval_trace trace = {0};
         int traced = traces && i < e->p->traces;
+        eval_arm_deadline(arm, decision_ms(e, a, i));
         status = eval_arm_run(arm, e->trials, e->pictures, i, &a->outcome[i], &a->times,
                               traced ? &trace : NULL, err);
         if (status == FIRM_OK && traced) {
@@ -291,6 +315,7 @@ static firm_status header_json(const evaluation* e, cJSON* json, firm_error* err
         add_hex(json, "trials_hash", eval_trials_hash(e->trials)) &&
         add_hex(json, "data_hash", e->data->hash) &&
         json_add_number(json, "deadline_ms", p->deadline_ms > 0 ? p->deadline_ms : NAN, 6) &&
+        json_add_number(json, "seconds_limit", p->seconds > 0 ? p->seconds : NAN, 6) &&
         (plan = cJSON_AddObjectToObject(json, "plan")) &&
         cJSON_AddNumberToObject(plan, "candidates", o->candidates) &&
         cJSON_AddNumberToObject(plan, "iterations", o->iterations) &&
@@ -321,11 +346,13 @@ static firm_status run_all(evaluation* e, cJSON* json, cJSON* traces, firm_error
         TRY(run_arm(e, &e->arm[i], i == 0 ? traces : NULL, err));
         TRY(arm_json(e, &e->arm[i], arms, err));
     }
-    return pairs_json(e, json, err);
+    TRY(pairs_json(e, json, err));
+    return json_add_number(json, "seconds", clock_seconds() - e->begun, 5) ? FIRM_OK
+                                                                           : no_memory(err);
 }
 
 firm_status eval_run(const eval_params* p, cJSON** result, cJSON** traces, firm_error* err) {
-    evaluation e = {.p = p};
+    evaluation e = {.p = p, .begun = clock_seconds()};
     cJSON *json = cJSON_CreateObject(), *record = traces ? cJSON_CreateArray() : NULL;
     firm_status status =
         json && (record || !traces) ? run_all(&e, json, record, err) : no_memory(err);

@@ -20,7 +20,8 @@ typedef struct eval_params {
     int unsolved;
     const char* arms;                     // "firm,oracle-dynamics"
     int threads;                          // 0: all cores
-    double deadline_ms;                   // 0: none
+    double deadline_ms;                   // per decision; 0: none
+    double seconds;                       // for all arms together; 0: no limit
     int candidates, iterations, horizon;  // 0: as in the settings
     int traces;                           // the first so many trials of the first arm are recorded
 } eval_params;

@@ -138,6 +138,24 @@ TEST(cli, fresh_trials_and_half_precision) {
     }
 }
 
+// A search that would take minutes ends in the time it is given, on every trial.
+TEST(cli, eval_in_limited_time) {
+    const char* fix = firm_fixture();
+    if (!fix) return;
+    cJSON* j = JSON_OF(firm_run(
+        fix, 0,
+        "eval tworoom --data f.h5 --arms oracle-dynamics,random --trials 3 --iterations 10000 "
+        "--candidates 3000 --seconds 2 --json --quiet"));
+    if (!j) return;
+    check_eval(j, 2);
+    const cJSON* arm = cJSON_GetObjectItemCaseSensitive(cJSON_GetObjectItemCaseSensitive(j, "arms"),
+                                                        "oracle-dynamics");
+    EXPECT(json_get(arm, "late_solves", 0) >= 1);
+    EXPECT_NEAR(json_get(j, "seconds_limit", 0), 2, 0);
+    EXPECT(json_get(j, "seconds", 1e9) < 20);  // generous: the machine may be busy
+    cJSON_Delete(j);
+}
+
 TEST(cli, plan_from_pictures) {
     const char* fix = firm_fixture();
     cJSON* j;
