@@ -1,0 +1,293 @@
+// cuda.cu - the queue (stream, products, memory, first error) and the table of the CUDA backend.
+#include <cublasLt.h>
+#include <pthread.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "nn/cuda/device.cuh"
+#include "nn/cuda/queue.cuh"
+
+extern "C" {
+#include "core/mem.h"
+}
+
+// ---- errors -------------------------------------------------------------------------------------
+
+void nn_cuda_note(nn_cuda_queue* q, const char* fmt, ...) {
+    if (q->error[0]) return;
+    va_list args;
+    va_start(args, fmt);
+    vsnprintf(q->error, sizeof q->error, fmt, args);
+    va_end(args);
+}
+
+void nn_cuda_check(nn_cuda_queue* q, const char* what) {
+    cudaError_t st = cudaGetLastError();
+    if (st != cudaSuccess) nn_cuda_note(q, "%s: %s", what, cudaGetErrorString(st));
+}
+
+const char* nn_cuda_error(nn_cuda_queue* q) {
+    nn_cuda_check(q, "earlier work");
+    return q->error[0] ? q->error : NULL;
+}
+
+firm_status nn_cuda_wait(nn_cuda_queue* q, firm_error* err) {
+    cudaError_t st = cudaStreamSynchronize(q->stream);
+    if (st != cudaSuccess) nn_cuda_note(q, "work on the GPU failed: %s", cudaGetErrorString(st));
+    const char* text = nn_cuda_error(q);
+    return text ? FAIL(err, FIRM_E_UNAVAILABLE, "%s: %s", q->name, text) : FIRM_OK;
+}
+
+// ---- making a queue -----------------------------------------------------------------------------
+
+enum { OLDEST_MAJOR = 8, WORKSPACE = 32 << 20 };
+
+// what a failed first call to the driver means to a user
+static firm_status no_device(cudaError_t st, firm_error* err) {
+    int driver = 0, runtime = 0;
+    cudaDriverGetVersion(&driver);
+    cudaRuntimeGetVersion(&runtime);
+    cudaGetLastError();
+    if (st == cudaErrorInsufficientDriver && driver > 0)
+        return FAIL(err, FIRM_E_UNAVAILABLE,
+                    "the NVIDIA driver supports CUDA %d.%d, this program needs %d.%d; update the "
+                    "driver, or use --device cpu",
+                    driver / 1000, driver % 1000 / 10, runtime / 1000, runtime % 1000 / 10);
+    if (st == cudaErrorNoDevice || st == cudaErrorInsufficientDriver)
+        return FAIL(err, FIRM_E_UNAVAILABLE,
+                    "no NVIDIA GPU was found (is the driver installed, does CUDA_VISIBLE_DEVICES "
+                    "name one?); use --device cpu");
+    return FAIL(err, FIRM_E_UNAVAILABLE, "the GPU cannot be used: %s; use --device cpu",
+                cudaGetErrorString(st));
+}
+
+static firm_status find_device(nn_cuda_queue* q, firm_error* err) {
+    int count = 0;
+    cudaError_t st = cudaGetDeviceCount(&count);
+    if (st == cudaSuccess && count == 0) st = cudaErrorNoDevice;
+    cudaDeviceProp prop;
+    if (st == cudaSuccess) st = cudaSetDevice(0);
+    if (st == cudaSuccess) st = cudaGetDeviceProperties(&prop, 0);
+    if (st != cudaSuccess) return no_device(st, err);
+    if (prop.major < OLDEST_MAJOR)
+        return FAIL(err, FIRM_E_UNAVAILABLE,
+                    "needs a GPU of compute capability 8.0 or newer; this one (%s) is %d.%d; use "
+                    "--device cpu",
+                    prop.name, prop.major, prop.minor);
+    snprintf(q->name, sizeof q->name, "%s", prop.name);
+    q->processors = prop.multiProcessorCount;
+    return FIRM_OK;
+}
+
+static firm_status open_queue(nn_cuda_queue* q, firm_error* err) {
+    TRY(find_device(q, err));
+    cudaError_t st = cudaStreamCreateWithFlags(&q->stream, cudaStreamNonBlocking);
+    if (st != cudaSuccess) return no_device(st, err);
+    cublasStatus_t made = cublasLtCreate(&q->blas);
+    if (made != CUBLAS_STATUS_SUCCESS)
+        return FAIL(err, FIRM_E_UNAVAILABLE, "cuBLASLt cannot be used on %s: %s; use --device cpu",
+                    q->name, cublasLtGetStatusString(made));
+    return nn_cuda_alloc(q, WORKSPACE, &q->workspace, err);
+}
+
+firm_status nn_cuda_queue_create(nn_cuda_precision p, nn_cuda_queue** out, firm_error* err) {
+    *out = NULL;
+    nn_cuda_queue* q = (nn_cuda_queue*)mem_calloc(1, sizeof *q);
+    if (!q) return FAIL(err, FIRM_E_MEMORY, "no memory for a GPU queue");
+    q->precision = p;
+    q->workspace_bytes = WORKSPACE;
+    firm_status st = open_queue(q, err);
+    if (st != FIRM_OK) {
+        nn_cuda_queue_free(q);
+        return st;
+    }
+    *out = q;
+    return FIRM_OK;
+}
+
+void nn_cuda_queue_free(nn_cuda_queue* q) {
+    if (!q) return;
+    if (q->stream) cudaStreamSynchronize(q->stream);
+    while (q->masks) {
+        nn_cuda_mask* m = q->masks;
+        q->masks = m->next;
+        nn_cuda_release(m->by_row);
+        mem_free(m);
+    }
+    nn_cuda_plans_free(q);
+    nn_cuda_release(q->workspace);
+    if (q->blas) cublasLtDestroy(q->blas);
+    if (q->stream) cudaStreamDestroy(q->stream);
+    cudaGetLastError();  // whatever failed above concerns nobody any more
+    mem_free(q);
+}
+
+void* nn_cuda_stream(nn_cuda_queue* q) {
+    return q->stream;
+}
+const char* nn_cuda_device(const nn_cuda_queue* q) {
+    return q->name;
+}
+int nn_cuda_processors(const nn_cuda_queue* q) {
+    return q->processors;
+}
+
+// ---- memory -------------------------------------------------------------------------------------
+
+firm_status nn_cuda_alloc(nn_cuda_queue* q, size_t bytes, void** out, firm_error* err) {
+    *out = NULL;
+    cudaError_t st = cudaMalloc(out, bytes ? bytes : 1);
+    if (st == cudaSuccess) return FIRM_OK;
+    size_t left = 0, total = 0;
+    cudaGetLastError();
+    *out = NULL;
+    if (st != cudaErrorMemoryAllocation)
+        return FAIL(err, FIRM_E_UNAVAILABLE, "%s: %s", q->name, cudaGetErrorString(st));
+    if (cudaMemGetInfo(&left, &total) != cudaSuccess) cudaGetLastError();
+    return FAIL(err, FIRM_E_MEMORY,
+                "out of GPU memory: %.0f MB asked for, %.0f of %.0f MB free on %s; use a smaller "
+                "batch, or a GPU nobody else uses",
+                (double)bytes / 1e6, (double)left / 1e6, (double)total / 1e6, q->name);
+}
+
+void nn_cuda_release(void* p) {
+    if (p) cudaFree(p);
+}
+
+static firm_status copy(nn_cuda_queue* q, void* to, const void* from, size_t bytes,
+                        cudaMemcpyKind kind, firm_error* err) {
+    cudaError_t st = bytes ? cudaMemcpyAsync(to, from, bytes, kind, q->stream) : cudaSuccess;
+    if (st != cudaSuccess) nn_cuda_note(q, "copying %zu bytes: %s", bytes, cudaGetErrorString(st));
+    return nn_cuda_wait(q, err);
+}
+
+firm_status nn_cuda_upload(nn_cuda_queue* q, void* device, const void* host, size_t bytes,
+                           firm_error* err) {
+    return copy(q, device, host, bytes, cudaMemcpyHostToDevice, err);
+}
+
+firm_status nn_cuda_download(nn_cuda_queue* q, void* host, const void* device, size_t bytes,
+                             firm_error* err) {
+    return copy(q, host, device, bytes, cudaMemcpyDeviceToHost, err);
+}
+
+// ---- masks: one bit per pair, by row and by column
+// ------------------------------------------------
+
+nn_cuda_mask* nn_cuda_mask_find(nn_cuda_queue* q, const uint8_t* host, int tokens) {
+    for (nn_cuda_mask* m = q->masks; m; m = m->next)
+        if (m->host == host && m->tokens == tokens) return m;
+    return NULL;
+}
+
+static firm_status mask_add(nn_cuda_queue* q, const uint8_t* host, int tokens, nn_cuda_mask** out,
+                            firm_error* err) {
+    int words = (tokens + 31) / 32;
+    size_t half = (size_t)tokens * words;
+    nn_cuda_mask* m = (nn_cuda_mask*)mem_calloc(1, sizeof *m);
+    if (!m) return FAIL(err, FIRM_E_MEMORY, "no memory for an attention mask");
+    firm_status st = nn_cuda_alloc(q, 2 * half * sizeof(uint32_t), (void**)&m->by_row, err);
+    if (st != FIRM_OK) {
+        mem_free(m);
+        return st;
+    }
+    m->host = host;
+    m->tokens = tokens;
+    m->words = words;
+    m->by_column = m->by_row + half;
+    m->next = q->masks;
+    q->masks = *out = m;
+    return FIRM_OK;
+}
+
+static firm_status prepare_mask(nn_cuda_queue* q, const uint8_t* mask, int tokens,
+                                firm_error* err) {
+    nn_cuda_mask* m = nn_cuda_mask_find(q, mask, tokens);
+    if (!m) TRY(mask_add(q, mask, tokens, &m, err));
+    size_t words = (size_t)m->words, half = (size_t)tokens * words;
+    uint32_t* bits = (uint32_t*)mem_calloc(2 * half, sizeof *bits);
+    if (!bits) return FAIL(err, FIRM_E_MEMORY, "no memory for an attention mask");
+    for (int t = 0; t < tokens; t++) {
+        for (int s = 0; s < tokens; s++) {
+            if (mask && !mask[(size_t)t * tokens + s]) continue;
+            bits[(size_t)t * words + s / 32] |= 1u << s % 32;
+            bits[half + (size_t)s * words + t / 32] |= 1u << t % 32;
+        }
+    }
+    firm_status st = nn_cuda_upload(q, m->by_row, bits, 2 * half * sizeof *bits, err);
+    mem_free(bits);
+    return st;
+}
+
+firm_status nn_cuda_prepare_node(nn_cuda_queue* q, const nn_graph* g, const nn_node* n,
+                                 firm_error* err) {
+    if (n->op != NN_ATTENTION) return FIRM_OK;
+    int tokens = g->tensor[n->out].dim[0], depth = g->tensor[n->out].dim[1] / n->heads;
+    if (depth > NN_CUDA_HEAD_MAX)
+        return FAIL(err, FIRM_E_UNAVAILABLE,
+                    "attention heads are %d wide; on the GPU at most %d, use --device cpu", depth,
+                    NN_CUDA_HEAD_MAX);
+    return prepare_mask(q, n->mask, tokens, err);
+}
+
+firm_status nn_cuda_prepare(nn_cuda_queue* q, const nn_graph* g, firm_error* err) {
+    for (int i = 0; i < g->nodes; i++) TRY(nn_cuda_prepare_node(q, g, &g->node[i], err));
+    return FIRM_OK;
+}
+
+// ---- the table ----------------------------------------------------------------------------------
+
+static void* table_alloc(size_t bytes) {
+    void* p = NULL;
+    if (cudaMalloc(&p, bytes ? bytes : 1) == cudaSuccess) return p;
+    cudaGetLastError();
+    return NULL;
+}
+
+static void table_upload(void* device, const float* host, size_t count) {
+    cudaMemcpy(device, host, count * sizeof *host, cudaMemcpyHostToDevice);
+}
+
+static void table_download(float* host, const void* device, size_t count) {
+    cudaMemcpy(host, device, count * sizeof *host, cudaMemcpyDeviceToHost);
+}
+
+static nn_backend table;
+static pthread_once_t once = PTHREAD_ONCE_INIT;
+
+static void fill_table(void) {
+    nn_kernel* k = table.kernel;
+    k[NN_LINEAR] = nn_cuda_linear;
+    k[NN_CONV2D] = nn_cuda_conv2d;
+    k[NN_CONVT2D] = nn_cuda_convt2d;
+    k[NN_LAYERNORM] = nn_cuda_layernorm;
+    k[NN_GROUPNORM] = nn_cuda_groupnorm;
+    k[NN_GELU] = nn_cuda_gelu;
+    k[NN_ADD] = nn_cuda_add;
+    k[NN_ADDP] = nn_cuda_addp;
+    k[NN_MUL] = nn_cuda_mul;
+    k[NN_PAIRNORM] = nn_cuda_pairnorm;
+    k[NN_CLAMP] = nn_cuda_clamp;
+    k[NN_CONCAT] = nn_cuda_concat;
+    k[NN_SLICE] = nn_cuda_slice;
+    k[NN_MEAN] = nn_cuda_mean;
+    k[NN_ATTENTION] = nn_cuda_attention;
+    k[NN_PATCHES] = nn_cuda_patches;
+    k[NN_PATCHDIFF] = nn_cuda_patchdiff;
+    k[NN_PATCHMASK] = nn_cuda_patchmask;
+    k[NN_MSE] = nn_cuda_mse;
+    k[NN_BCE] = nn_cuda_bce;
+    k[NN_NLL] = nn_cuda_nll;
+    table.name = "cuda";
+    table.real = sizeof(float);
+    table.alloc = table_alloc;
+    table.release = nn_cuda_release;
+    table.upload = table_upload;
+    table.download = table_download;
+}
+
+const nn_backend* nn_backend_cuda(void) {
+    pthread_once(&once, fill_table);
+    return &table;
+}
