@@ -12,5 +12,6 @@ if(FIRM_CUDA)
   # no -Wextra's designated-initialiser noise from our C headers read as C++
   set(FIRM_CUDA_OPTIONS $<$<COMPILE_LANGUAGE:CUDA>:-Xcompiler=-Wall,-Werror>)
   list(APPEND FIRM_OPTIONAL_LIBS CUDA::cudart CUDA::cublasLt)
+  include_directories(SYSTEM ${CUDAToolkit_INCLUDE_DIRS})  # the C files of nn/cuda use the runtime too
   add_compile_definitions(FIRM_CUDA=1)
 endif()

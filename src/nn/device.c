@@ -3,6 +3,10 @@
 
 #include <string.h>
 
+#ifdef FIRM_CUDA
+#include "nn/cuda/cuda.h"
+#endif
+
 nn_device nn_device_cpu(void) {
     return (nn_device){.name = "cpu", .backend = nn_backend_cpu(), .precision = NN_FP32};
 }
@@ -11,12 +15,23 @@ firm_status nn_device_open(const char* name, nn_precision precision, nn_device* 
                            firm_error* err) {
     *out = nn_device_cpu();
     if (strcmp(name, "cpu") == 0) return FIRM_OK;
+#ifdef FIRM_CUDA
+    nn_cuda_queue* q;
+    TRY(nn_cuda_queue_create(precision == NN_TF32 ? NN_CUDA_TF32 : NN_CUDA_FP32, &q, err));
+    *out = (nn_device){
+        .name = "cuda", .backend = nn_backend_cuda(), .queue = q, .precision = precision};
+    return FIRM_OK;
+#else
     (void)precision;
     return FAIL(err, FIRM_E_UNAVAILABLE,
                 "this firm was built without CUDA; run make cuda and use build-cuda/firm, or "
                 "--device cpu");
+#endif
 }
 
 void nn_device_close(nn_device* d) {
+#ifdef FIRM_CUDA
+    nn_cuda_queue_free(d->queue);
+#endif
     *d = nn_device_cpu();
 }

@@ -35,13 +35,21 @@ static void collect_trained(nn_trainer* t) {
     t->opt.scale = NULL;  // the caller's
 }
 
+static const nn_trainer_kind* kind_of(const nn_device* d) {
+#ifdef FIRM_CUDA
+    if (d->queue) return &nn_trainer_cuda;
+#endif
+    CHECK(!d->queue, "a queue without a device behind it");
+    return &nn_trainer_cpu;
+}
+
 firm_status nn_trainer_create(const nn_trainer_options* opt, const nn_part* part, int parts,
                               nn_trainer** out, firm_error* err) {
     *out = NULL;
     CHECK(parts > 0 && parts <= NN_MAX_PARTS, "%d parts", parts);
     nn_trainer* t = mem_calloc(1, sizeof *t);
     if (!t) return FAIL(err, FIRM_E_MEMORY, "no memory for training");
-    t->kind = &nn_trainer_cpu;
+    t->kind = kind_of(opt->device);
     t->opt = *opt;
     t->parts = parts;
     size_t entries = (size_t)opt->store->entries + 1;
