@@ -11,6 +11,7 @@
 #include "core/clock.h"
 #include "core/file.h"
 #include "core/log.h"
+#include "nn/device.h"
 #include "train/train.h"
 
 enum { MAX_TASKS = 8, MAX_SEEDS = 16, WORD = 1100, MAX_WORDS = 32 };
@@ -194,7 +195,8 @@ static firm_status estimate(const study* s, const env_spec* spec, double* second
     int threads = (int)args_int(s->a, "threads");
     train_speed speed;
     double contract_ms = 0, reach_ms = 0, training = 0;
-    firm_status status = train_bench(settings, spec, threads, 1.0, &speed, err);
+    firm_status status =
+        train_bench(settings, spec, args_text(s->a, "device"), threads, 1.0, &speed, err);
     if (status == FIRM_OK)
         status =
             bench_solve_ms(spec, NULL, settings, FIRM_MODE_CONTRACT, threads, 1, &contract_ms, err);
@@ -349,9 +351,7 @@ static firm_status run(const args* a, firm_error* err) {
     study s = {.a = a, .out = args_text(a, "output")};
     double begun = clock_seconds(), expected = 0;
     char words[48], page[1024];
-    if (strcmp(args_text(a, "device"), "cuda") == 0)
-        return FAIL(err, FIRM_E_UNAVAILABLE,
-                    "this build has no CUDA backend; train with --device cpu");
+    TRY(nn_device_check(args_text(a, "device"), err));
     TRY(read_lists(&s, err));
     for (int i = 0; i < s.tasks; i++) {
         double seconds = 0;

@@ -5,6 +5,7 @@
 
 #include "cli/cli.h"
 #include "core/file.h"
+#include "nn/device.h"
 
 static const arg_option options[] = {
     {"data", 0, ARG_TEXT, 0, 0, NULL, NULL, "F.h5", "recorded episodes"},
@@ -63,9 +64,7 @@ static firm_status run(const args* a, firm_error* err) {
     TRY(cli_task(a, 0, &spec, err));
     TRY(cli_required(a, "data", &data, err));
     TRY(cli_required(a, "output", &folder, err));
-    if (strcmp(args_text(a, "device"), "cuda") == 0)
-        return FAIL(err, FIRM_E_UNAVAILABLE,
-                    "this build has no CUDA backend; train with --device cpu");
+    TRY(nn_device_check(args_text(a, "device"), err));
     if (!branch_path && !(sources && strcmp(sources, "F") == 0))
         return FAIL(err, FIRM_E_USAGE,
                     "--branches is missing; make the file with firm intervene, or train with "
@@ -75,7 +74,8 @@ static firm_status run(const args* a, firm_error* err) {
                          .threads = (int)args_int(a, "threads"),
                          .resume = args_switch(a, "resume"),
                          .sources = sources,
-                         .mismatch = args_switch(a, "mismatch")};
+                         .mismatch = args_switch(a, "mismatch"),
+                         .device = args_text(a, "device")};
     firm_status status = load_settings(a, spec, &settings, err);
     if (status == FIRM_OK) status = episodes_read(data, spec, &e, err);
     if (status == FIRM_OK && branch_path) status = branches_read(branch_path, e, &b, err);
@@ -99,7 +99,8 @@ static firm_status run(const args* a, firm_error* err) {
 
 const cli_command cli_train = {
     "train",
-    "train TASK --data F.h5 --branches I.h5 -o RUN [--seed S --resume --sources F|I|FI]",
+    "train TASK --data F.h5 --branches I.h5 -o RUN [--seed S --device cpu|cuda --resume "
+    "--sources F|I|FI]",
     "train a model through all stages",
     "The stages, their updates, rates, batches and gates come from the task's settings;\n"
     "firm help settings lists the keys.\n",

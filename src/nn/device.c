@@ -29,6 +29,13 @@ firm_status nn_device_open(const char* name, nn_precision precision, nn_device* 
 #endif
 }
 
+firm_status nn_device_check(const char* name, firm_error* err) {
+    nn_device d;
+    TRY(nn_device_open(name, NN_FP32, &d, err));
+    nn_device_close(&d);
+    return FIRM_OK;
+}
+
 void nn_device_close(nn_device* d) {
 #ifdef FIRM_CUDA
     nn_cuda_queue_free(d->queue);

@@ -17,6 +17,8 @@ nn_device nn_device_cpu(void);
 // A device that is absent, too old or not built in is refused with a sentence; nothing falls back.
 firm_status nn_device_open(const char* name, nn_precision precision, nn_device* out,
                            firm_error* err);
+// Whether it could be opened, for commands that read much before they compute.
+firm_status nn_device_check(const char* name, firm_error* err);
 void nn_device_close(nn_device* d);
 
 #endif

@@ -47,6 +47,9 @@ firm_status train_set_open(const config* settings, const env_spec* env, const ep
                            const branches* inter, const train_options* opt, int workers,
                            train_set* out, firm_error* err);
 void train_set_close(train_set* s);
+// The device of that name, with the settings' precision.
+firm_status train_device_open(const config* settings, const char* name, nn_device* out,
+                              firm_error* err);
 // image, action and chi statistics from the training split
 firm_status train_set_stats(train_set* s, model_stats* stats, firm_error* err);
 

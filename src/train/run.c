@@ -34,12 +34,13 @@ static uint64_t training_hash(const config* settings) {
     return hash;
 }
 
-// settings, seed, sources and data: a run may only be continued with the same ones
+// settings, seed, sources, data and kind of device: a run may only be continued with the same ones
 static void identity(const train_run_state* run, char text[256]) {
     snprintf(text, 256,
-             "config %016" PRIx64 " seed %" PRIu64 " sources %s mismatch %d data %016" PRIx64,
+             "config %016" PRIx64 " seed %" PRIu64 " sources %s mismatch %d data %016" PRIx64 "%s",
              training_hash(run->settings), run->opt->seed,
-             run->opt->sources ? run->opt->sources : "FI", run->opt->mismatch, run->set.data->hash);
+             run->opt->sources ? run->opt->sources : "FI", run->opt->mismatch, run->set.data->hash,
+             run->set.device.queue ? " device cuda" : "");
 }
 
 static int make_notes(checkpoint_note* note, char keys[MAX_STAGES][24]) {
@@ -106,11 +107,10 @@ static firm_status read_checkpoint(train_run_state* run, int* stage_index, int* 
     TRY(checkpoint_read_training(path, run->model, NULL, 0, note, notes, err));
     identity(run, own);
     if (strcmp(own, note[NOTE_IDENTITY].value) != 0)
-        return FAIL(
-            err, FIRM_E_USAGE,
-            "%s belongs to another run (%s, not %s); resume with the same settings, seed, sources "
-            "and data, or use a new folder",
-            path, note[NOTE_IDENTITY].value, own);
+        return FAIL(err, FIRM_E_USAGE,
+                    "%s belongs to another run (%s, not %s); resume with the same settings, seed, "
+                    "sources, data and device, or use a new folder",
+                    path, note[NOTE_IDENTITY].value, own);
     *stage_index = atoi(note[NOTE_STAGE].value);
     *update = atoi(note[NOTE_UPDATE].value);
     run->seconds_before = strtod(note[NOTE_SECONDS].value, NULL);
@@ -126,7 +126,10 @@ static cJSON* results_json(const train_run_state* run, const char* model_path) {
     cJSON* out = cJSON_CreateObject();
     cJSON_AddStringToObject(out, "task", run->set.env->name);
     cJSON_AddNumberToObject(out, "seed", (double)run->opt->seed);
-    cJSON_AddStringToObject(out, "device", "cpu");
+    cJSON_AddStringToObject(out, "device", run->set.device.name);
+    if (run->set.device.queue)
+        cJSON_AddStringToObject(out, "precision",
+                                run->set.device.precision == NN_TF32 ? "tf32" : "fp32");
     cJSON_AddNumberToObject(out, "threads", pool_threads(run->p));
     cJSON_AddStringToObject(out, "sources", run->opt->sources ? run->opt->sources : "FI");
     cJSON_AddBoolToObject(out, "no_fiber", run->model->shape.no_fiber);
@@ -259,16 +262,20 @@ firm_status train_run(const config* settings, const env_spec* env, const episode
                     "give some with --config FILE",
                     env->name);
     model_shape_read(settings, &shape);
+    nn_device device;
+    TRY(train_device_open(settings, opt->device, &device, err));
     firm_status st = pool_create(opt->threads, &run.p, err);
     if (st == FIRM_OK)
         st = train_set_open(settings, env, data, interventions, opt, pool_threads(run.p), &run.set,
                             err);
     if (st == FIRM_OK) st = model_create(env, &shape, 1, opt->seed, &run.model, err);
+    run.set.device = device;
     if (st == FIRM_OK) st = run_stages(&run, result, err);
     if (run.metrics) fclose(run.metrics);
     run_drop_caches(&run);
     firm_model_free(run.model);
     train_set_close(&run.set);
     pool_free(run.p);
+    nn_device_close(&device);
     return st;
 }

@@ -16,6 +16,12 @@ const config_key train_keys[] = {
      "samples a thread takes at once, pixel stages"},
     {"train", "history_shard", CONFIG_INT, 1, 256, "8", NULL, "likewise, history stage"},
     {"train", "rollout_shard", CONFIG_INT, 1, 1024, "128", NULL, "likewise, recurrent stages"},
+    {"train", "precision", CONFIG_TEXT, 0, 0, "tf32", "tf32|fp32",
+     "--device cuda: how matrix products round their operands; sums are float32 in both"},
+    {"train", "frame_pool", CONFIG_INT, 0, 1e6, "0", NULL,
+     "picture, ground: distinct pairs of frames, drawn once, that all updates of a stage pick "
+     "from; "
+     "0: new ones for every update"},
     {"train", "checkpoint_every", CONFIG_INT, 1, 1e6, "250", NULL, "updates between checkpoints"},
     {"train", "log_every", CONFIG_INT, 1, 1e6, "25", NULL, "updates between rows of metrics.csv"},
     {"train", "support", CONFIG_INT, 0, 65536, "2048", NULL,
@@ -55,6 +61,12 @@ const config_key train_keys[] = {
      "largest held-out figure that passes (tolerance units for ground and rollout), 0: none"},
 };
 const int train_key_count = sizeof train_keys / sizeof *train_keys;
+
+firm_status train_device_open(const config* settings, const char* name, nn_device* out,
+                              firm_error* err) {
+    int tf32 = strcmp(config_text(settings, "train", "precision"), "tf32") == 0;
+    return nn_device_open(name ? name : "cpu", tf32 ? NN_TF32 : NN_FP32, out, err);
+}
 
 static int source_of(const char* text) {
     return (strchr(text, 'F') ? SOURCE_F : 0) | (strchr(text, 'I') ? SOURCE_I : 0);

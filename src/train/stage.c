@@ -106,6 +106,11 @@ static firm_status prepare_frontend(train_run_state* run, const stage* s, stage_
         part.rows = w->from->count;
         part.pick = train_pick_key(run->set.seed, 2 * s->index);
     }
+    if (part.fill == pair_fill) {
+        // pairs themselves are drawn under 2 * index: the picks among them need another key
+        part.rows = config_int(run->settings, "train", "frame_pool");
+        part.pick = train_pick_key(run->set.seed, 2 * s->index + 1);
+    }
     part.graph = w->front.g;
     w->part[w->parts++] = part;
     return FIRM_OK;

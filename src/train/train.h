@@ -18,6 +18,7 @@ typedef struct train_options {
     int resume;           // continue a run that was stopped
     const char* sources;  // "F", "I", "FI" restrict every stage; NULL: as the config says
     int mismatch;         // ablation: outcomes of branches are shuffled
+    const char* device;   // "cpu" (also NULL) or "cuda"
 } train_options;
 
 extern const config_key train_keys[];
@@ -35,7 +36,7 @@ typedef struct train_speed {
     double recurrent_updates_per_s;  // at the config's batch, factual + intervention
     int frontend_batch, recurrent_batch;
 } train_speed;
-firm_status train_bench(const config* settings, const env_spec* env, int threads, double seconds,
-                        train_speed* out, firm_error* err);
+firm_status train_bench(const config* settings, const env_spec* env, const char* device,
+                        int threads, double seconds, train_speed* out, firm_error* err);
 
 #endif

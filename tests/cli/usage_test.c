@@ -46,8 +46,11 @@ TEST(cli, wrong_usage) {
                    "nowhere.safetensors");
     EXPECT_REFUSAL(firm_run("/", 0, "eval tworoom --traces 3"), "eval", "-o FILE");
     EXPECT_REFUSAL(firm_run("/", 0, "bench speed"), "bench", "plan, train, env or render");
+#ifndef FIRM_CUDA
     EXPECT_REFUSAL(firm_run("/", 0, "train tworoom --data a --branches b -o c --device cuda"),
-                   "train", "--device cpu");
+                   "train", "run make cuda and use build-cuda/firm, or --device cpu");
+    EXPECT_REFUSAL(firm_run("/", 0, "bench train tworoom --device cuda"), "bench", "--device cpu");
+#endif
     EXPECT_REFUSAL(firm_run("/", 0, "train tworoom --data a -o c"), "train", "--branches");
 }
 

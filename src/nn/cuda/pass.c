@@ -48,6 +48,11 @@ static firm_status upload_terms(nn_cuda_pass* s, int train, float weight, firm_e
 firm_status nn_cuda_pass_open(nn_cuda_pass* s, const nn_graph* g, nn_cuda_queue* q, int batch,
                               int train, float weight, firm_error* err) {
     *s = (nn_cuda_pass){.g = g, .q = q, .batch = batch};
+    for (int i = 0; i < g->nodes; i++)
+        if (!nn_backend_cuda()->kernel[g->node[i].op].forward)
+            return FAIL(err, FIRM_E_UNAVAILABLE,
+                        "this model uses operation %d, which has no GPU version; use --device cpu",
+                        (int)g->node[i].op);
     TRY(nn_layout_make(g, nn_backend_cuda(), batch, train, &s->at, err));
     TRY(nn_cuda_prepare(q, g, err));
     TRY(take(s, s->at.slot_bytes, (void**)&s->arena, err));
