@@ -215,7 +215,7 @@ static uint64_t least_numbers(const model_shape* s) {
     uint64_t seen = (uint64_t)s->keypoints * (uint64_t)s->keypoint_width;
     uint64_t tokens = s->keypoints ? seen : cells * last;
     for (int i = 1; i < 4; i++) n += 9 * (uint64_t)s->channels[i - 1] * (uint64_t)s->channels[i];
-    n += s->keypoints ? last * (uint64_t)s->keypoints : tokens;
+    n += cells * last + last * (uint64_t)s->keypoints;
     n += s->grounder == MODEL_GROUND_VOTES ? 9 * last * (uint64_t)s->grounder_hidden
                                            : tokens * (uint64_t)s->grounder_hidden;
     n += 2 * hidden * (uint64_t)s->spatial;

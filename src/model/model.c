@@ -113,7 +113,10 @@ static firm_status check_forms(const model_shape* s, const env_spec* env, firm_e
                     s->history_pool, s->grid, s->keypoints ? "; keypoints are not pooled" : "");
     if (s->grounder < MODEL_GROUND_FLAT || s->grounder > MODEL_GROUND_STAGED)
         return FAIL(err, FIRM_E_VALUE, "model.grounder is of the unknown form %d", s->grounder);
-    if (s->grounder == MODEL_GROUND_VOTES && (s->keypoints || points % 2))
+    if (s->grounder == MODEL_GROUND_VOTES && s->grounder_hidden % s->groups)
+        return FAIL(err, FIRM_E_VALUE, "model.groups = %d does not divide grounder_hidden = %d",
+                    s->groups, s->grounder_hidden);
+    if (s->grounder == MODEL_GROUND_VOTES && (s->keypoints || points < 2 || points % 2))
         return FAIL(err, FIRM_E_VALUE,
                     "model.grounder = votes needs cells and points of the picture to vote on; %s",
                     s->keypoints ? "set model.keypoints = 0" : "use flat for this task");

@@ -3,8 +3,9 @@
 // since the frame before. E(o, 0) simply leaves the second out. The later stages halve the map
 // until it has model.grid cells per side.
 //
-// Tokens are the cells, plus learned positions; or, with the geometry encoder, what a set of
-// keypoints sees: each looks at the map through its own softmax and reports features and place.
+// Learned positions are added to the cells. These are the tokens; or, with the geometry encoder,
+// what a set of keypoints sees: each looks at the map through its own softmax and reports features
+// and place.
 #include <stdio.h>
 
 #include "model/model.h"
@@ -24,20 +25,17 @@ static nn_id first_stage(nn_graph* g, const firm_model* m, nn_id image, nn_id be
     return nn_gelu(g, nn_groupnorm(g, "tokenizer.stage1.norm", h, m->shape.groups));
 }
 
-static nn_id position(nn_graph* g, int count, int width) {
-    return nn_param(g, "tokenizer.position", NN_INIT_NORMAL, 0.02f, 2, (int[]){count, width});
-}
-
-// the places are left alone by the learned positions: they move as the picture moves
-static nn_id look(nn_graph* g, const firm_model* m, nn_id map) {
-    int grid = m->shape.grid, cells = grid * grid, count = m->shape.keypoints;
+// the places are left alone by what is learned about a keypoint as such: they are where it looked
+static nn_id look(nn_graph* g, const firm_model* m, nn_id cells) {
+    int grid = m->shape.grid, count = m->shape.keypoints;
     int width = m->shape.keypoint_width, features = width - 2;
-    nn_id flat = nn_reshape(g, map, 2, (int[]){cells, m->shape.channels[3]});
-    nn_id where = nn_linear(g, "tokenizer.keypoint.where", flat, count, 2.0f);
-    nn_id what = nn_linear(g, "tokenizer.keypoint.what", flat, features, 1.0f);
+    nn_id where = nn_linear(g, "tokenizer.keypoint.where", cells, count, 0.6f);
+    nn_id what = nn_linear(g, "tokenizer.keypoint.what", cells, features, 0.6f);
     what = nn_coords(g, nn_reshape(g, what, 3, (int[]){grid, grid, features}));
-    nn_id seen = nn_softpool(g, where, nn_reshape(g, what, 2, (int[]){cells, width}));
-    nn_id feature = nn_addp(g, nn_slice(g, seen, 1, 0, features), position(g, count, features));
+    nn_id seen = nn_softpool(g, where, nn_reshape(g, what, 2, (int[]){grid * grid, width}));
+    nn_id name =
+        nn_param(g, "tokenizer.keypoint.name", NN_INIT_NORMAL, 0.02f, 2, (int[]){count, features});
+    nn_id feature = nn_addp(g, nn_slice(g, seen, 1, 0, features), name);
     return nn_concat(g, 1, 2, (nn_id[]){feature, nn_slice(g, seen, 1, features, 2)});
 }
 
@@ -54,10 +52,11 @@ nn_id model_tokens(nn_graph* g, const firm_model* m, nn_id image, nn_id before) 
         h = nn_conv(g, conv, h, m->shape.channels[stage], 3, stride, 1);
         h = nn_gelu(g, nn_groupnorm(g, norm, h, m->shape.groups));
     }
-    if (m->shape.keypoints) return look(g, m, h);
-    int count = model_token_count(m), width = model_token_width(m);
-    h = nn_reshape(g, h, 2, (int[]){count, width});
-    return nn_addp(g, h, position(g, count, width));
+    int cells = side * side, width = m->shape.channels[3];
+    nn_id position =
+        nn_param(g, "tokenizer.position", NN_INIT_NORMAL, 0.02f, 2, (int[]){cells, width});
+    h = nn_addp(g, nn_reshape(g, h, 2, (int[]){cells, width}), position);
+    return m->shape.keypoints ? look(g, m, h) : h;
 }
 
 nn_id model_keypoints(nn_graph* g, const firm_model* m, nn_id tokens) {

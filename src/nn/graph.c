@@ -205,6 +205,10 @@ nn_id nn_sub(nn_graph* g, nn_id x, nn_id y) {
     return axpby(g, x, y, 1, -1);
 }
 
+nn_id nn_scale(nn_graph* g, nn_id x, float by) {
+    return pointwise(g, (nn_node){.op = NN_ADD, .alpha = by, .beta = 0}, 2, (nn_id[]){x, x});
+}
+
 nn_id nn_addp(nn_graph* g, nn_id x, nn_id p) {
     CHECK(g->broken || nn_size(g, x) % nn_size(g, p) == 0, "addp of %d and %d", nn_size(g, x),
           nn_size(g, p));

@@ -85,6 +85,7 @@ nn_id nn_op_groupnorm(nn_graph* g, nn_id x, nn_id gamma, nn_id beta, int groups,
 nn_id nn_gelu(nn_graph* g, nn_id x);
 nn_id nn_add(nn_graph* g, nn_id x, nn_id y);
 nn_id nn_sub(nn_graph* g, nn_id x, nn_id y);
+nn_id nn_scale(nn_graph* g, nn_id x, float by);
 nn_id nn_addp(nn_graph* g, nn_id x, nn_id p);
 nn_id nn_mul(nn_graph* g, nn_id x, nn_id y);
 nn_id nn_pairnorm(nn_graph* g, nn_id x, int pairs);
