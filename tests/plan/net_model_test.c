@@ -1,0 +1,124 @@
+// net_model_test.c - the planner's net of a model predicts what the model's own graph predicts, for
+// every task: the same transition, written down twice.
+#include "plan/net_model.h"
+
+#include "check.h"
+#include "core/mem.h"
+#include "core/rng.h"
+#include "nn/exec.h"
+#include "plan/settings.h"
+
+enum { ROWS = 37, STEPS = 3 };
+
+// A model of the task's real shape, every parameter away from its tidy start; NULL without it.
+static firm_model* model_of(const env_spec* env, int no_fiber) {
+    config* settings;
+    firm_error err = {0};
+    firm_model* m = NULL;
+    model_shape shape;
+    if (settings_load(env, NULL, NULL, 0, &settings, &err) == FIRM_OK) {
+        model_shape_read(settings, &shape);
+        config_free(settings);
+        shape.no_fiber = no_fiber;
+        model_create(env, &shape, 0, 3, &m, &err);
+    }
+    if (!m) {
+        test_fail(__FILE__, __LINE__, "%s: %s", env->name, err.message);
+        return NULL;
+    }
+    for (int i = 0; i < m->store->entries; i++) {
+        const nn_entry* e = &m->store->entry[i];
+        if (e->init == NN_INIT_NORMAL) continue;
+        rng r = rng_start(5, RNG_STREAM(RNG_TEST, rng_hash_text(e->name) >> 16));
+        for (size_t j = 0; j < e->count; j++)
+            m->store->value[e->offset + j] += 0.05f * rng_gauss(&r);
+    }
+    for (int i = 0; i < env->action_dim; i++) {
+        m->stats.action_mean[i] = 0.01f * (float)(i + 1);
+        m->stats.action_std[i] = 0.2f + 0.1f * (float)i;
+    }
+    return m;
+}
+
+typedef struct rolled {
+    nn_id c, fiber, u[STEPS], out[STEPS];
+    const float *c0, *m0, *actions;  // (ROWS, STEPS, action)
+    int config, fibers, action;
+} rolled;
+
+static firm_status fill(void* ctx, const nn_feed* feed) {
+    const rolled* r = ctx;
+    for (int i = 0; i < feed->count; i++) {
+        const float* u = r->actions + (feed->first + i) * STEPS * r->action;
+        memcpy(nn_feed_real(feed, r->c) + i * r->config, r->c0, (size_t)r->config * sizeof(float));
+        memcpy(nn_feed_real(feed, r->fiber) + i * r->fibers, r->m0,
+               (size_t)r->fibers * sizeof(float));
+        for (int k = 0; k < STEPS; k++)
+            memcpy(nn_feed_real(feed, r->u[k]) + i * r->action, u + k * r->action,
+                   (size_t)r->action * sizeof(float));
+    }
+    return FIRM_OK;
+}
+
+// c after every step by the model's graph on the reference backend
+static void by_graph(const firm_model* m, rolled* r, float* c_out) {
+    firm_error err = {0};
+    nn_graph* g = NULL;
+    nn_exec* e = NULL;
+    REQUIRE_OK(nn_graph_create(m->store, &g, &err), err);
+    nn_id c = r->c = nn_input1(g, "c", r->config), f = r->fiber = nn_input1(g, "m", r->fibers);
+    for (int k = 0; k < STEPS; k++) {
+        char name[8];
+        snprintf(name, sizeof name, "u%d", k);
+        r->u[k] = nn_input1(g, name, r->action);
+        model_transition(g, m, r->u[k], &c, &f);
+        nn_output(g, r->out[k] = c);
+    }
+    nn_exec_options opt = {.batch = ROWS, .shard = 8, .lanes = 1};
+    REQUIRE_OK(nn_exec_create(g, nn_backend_ref(), &opt, NULL, &e, &err), err);
+    EXPECT_INT(nn_exec_forward(e, ROWS, fill, r), FIRM_OK);
+    for (int k = 0; k < STEPS; k++)
+        for (int i = 0; i < ROWS; i++)
+            memcpy(c_out + (i * STEPS + k) * r->config,
+                   nn_exec_output(e, r->out[k]) + i * r->config, (size_t)r->config * sizeof(float));
+    nn_exec_free(e);
+    nn_graph_free(g);
+}
+
+static void compare(const env_spec* env, int no_fiber) {
+    firm_model* m = model_of(env, no_fiber);
+    if (!m) return;
+    firm_error err = {0};
+    rolled r = {.config = env->config_dim,
+                .fibers = m->shape.fiber,
+                .action = MODEL_CONTROLS * env->action_dim};
+    float c0[FIRM_MAX_CONFIG] = {0.6f, -0.8f, 0.8f, 0.6f, 0.3f, 0.1f};
+    size_t numbers = (size_t)(ROWS * STEPS * r.action), out = (size_t)(ROWS * STEPS * r.config);
+    float *m0 = calloc((size_t)r.fibers, sizeof *m0), *u = malloc(numbers * sizeof *u);
+    float *got = malloc(out * sizeof *got), *want = malloc(out * sizeof *want);
+    if (!no_fiber) rng_fill_normal(4, RNG_STREAM(RNG_TEST, 1), 0, m0, r.fibers / 4 * 4);
+    // within every task's bounds, which the planner applies and the graph does not
+    rng_fill_normal(4, RNG_STREAM(RNG_TEST, 2), 0, u, (int)numbers);
+    for (size_t i = 0; i < numbers; i++) u[i] = fmaxf(-2, fminf(2, u[i]));
+    r.c0 = c0, r.m0 = m0, r.actions = u;
+    by_graph(m, &r, want);
+
+    plan_net* net = NULL;
+    REQUIRE_OK(plan_net_of_model(m, &net, &err), err);
+    void* scratch = mem_alloc(plan_net_scratch_bytes(net));
+    EXPECT_INT(plan_net_rollout(net, scratch, ROWS, STEPS, c0, m0, u, got), 0);
+    double worst = 0;
+    for (size_t i = 0; i < out; i++) worst = fmax(worst, fabs((double)got[i] - (double)want[i]));
+    if (!(worst <= 1e-5 * test_tolerance_scale()))
+        test_fail(__FILE__, __LINE__, "%s%s: planner and graph differ by %.3g", env->name,
+                  no_fiber ? " without fiber" : "", worst);
+    mem_free(scratch);
+    plan_net_free(net);
+    free(want), free(got), free(u), free(m0);
+    firm_model_free(m);
+}
+
+TEST(plan, net_of_model_as_graph) {
+    for (int i = 0; env_at(i); i++) compare(env_at(i), 0);
+    compare(env_find("tworoom"), 1);
+}
