@@ -6,6 +6,7 @@
 // Learned positions are added to the cells. These are the tokens; or, with the geometry encoder,
 // what a set of keypoints sees: each looks at the map through its own softmax and reports features
 // and place.
+#include <math.h>
 #include <stdio.h>
 
 #include "model/model.h"
@@ -29,7 +30,10 @@ static nn_id first_stage(nn_graph* g, const firm_model* m, nn_id image, nn_id be
 static nn_id look(nn_graph* g, const firm_model* m, nn_id cells) {
     int grid = m->shape.grid, count = m->shape.keypoints;
     int width = m->shape.keypoint_width, features = width - 2;
-    nn_id where = nn_linear(g, "tokenizer.keypoint.where", cells, count, 0.6f);
+    float scale = 0.6f / sqrtf((float)nn_last(g, cells));
+    nn_id heat = nn_param(g, "tokenizer.keypoint.where.weight", NN_INIT_NORMAL, scale, 2,
+                          (int[]){nn_last(g, cells), count});
+    nn_id where = nn_op_linear(g, cells, heat, NN_NONE);  // a softmax would not notice a bias
     nn_id what = nn_linear(g, "tokenizer.keypoint.what", cells, features, 0.6f);
     what = nn_coords(g, nn_reshape(g, what, 3, (int[]){grid, grid, features}));
     nn_id seen = nn_softpool(g, where, nn_reshape(g, what, 2, (int[]){grid * grid, width}));
