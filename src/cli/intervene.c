@@ -10,6 +10,8 @@ static const arg_option options[] = {
     {"anchors", 0, ARG_INT, 1, 10000000, NULL, NULL, "N",
      "restored moments; the task's own number if not given"},
     {"branches", 0, ARG_INT, 1, 100000, NULL, NULL, "N", "action sequences from each; likewise"},
+    {"structured", 0, ARG_SWITCH, 0, 0, NULL, NULL, NULL,
+     "manoeuvres from anchors balanced over contact, for the tasks that have them (Push-T)"},
     {"seed", 0, ARG_SEED, 0, 0, NULL, NULL, "S", "seed of anchors and actions; 0 if not given"},
 };
 
@@ -17,12 +19,28 @@ static void show(const cJSON* j) {
     printf("%s: %.0f anchors x %.0f branches of %.0f controls, %.1f s\n",
            cJSON_GetObjectItemCaseSensitive(j, "file")->valuestring, json_get(j, "anchors", 0),
            json_get(j, "per_anchor", 0), json_get(j, "controls", 0), json_get(j, "seconds", 0));
+    const cJSON* c;
+    cJSON_ArrayForEach(c, cJSON_GetObjectItemCaseSensitive(j, "classes"))
+        printf("  %-8s %.0f anchors\n", c->string, c->valuedouble);
+}
+
+// Structured sets: how many anchors each class has.
+static int add_classes(const branches* b, cJSON* j) {
+    int count[ENV_MAX_CLASS] = {0};
+    if (!b->anchor_class) return 1;
+    cJSON* classes = cJSON_AddObjectToObject(j, "classes");
+    for (int i = 0; i < b->anchors; i++) count[b->anchor_class[i]]++;
+    for (int c = 0; classes && c < b->spec->structured->classes; c++)
+        if (!cJSON_AddNumberToObject(classes, b->spec->structured->class_name[c], count[c]))
+            return 0;
+    return classes != NULL;
 }
 
 static firm_status branch(const args* a, const episodes* e, uint64_t seed, uint64_t split, pool* p,
                           const char* path, cJSON** json, firm_error* err) {
     intervene_options opt = {.anchors = (int)args_int(a, "anchors"),
                              .per_anchor = (int)args_int(a, "branches"),
+                             .structured = args_switch(a, "structured"),
                              .seed = seed,
                              .split_seed = split};
     double begun = clock_seconds();
@@ -37,6 +55,7 @@ static firm_status branch(const args* a, const episodes* e, uint64_t seed, uint6
               cJSON_AddNumberToObject(j, "per_anchor", b->per_anchor) &&
               cJSON_AddNumberToObject(j, "controls", BRANCH_CONTROLS) &&
               cJSON_AddNumberToObject(j, "seed", (double)seed) &&
+              cJSON_AddStringToObject(j, "proposal", branches_proposal(b)) && add_classes(b, j) &&
               json_add_number(j, "seconds", clock_seconds() - begun, 4)))
             status = cli_no_memory(err);
     }
@@ -68,12 +87,13 @@ static firm_status run(const args* a, firm_error* err) {
     return status;
 }
 
-const cli_command cli_intervene = {"intervene",
-                                   "intervene TASK --data F.h5 -o I.h5 [--anchors N --branches N]",
-                                   "branch off recorded moments with other actions",
-                                   "",
-                                   options,
-                                   sizeof options / sizeof *options,
-                                   1,
-                                   1,
-                                   run};
+const cli_command cli_intervene = {
+    "intervene",
+    "intervene TASK --data F.h5 -o I.h5 [--anchors N --branches N --structured]",
+    "branch off recorded moments with other actions",
+    "",
+    options,
+    sizeof options / sizeof *options,
+    1,
+    1,
+    run};

@@ -13,4 +13,9 @@ enum { ANCHOR_BEFORE = 2 };  // rows of history an anchor needs
 firm_status anchors_draw(const episodes* e, const data_split* split, uint64_t seed, int* count,
                          int64_t** rows, firm_error* err);
 
+// The same for structured interventions: as many anchors of each of the task's classes of moments
+// (env_structured). *classes gets the class of each; the caller frees it too.
+firm_status anchors_draw_balanced(const episodes* e, const data_split* split, uint64_t seed,
+                                  int* count, int64_t** rows, int** classes, firm_error* err);
+
 #endif

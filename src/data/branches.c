@@ -1,5 +1,6 @@
-// branches.c - collects common-reset interventions: anchors of training episodes, and from each the
-// same restored state under other actions. Writing and reading them is in branches_file.c.
+// branches.c - collects common-reset interventions: anchors of training episodes (anchors.c), and
+// from each the same restored state under other actions. Writing and reading them is in
+// branches_file.c.
 #include "data/branches.h"
 
 #include <string.h>
@@ -9,52 +10,6 @@
 #include "data/anchors.h"
 
 enum { STATES = BRANCH_CONTROLS + 1, BRANCHES_PER_ROUND = 1024 };
-
-// ---- anchors ------------------------------------------------------------------------------------
-
-firm_status anchors_draw(const episodes* e, const data_split* split, uint64_t seed, int* count,
-                         int64_t** rows, firm_error* err) {
-    const int needed = ANCHOR_BEFORE + BRANCH_CONTROLS + 1;
-    *rows = NULL;
-    int* long_enough = mem_calloc((size_t)split->train_count, sizeof *long_enough);
-    if (!long_enough) return FAIL(err, FIRM_E_MEMORY, "no memory to draw anchors");
-    int n = 0;
-    for (int i = 0; i < split->train_count; i++)
-        if (e->length[split->train[i]] >= needed) long_enough[n++] = split->train[i];
-
-    firm_status status = FIRM_OK;
-    int wanted = *count ? *count : e->spec->interventions.anchors;
-    if (wanted < 0)
-        status = FAIL(err, FIRM_E_USAGE, "%d anchors asked for; give a positive count", wanted);
-    else if (n == 0 || (*count && wanted > n))
-        status = FAIL(
-            err, FIRM_E_VALUE,
-            "%d anchors asked for, but only %d training episodes have %d rows or more; collect "
-            "more episodes or ask for fewer anchors",
-            wanted, n, needed);
-    if (status == FIRM_OK && wanted > n) {
-        log_warn("only %d of %d anchors: the data set has no more training episodes of %d rows", n,
-                 wanted, needed);
-        wanted = n;
-    }
-    int64_t* drawn = status == FIRM_OK ? mem_calloc((size_t)wanted, sizeof *drawn) : NULL;
-    if (status == FIRM_OK && !drawn)
-        status = FAIL(err, FIRM_E_MEMORY, "no memory for %d anchors", wanted);
-    if (status == FIRM_OK) {
-        rng r = rng_start(seed, RNG_STREAM(RNG_ANCHOR, 0));
-        rng_shuffle(&r, long_enough, n);
-        for (int i = 0; i < wanted; i++) {
-            int episode = long_enough[i];
-            rng t = rng_start(seed, RNG_STREAM(RNG_ANCHOR, i + 1));
-            drawn[i] = e->offset[episode] + ANCHOR_BEFORE +
-                       rng_below(&t, (uint32_t)(e->length[episode] - needed + 1));
-        }
-        *rows = drawn;
-        *count = wanted;
-    }
-    mem_free(long_enough);
-    return status;
-}
 
 // ---- branches -----------------------------------------------------------------------------------
 
@@ -67,41 +22,52 @@ typedef struct run {
     uint8_t* fault;  // (anchors * per_anchor)
 } run;
 
-static void propose(const run* r, int item, float* action) {
+static void draw_action(const run* r, rng* g, float* action) {
     const env_spec* spec = r->b->spec;
-    const int dim = spec->action_dim, branch = item % r->b->per_anchor;
-    if (branch == 0 && spec->interventions.replay) {
-        const int64_t row = r->b->row[item / r->b->per_anchor];
-        memcpy(action, r->e->action + row * dim, sizeof *action * (size_t)(BRANCH_CONTROLS * dim));
-        return;
+    for (int k = 0; k < spec->action_dim; k++) {
+        float a = spec->interventions.proposal == ENV_PROPOSAL_UNIFORM
+                      ? (float)rng_uniform(g, spec->action_low, spec->action_high)
+                      : r->mean[k] + r->std[k] * rng_gauss(g);
+        if (a < spec->action_low) a = spec->action_low;
+        if (a > spec->action_high) a = spec->action_high;
+        action[k] = a;
     }
-    rng g = rng_start(r->b->seed, RNG_STREAM(RNG_BRANCH, item));
-    for (int i = 0; i < BRANCH_CONTROLS; i++)
-        for (int k = 0; k < dim; k++) {
-            float a = spec->interventions.proposal == ENV_PROPOSAL_UNIFORM
-                          ? (float)rng_uniform(&g, spec->action_low, spec->action_high)
-                          : r->mean[k] + r->std[k] * rng_gauss(&g);
-            if (a < spec->action_low) a = spec->action_low;
-            if (a > spec->action_high) a = spec->action_high;
-            action[i * dim + k] = a;
-        }
+}
+
+// Manoeuvres take turns over the branches; where branch 0 is a replay, that is number 0.
+static int manoeuvre_of(const run* r, int branch) {
+    const env_spec* spec = r->b->spec;
+    return (branch - (spec->interventions.replay ? 1 : 0)) % spec->structured->manoeuvres;
 }
 
 static void run_branch(void* arg, int index, int worker) {
     run* r = arg;
-    const int item = r->first + index;
+    const int item = r->first + index, branch = item % r->b->per_anchor;
     const env_spec* spec = r->b->spec;
+    const int replay = branch == 0 && spec->interventions.replay;
+    const int64_t row = r->b->row[item / r->b->per_anchor];
     env* world = r->envs[worker];
     double* state = r->b->state + (size_t)item * STATES * (size_t)spec->state_dim;
     float* action = r->b->action + (size_t)item * BRANCH_CONTROLS * (size_t)spec->action_dim;
+    _Alignas(16) char manoeuvre[ENV_MANOEUVRE_BYTES];
+    rng g = rng_start(r->b->seed, RNG_STREAM(RNG_BRANCH, item));
 
-    propose(r, item, action);
-    const int64_t row = r->b->row[item / r->b->per_anchor];
     env_recall(world, r->e->state + row * spec->state_dim);
     spec->state_get(world, state);
+    if (r->b->anchor_class && !replay)
+        spec->structured->begin(manoeuvre_of(r, branch), state, &g, manoeuvre);
     for (int i = 0; i < BRANCH_CONTROLS; i++) {
-        spec->step(world, action + i * spec->action_dim);
-        spec->state_get(world, state + (i + 1) * spec->state_dim);
+        if (replay)
+            memcpy(action, r->e->action + (row + i) * spec->action_dim,
+                   sizeof *action * (size_t)spec->action_dim);
+        else if (r->b->anchor_class)
+            spec->structured->act(manoeuvre, state, &g, action);
+        else
+            draw_action(r, &g, action);
+        spec->step(world, action);
+        action += spec->action_dim;
+        state += spec->state_dim;
+        spec->state_get(world, state);
     }
     r->fault[item] = world->fault != FIRM_OK;
 }
@@ -138,7 +104,13 @@ firm_status branches_collect(const episodes* e, const intervene_options* opt, po
                              branches** out, firm_error* err) {
     const env_spec* spec = e->spec;
     *out = NULL;
-    int per_anchor = opt->per_anchor ? opt->per_anchor : spec->interventions.per_anchor;
+    if (opt->structured && !spec->structured)
+        return FAIL(err, FIRM_E_USAGE,
+                    "the task '%s' has no structured interventions; leave out --structured",
+                    spec->name);
+    int per_anchor = opt->per_anchor   ? opt->per_anchor
+                     : opt->structured ? spec->structured->per_anchor
+                                       : spec->interventions.per_anchor;
     if (per_anchor < 1 || per_anchor > 65536)
         return FAIL(err, FIRM_E_USAGE, "%d branches per anchor asked for; give 1 to 65536",
                     per_anchor);
@@ -156,7 +128,9 @@ firm_status branches_collect(const episodes* e, const intervene_options* opt, po
                         .per_anchor = per_anchor,
                         .data_hash = e->hash,
                         .seed = opt->seed};
-        status = anchors_draw(e, &split, opt->seed, &b->anchors, &b->row, err);
+        status = opt->structured ? anchors_draw_balanced(e, &split, opt->seed, &b->anchors, &b->row,
+                                                         &b->anchor_class, err)
+                                 : anchors_draw(e, &split, opt->seed, &b->anchors, &b->row, err);
     }
     data_split_free(&split);
     if (status == FIRM_OK) {
@@ -183,6 +157,7 @@ firm_status branches_collect(const episodes* e, const intervene_options* opt, po
 void branches_free(branches* b) {
     if (!b) return;
     mem_free(b->row);
+    mem_free(b->anchor_class);
     mem_free(b->state);
     mem_free(b->action);
     mem_free(b);

@@ -1,10 +1,11 @@
 // branches.h - common-reset interventions: the same restored state, other actions.
 //
 // An anchor is one row of a training episode (anchors use distinct episodes) with 2 earlier and 25
-// later rows. Every branch restores the anchor's recorded state through the public setter and runs
-// 25 controls. Branch 0 replays the recorded actions (where the task's proposals say so); the
-// others draw from the task's proposals. All 26 raw states of a branch are kept, so configurations,
-// chi and frames follow.
+// later rows. Every branch restores the anchor's recorded state and runs 25 controls. Branch 0
+// replays the recorded actions (where the task's proposals say so); the others draw from the task's
+// proposals, or, in the structured set of a task that has one, follow manoeuvres from anchors
+// balanced over classes of moments. All 26 raw states of a branch are kept, so configurations, chi
+// and frames follow.
 #ifndef DATA_BRANCHES_H
 #define DATA_BRANCHES_H
 
@@ -17,6 +18,7 @@ typedef struct branches {
     const env_spec* spec;
     int anchors, per_anchor;
     int64_t* row;        // (anchors) anchor row in the episodes file
+    int* anchor_class;   // (anchors) structured sets: env_structured's class; NULL otherwise
     double* state;       // (anchors, per_anchor, 26, state_dim); [.., 0, :] is the restored state
     float* action;       // (anchors, per_anchor, 25, action_dim)
     uint64_t data_hash;  // episodes.hash of the source file
@@ -25,6 +27,7 @@ typedef struct branches {
 
 typedef struct intervene_options {
     int anchors, per_anchor;  // 0: the task's default (TwoRoom 128 x 32)
+    int structured;           // the task's structured set
     uint64_t seed;            // of anchors and actions
     uint64_t split_seed;      // which episodes are training ones; as in data.split_seed
 } intervene_options;
@@ -35,6 +38,8 @@ firm_status branches_write(const branches* b, const char* path, firm_error* err)
 firm_status branches_read(const char* path, const episodes* e, branches** out,
                           firm_error* err);  // checks the hash
 void branches_free(branches* b);
+// Attribute `proposal` of the file: "uniform", "clipped gaussian" or "structured".
+const char* branches_proposal(const branches* b);
 
 // Reset-replay audit: restore each anchor, replay its recorded suffix, compare configurations with
 // the recording in tolerance units after controls 5 .. 25.

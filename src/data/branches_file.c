@@ -12,6 +12,8 @@
 
 enum { STATES = BRANCH_CONTROLS + 1, MACROS = 5, CONTROLS_PER_MACRO = BRANCH_CONTROLS / MACROS };
 
+static const char structured_name[] = "structured";  // value of the attribute `proposal`
+
 static uint64_t branches_hash(const branches* b) {
     size_t items = (size_t)b->anchors * (size_t)b->per_anchor;
     uint64_t h = hdf5_hash(HDF5_HASH_START, b->row, sizeof *b->row * (size_t)b->anchors);
@@ -35,6 +37,30 @@ static void fill_targets(const branches* b, float* c, float* chi) {
         }
 }
 
+const char* branches_proposal(const branches* b) {
+    if (b->anchor_class) return structured_name;
+    return b->spec->interventions.proposal == ENV_PROPOSAL_UNIFORM ? "uniform" : "clipped gaussian";
+}
+
+// Of structured sets: the anchors' classes, and what the numbers there mean.
+static firm_status write_classes(hdf5_writer* w, const branches* b, firm_error* err) {
+    const env_structured* set = b->spec->structured;
+    char names[128] = "", attribute[64];
+    if (!b->anchor_class) return FIRM_OK;
+    for (int i = 0; i < set->classes; i++)
+        snprintf(names + strlen(names), sizeof names - strlen(names), "%s%s", i ? " " : "",
+                 set->class_name[i]);
+    snprintf(attribute, sizeof attribute, "%s_names", set->column);
+    TRY(hdf5_put_text(w, attribute, names, err));
+    names[0] = 0;
+    for (int i = 0; i < set->manoeuvres; i++)
+        snprintf(names + strlen(names), sizeof names - strlen(names), "%s%s", i ? " " : "",
+                 set->manoeuvre_name[i]);
+    TRY(hdf5_put_text(w, "manoeuvre_names", names, err));
+    return hdf5_put(w, set->column, H5T_STD_I32LE, H5T_NATIVE_INT, 1,
+                    &(hsize_t){(hsize_t)b->anchors}, b->anchor_class, err);
+}
+
 static firm_status write_attributes(hdf5_writer* w, const branches* b, firm_error* err) {
     char text[64];
     TRY(hdf5_put_text(w, "task", b->spec->name, err));
@@ -43,9 +69,9 @@ static firm_status write_attributes(hdf5_writer* w, const branches* b, firm_erro
              FIRM_VERSION % 100);
     TRY(hdf5_put_text(w, "version", text, err));
     TRY(hdf5_put_u64(w, "seed", b->seed, err));
-    snprintf(
-        text, sizeof text, "%s%s", b->spec->interventions.replay ? "replay + " : "",
-        b->spec->interventions.proposal == ENV_PROPOSAL_UNIFORM ? "uniform" : "clipped gaussian");
+    TRY(hdf5_put_text(w, "proposal", branches_proposal(b), err));
+    snprintf(text, sizeof text, "%s%s", b->spec->interventions.replay ? "replay + " : "",
+             branches_proposal(b));
     TRY(hdf5_put_text(w, "policy", text, err));
     TRY(hdf5_put_text(w, "physics", b->spec->physics, err));
     TRY(hdf5_put_text(w, "renderer", b->spec->renderer, err));
@@ -99,6 +125,7 @@ firm_status branches_write(const branches* b, const char* path, firm_error* err)
              chi},
         };
         status = write_attributes(&w, b, err);
+        if (status == FIRM_OK) status = write_classes(&w, b, err);
         for (size_t i = 0; i < sizeof column / sizeof column[0] && status == FIRM_OK; i++)
             status = hdf5_put(&w, column[i].name, column[i].file_type, column[i].memory_type,
                               column[i].rank, column[i].dims, column[i].data, err);
@@ -153,6 +180,35 @@ static firm_status check_shapes(hid_t file, const char* path, const env_spec* sp
     return FIRM_OK;
 }
 
+// Structured sets say so in `proposal` and tell the class of every anchor.
+static firm_status read_classes(hid_t file, const char* path, branches* b, firm_error* err) {
+    const env_structured* set = b->spec->structured;
+    char proposal[32];
+    int rank;
+    hsize_t dims[HDF5_MAX_RANK];
+    if (!hdf5_get_text(file, "proposal", proposal, sizeof proposal) ||
+        strcmp(proposal, structured_name) != 0)
+        return FIRM_OK;
+    if (!set)
+        return FAIL(err, FIRM_E_FORMAT,
+                    "%s is a structured set, which the task '%s' does not have; run `firm "
+                    "intervene` again",
+                    path, b->spec->name);
+    TRY(hdf5_shape(file, path, set->column, &rank, dims, err));
+    if (rank != 1 || dims[0] != (hsize_t)b->anchors)
+        return FAIL(err, FIRM_E_FORMAT,
+                    "the columns of %s do not fit each other; run `firm intervene` again", path);
+    b->anchor_class = mem_calloc((size_t)b->anchors, sizeof *b->anchor_class);
+    if (!b->anchor_class) return FAIL(err, FIRM_E_MEMORY, "no memory to read %s", path);
+    TRY(hdf5_get(file, path, set->column, H5T_NATIVE_INT, b->anchor_class, err));
+    for (int i = 0; i < b->anchors; i++)
+        if (b->anchor_class[i] < 0 || b->anchor_class[i] >= set->classes)
+            return FAIL(err, FIRM_E_FORMAT,
+                        "anchor %d of %s has the unknown class %d; run `firm intervene` again", i,
+                        path, b->anchor_class[i]);
+    return FIRM_OK;
+}
+
 static firm_status fill(hid_t file, const char* path, const episodes* e, branches* b,
                         firm_error* err) {
     const env_spec* spec = e->spec;
@@ -167,6 +223,7 @@ static firm_status fill(hid_t file, const char* path, const episodes* e, branche
     TRY(hdf5_get(file, path, "state", H5T_NATIVE_DOUBLE, b->state, err));
     TRY(hdf5_get(file, path, "action", H5T_NATIVE_FLOAT, b->action, err));
 
+    TRY(read_classes(file, path, b, err));
     uint64_t checksum = 0;
     if (!hdf5_get_u64(file, "checksum", &checksum) || checksum != branches_hash(b))
         return FAIL(

@@ -69,6 +69,25 @@ typedef struct env_interventions {
     double paper_mean, paper_p95, paper_max;
 } env_interventions;
 
+// A task's structured interventions: anchors balanced over classes of moments, and branches that
+// follow a manoeuvre, reading the state at every control, instead of independent noise. Classes
+// decide which moments are drawn and nothing else.
+enum { ENV_MAX_CLASS = 4, ENV_MAX_MANOEUVRE = 8, ENV_MANOEUVRE_BYTES = 128 };
+typedef struct env_structured {
+    int anchors, per_anchor;  // default counts
+    const char* column;       // "contact_class": the file's column of the anchors' classes
+    int classes;
+    const char* class_name[ENV_MAX_CLASS];  // "contact"
+    int manoeuvres;
+    const char* manoeuvre_name[ENV_MAX_MANOEUVRE];  // "push"
+    // the class of a recorded moment: states (rows, state_dim), of the moment and of the controls
+    // of the macro action after it
+    int (*classify)(const double* states, int rows);
+    // draws one manoeuvre that leaves from `state` into `memory` (ENV_MANOEUVRE_BYTES)
+    void (*begin)(int manoeuvre, const double* state, rng* r, void* memory);
+    void (*act)(void* memory, const double* state, rng* r, float* action);  // its next control
+} env_structured;
+
 // What `firm demo` records and shows, chosen so that it takes about a minute on two cores.
 typedef struct env_demo {
     int episodes;  // fresh ones that the goal is picked from
@@ -104,6 +123,7 @@ typedef struct env_spec {
     int columns;
     const env_column* column;
     env_interventions interventions;
+    const env_structured* structured;  // NULL: the task has no such set
     env_demo demo;
     const char *physics, *renderer, *policy;  // one line each, attributes of every file
     int policies;                             // beside the default one

@@ -334,6 +334,7 @@ const env_spec pusht_spec = {
                       .paper_mean = 0.0613,
                       .paper_p95 = 0.1424,
                       .paper_max = 0.9548},
+    .structured = &pusht_structured,
     .demo = {.episodes = 16, .offset = 50, .tries = 8},
     .physics = "Chipmunk 7.0.3, double",
     .renderer = "pusht native 1 (pygame 2.6.1 and OpenCV rules)",

@@ -58,6 +58,8 @@ void pusht_world_recall(pusht_world* w, const double* state);
 void pusht_world_step(pusht_world* w, double ax, double ay);
 void pusht_world_get(const pusht_world* w, double* state);  // angle in [0, 2 pi)
 double pusht_world_angle(const pusht_world* w);             // not reduced
+// Smallest distance of the block's corners from the canvas's rim, px; the walls reach in 7 px.
+double pusht_wall_gap(const double* state);
 
 // The picture of the space as it is, (224, 224, 3). The canvas is scratch of one thread, made ready
 // once.
@@ -75,6 +77,10 @@ void pusht_demo_begin(pusht_demo* d);  // forgets the last episode
 void pusht_demo_act(pusht_demo* d, const double* state, rng* r, float* action);
 // The block is where the demonstrator wants it.
 int pusht_demo_done(const double* state);
+
+// ---- structured interventions (pusht_structured.c) ----
+
+extern const env_structured pusht_structured;
 
 extern const env_spec pusht_spec;
 

@@ -96,17 +96,7 @@ static double block_distance(const double* s) {
 // How far the block reaches into the zone along the walls, px. Jammed between agent and wall it
 // goes anywhere, which nobody could replay or predict.
 static double wall_depth(const double* s) {
-    static const double corner[6][2] = {{-60, 0},  {60, 0},   {60, 30},
-                                        {-60, 30}, {15, 120}, {-15, 120}};
-    const double c = cos(s[PUSHT_ANGLE]), n = sin(s[PUSHT_ANGLE]);
-    double deepest = 0.0;
-    for (int i = 0; i < 6; i++) {
-        double x = s[PUSHT_BX] + c * corner[i][0] - n * corner[i][1];
-        double y = s[PUSHT_BY] + n * corner[i][0] + c * corner[i][1];
-        double gap = fmin(fmin(x, PUSHT_CANVAS - x), fmin(y, PUSHT_CANVAS - y));
-        deepest = fmax(deepest, WALL_ZONE - gap);
-    }
-    return deepest;
+    return fmax(WALL_ZONE - pusht_wall_gap(s), 0.0);
 }
 
 // From the agent to the block's centre of gravity.

@@ -188,6 +188,19 @@ void pusht_world_get(const pusht_world* w, double* s) {
     s[PUSHT_VX] = v.x;
     s[PUSHT_VY] = v.y;
 }
+
+double pusht_wall_gap(const double* s) {
+    static const double corner[6][2] = {{-60, 0},  {60, 0},   {60, 30},
+                                        {-60, 30}, {15, 120}, {-15, 120}};
+    const double c = cos(s[PUSHT_ANGLE]), n = sin(s[PUSHT_ANGLE]);
+    double gap = PUSHT_CANVAS;
+    for (int i = 0; i < 6; i++) {
+        double x = s[PUSHT_BX] + c * corner[i][0] - n * corner[i][1];
+        double y = s[PUSHT_BY] + n * corner[i][0] + c * corner[i][1];
+        gap = fmin(gap, fmin(fmin(x, PUSHT_CANVAS - x), fmin(y, PUSHT_CANVAS - y)));
+    }
+    return gap;
+}
 #else
 typedef int pusht_world_needs_chipmunk;
 #endif

@@ -19,6 +19,12 @@ TEST(cli, pusht_path) {
         firm_run(folder, 0, "intervene pusht --data f.h5 --anchors 4 --branches 3 -o i.h5 --json"));
     EXPECT_KEYS(j, "task file anchors per_anchor controls");
     cJSON_Delete(j);
+    j = JSON_OF(firm_run(
+        folder, 0,
+        "intervene pusht --data f.h5 --structured --anchors 3 --branches 6 -o s.h5 --json"));
+    EXPECT_KEYS(j, "task file anchors per_anchor controls proposal classes");
+    EXPECT_KEYS(cJSON_GetObjectItemCaseSensitive(j, "classes"), "contact near free");
+    cJSON_Delete(j);
     // no model is needed to search through the simulator itself
     j = JSON_OF(
         firm_run(folder, 0,
@@ -35,7 +41,10 @@ TEST(cli, pusht_path) {
                    "collect", "demo, weak");
     EXPECT_REFUSAL(firm_run(folder, 0, "train pusht --data f.h5 --branches i.h5 -o run"), "train",
                    "no [stage.NAME] section");
-    EXPECT_INT(folder_entries(folder, NULL, 0), 2);  // f.h5 and i.h5, nothing half-made
+    EXPECT_INT(firm_run(folder, 0, "collect tworoom --episodes 20 -o t.h5 --quiet")->code, 0);
+    EXPECT_REFUSAL(firm_run(folder, 0, "intervene tworoom --data t.h5 --structured -o g.h5"),
+                   "intervene", "no structured interventions");
+    EXPECT_INT(folder_entries(folder, NULL, 0), 4);  // the four files, nothing half-made
 }
 
 #endif

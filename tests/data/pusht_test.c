@@ -81,6 +81,91 @@ TEST(data, pusht_branches_and_audit) {
     episodes_free(e);
 }
 
+// From the agent's rim to the block, by walking along the outline of the T.
+static double walked_gap(const double* s) {
+    static const double corner[9][2] = {{-60, 0},   {60, 0},   {60, 30},  {15, 30}, {15, 120},
+                                        {-15, 120}, {-15, 30}, {-60, 30}, {-60, 0}};
+    double best = 1e9;
+    for (int i = 0; i < 8; i++)
+        for (int k = 0; k <= 400; k++) {
+            double x = corner[i][0] + (corner[i + 1][0] - corner[i][0]) * k / 400;
+            double y = corner[i][1] + (corner[i + 1][1] - corner[i][1]) * k / 400;
+            double c = cos(s[PUSHT_ANGLE]), n = sin(s[PUSHT_ANGLE]);
+            best = fmin(best, hypot(s[PUSHT_BX] + c * x - n * y - s[PUSHT_AX],
+                                    s[PUSHT_BY] + n * x + c * y - s[PUSHT_AY]));
+        }
+    return best - PUSHT_RADIUS;
+}
+
+// As many anchors touching, near and free; manoeuvres that do what they are called.
+TEST(data, pusht_structured) {
+    enum { ANCHORS = 30, BRANCHES = 11 };
+    char path[1024];
+    firm_error err;
+    pool *one, *two;
+    branches *b, *again, *back;
+    episodes* e = collect("weak", 80, 2);
+    REQUIRE_OK(pool_create(1, &one, &err), err);
+    REQUIRE_OK(pool_create(2, &two, &err), err);
+    intervene_options opt = {
+        .anchors = ANCHORS, .per_anchor = BRANCHES, .structured = 1, .seed = 1};
+    REQUIRE_OK(branches_collect(e, &opt, two, &b, &err), err);
+    int classes[3] = {0}, pushed = 0, circled = 0;
+    for (int i = 0; i < ANCHORS; i++) {
+        const double* recorded = e->state + b->row[i] * PUSHT_STATE;
+        double now = walked_gap(recorded), least = now;
+        for (int t = 1; t <= 5; t++) least = fmin(least, walked_gap(recorded + t * PUSHT_STATE));
+        int kind = b->anchor_class[i];
+        classes[kind]++;
+        // the walk is exact to 0.01 px
+        if (kind == 0) EXPECT(least <= 1.01);
+        if (kind == 1) EXPECT(least >= 0.99 && now <= 50.01);
+        if (kind == 2) EXPECT(least >= 0.99 && now >= 49.99);
+        for (int k = 0; k < BRANCHES; k++) {
+            const double* s = b->state + (size_t)(i * BRANCHES + k) * 26 * PUSHT_STATE;
+            const float* a = b->action + (size_t)(i * BRANCHES + k) * 25 * 2;
+            const double* end = s + 25 * PUSHT_STATE;
+            int moved = hypot(end[PUSHT_BX] - s[PUSHT_BX], end[PUSHT_BY] - s[PUSHT_BY]) > 1;
+            for (int j = 0; j < 50; j++) EXPECT(a[j] >= -1 && a[j] <= 1);
+            // branch 0 replays; then push, slide, circle, retreat, wander in turn
+            if (k == 0) EXPECT(memcmp(a, e->action + 2 * b->row[i], 50 * sizeof *a) == 0);
+            if (k % 5 == 1 && kind < 2) pushed += moved;
+            if (k % 5 == 3 && kind > 0) circled += !moved;
+        }
+    }
+    for (int c = 0; c < 3; c++) EXPECT_INT(classes[c], ANCHORS / 3);
+    EXPECT(pushed >= 32 && circled >= 24);  // of 40 each
+
+    // any number of threads, and the file brings it all back
+    REQUIRE_OK(branches_collect(e, &opt, one, &again, &err), err);
+    EXPECT(memcmp(b->state, again->state, sizeof(double) * ANCHORS * BRANCHES * 26 * 7) == 0);
+    snprintf(path, sizeof path, "%s/structured.h5", test_temp_dir());
+    REQUIRE_OK(branches_write(b, path, &err), err);
+    REQUIRE_OK(branches_read(path, e, &back, &err), err);
+    EXPECT_TEXT(branches_proposal(back), "structured");
+    EXPECT(memcmp(b->anchor_class, back->anchor_class, sizeof(int) * ANCHORS) == 0);
+    branches_free(back);
+    branches_free(again);
+    branches_free(b);
+
+    // an ordinary set says that it is none
+    opt.structured = 0;
+    REQUIRE_OK(branches_collect(e, &opt, two, &b, &err), err);
+    EXPECT_TEXT(branches_proposal(b), "clipped gaussian");
+    EXPECT(b->anchor_class == NULL);
+    branches_free(b);
+    // where nothing ever touches there is nothing to balance
+    for (int64_t i = 0; i < e->rows; i++)
+        e->state[i * PUSHT_STATE + PUSHT_AX] = e->state[i * PUSHT_STATE + PUSHT_BX] + 1000;
+    opt = (intervene_options){.anchors = 3, .structured = 1};
+    EXPECT_INT(branches_collect(e, &opt, two, &b, &err), FIRM_E_VALUE);
+    EXPECT(strstr(err.message, "balanced") != NULL);
+    unlink(path);
+    episodes_free(e);
+    pool_free(one);
+    pool_free(two);
+}
+
 TEST(data, pusht_file) {
     static uint8_t live[ENV_FRAME_BYTES], drawn[ENV_FRAME_BYTES];
     char path[1024];

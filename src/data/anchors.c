@@ -1,0 +1,143 @@
+// anchors.c - draws the recorded moments that are restored: any of them, or as many of each class.
+// Every anchor comes from an episode of its own, so that no episode weighs more than another.
+#include "data/anchors.h"
+
+#include "core/log.h"
+#include "core/mem.h"
+
+enum {
+    NEEDED = ANCHOR_BEFORE + BRANCH_CONTROLS + 1,  // rows of an episode that can have an anchor
+    MACRO_ROWS = 6                                 // a moment and the five controls after it
+};
+
+typedef struct draw {
+    const episodes* e;
+    uint64_t seed;
+    int* episode;  // training episodes with an eligible moment, shuffled
+    int count;
+    int wanted;
+    int64_t* row;  // (wanted) what was drawn
+    int* kind;     // (wanted) its class; NULL: not asked for
+    int drawn;
+} draw;
+
+static int64_t first_row(const draw* d, int i) {
+    return d->e->offset[d->episode[i]] + ANCHOR_BEFORE;
+}
+
+// Moments of the i-th episode that may be anchors.
+static int moments(const draw* d, int i) {
+    return d->e->length[d->episode[i]] - NEEDED + 1;
+}
+
+static void close_draw(draw* d) {
+    mem_free(d->episode);
+    mem_free(d->row);
+    mem_free(d->kind);
+}
+
+static firm_status open_draw(draw* d, const data_split* split, int count, int usual, int kinds,
+                             firm_error* err) {
+    d->episode = mem_calloc((size_t)split->train_count, sizeof *d->episode);
+    if (!d->episode) return FAIL(err, FIRM_E_MEMORY, "no memory to draw anchors");
+    for (int i = 0; i < split->train_count; i++)
+        if (d->e->length[split->train[i]] >= NEEDED) d->episode[d->count++] = split->train[i];
+    d->wanted = count ? count : usual;
+    if (d->wanted < 0)
+        return FAIL(err, FIRM_E_USAGE, "%d anchors asked for; give a positive count", d->wanted);
+    if (d->count == 0 || (count && d->wanted > d->count))
+        return FAIL(
+            err, FIRM_E_VALUE,
+            "%d anchors asked for, but only %d training episodes have %d rows or more; collect "
+            "more episodes or ask for fewer anchors",
+            d->wanted, d->count, NEEDED);
+    if (d->wanted > d->count) {
+        log_warn("only %d of %d anchors: the data set has no more training episodes of %d rows",
+                 d->count, d->wanted, NEEDED);
+        d->wanted = d->count;
+    }
+    d->row = mem_calloc((size_t)d->wanted, sizeof *d->row);
+    d->kind = kinds ? mem_calloc((size_t)d->wanted, sizeof *d->kind) : NULL;
+    if (!d->row || (kinds && !d->kind))
+        return FAIL(err, FIRM_E_MEMORY, "no memory for %d anchors", d->wanted);
+    rng r = rng_start(d->seed, RNG_STREAM(RNG_ANCHOR, 0));
+    rng_shuffle(&r, d->episode, d->count);
+    return FIRM_OK;
+}
+
+// ---- any moment ---------------------------------------------------------------------------------
+
+firm_status anchors_draw(const episodes* e, const data_split* split, uint64_t seed, int* count,
+                         int64_t** rows, firm_error* err) {
+    draw d = {.e = e, .seed = seed};
+    *rows = NULL;
+    firm_status status = open_draw(&d, split, *count, e->spec->interventions.anchors, 0, err);
+    if (status == FIRM_OK) {
+        for (int i = 0; i < d.wanted; i++) {
+            rng r = rng_start(seed, RNG_STREAM(RNG_ANCHOR, i + 1));
+            d.row[i] = first_row(&d, i) + rng_below(&r, (uint32_t)moments(&d, i));
+        }
+        *rows = d.row;
+        *count = d.wanted;
+        d.row = NULL;
+    }
+    close_draw(&d);
+    return status;
+}
+
+// ---- as many of each class ----------------------------------------------------------------------
+
+static int class_of(const draw* d, int64_t row) {
+    const env_spec* spec = d->e->spec;
+    return spec->structured->classify(d->e->state + row * spec->state_dim, MACRO_ROWS);
+}
+
+// Takes a moment of the class that lacks most, of those the i-th episode has; it may have none.
+static void take_one(draw* d, int i, int lacking[ENV_MAX_CLASS]) {
+    const int classes = d->e->spec->structured->classes;
+    int have[ENV_MAX_CLASS] = {0}, best = -1;
+    for (int t = 0; t < moments(d, i); t++) have[class_of(d, first_row(d, i) + t)]++;
+    for (int c = 0; c < classes; c++)
+        if (have[c] && lacking[c] > 0 && (best < 0 || lacking[c] > lacking[best])) best = c;
+    if (best < 0) return;
+    rng r = rng_start(d->seed, RNG_STREAM(RNG_ANCHOR, i + 1));
+    int skip = (int)rng_below(&r, (uint32_t)have[best]);
+    int64_t row = first_row(d, i);
+    while (class_of(d, row) != best || skip-- > 0) row++;
+    d->row[d->drawn] = row;
+    d->kind[d->drawn++] = best;
+    lacking[best]--;
+}
+
+firm_status anchors_draw_balanced(const episodes* e, const data_split* split, uint64_t seed,
+                                  int* count, int64_t** rows, int** classes, firm_error* err) {
+    const env_structured* set = e->spec->structured;
+    draw d = {.e = e, .seed = seed};
+    *rows = NULL;
+    *classes = NULL;
+    firm_status status = open_draw(&d, split, *count, set->anchors, 1, err);
+    int lacking[ENV_MAX_CLASS] = {0};
+    for (int c = 0; c < set->classes; c++)
+        lacking[c] = d.wanted / set->classes + (c < d.wanted % set->classes);
+    for (int i = 0; status == FIRM_OK && i < d.count && d.drawn < d.wanted; i++)
+        take_one(&d, i, lacking);
+    if (status == FIRM_OK && d.drawn < d.wanted) {
+        if (*count || d.drawn == 0)
+            status = FAIL(err, FIRM_E_VALUE,
+                          "%d balanced anchors asked for, but %d training episodes yield only %d; "
+                          "collect more episodes or ask for fewer anchors",
+                          d.wanted, d.count, d.drawn);
+        else
+            log_warn("only %d of %d balanced anchors: some classes are rare in this data set",
+                     d.drawn, d.wanted);
+    }
+    if (status == FIRM_OK) {
+        *rows = d.row;
+        *classes = d.kind;
+        *count = d.drawn;
+        d.row = NULL;
+        d.kind = NULL;
+    }
+    close_draw(&d);
+    return status;
+}
