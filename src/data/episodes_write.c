@@ -61,12 +61,13 @@ static void fill_state(const episodes* e, const column* c, int episode, int64_t 
 
 static void fill_view(const episodes* e, const column* c, int episode, int64_t first, int64_t rows,
                       void* out) {
-    (void)episode;
     const env_spec* spec = e->spec;
-    for (int64_t i = 0; i < rows; i++)
-        c->view->get(e->state + (first + i) * spec->state_dim,
-                     e->extra ? e->extra + (first + i) * spec->extra_dim : NULL,
+    EACH_ROW({
+        const int64_t row = first + i - (c->view->before && t > 0);
+        c->view->get(e->state + row * spec->state_dim,
+                     e->extra ? e->extra + row * spec->extra_dim : NULL,
                      (double*)out + i * c->width);
+    })
 }
 
 // describes the arrival at a row, so there is none at row 0; a task whose reward is not 0
@@ -142,6 +143,25 @@ static firm_status write_column(hdf5_writer* w, const episodes* e, const column*
     return status;
 }
 
+// The same number or text in every row.
+static firm_status write_constant(hdf5_writer* w, const episodes* e, const env_column* v,
+                                  firm_error* err) {
+    const hsize_t dims[2] = {(hsize_t)e->rows, (hsize_t)v->width};
+    const double zero = 0.0;
+    if (!v->text)
+        return hdf5_put_constant(w, v->name, H5T_IEEE_F64LE, v->width > 1 ? 2 : 1, dims, CHUNK_ROWS,
+                                 &zero, err);
+    hid_t type = H5Tcopy(H5T_C_S1);
+    firm_status status = FIRM_OK;
+    if (type < 0 || H5Tset_size(type, strlen(v->text)) < 0 ||
+        H5Tset_strpad(type, H5T_STR_NULLPAD) < 0)
+        status = FAIL(err, FIRM_E_MEMORY, "no memory for column '%s' of %s", v->name, w->path);
+    if (status == FIRM_OK)
+        status = hdf5_put_constant(w, v->name, type, 1, dims, CHUNK_ROWS, v->text, err);
+    if (type >= 0) H5Tclose(type);
+    return status;
+}
+
 static int task_has(const env_spec* spec, const char* name) {
     for (int i = 0; i < spec->columns; i++)
         if (strcmp(spec->column[i].name, name) == 0) return 1;
@@ -186,6 +206,10 @@ static firm_status write_columns(hdf5_writer* w, const episodes* e, hid_t flag, 
     }
     for (int i = 0; i < spec->columns; i++) {
         const env_column* v = &spec->column[i];
+        if (!v->get) {
+            TRY(write_constant(w, e, v, err));
+            continue;
+        }
         column c = {v->name, v->bits == 32 ? f32 : f64, d, v->width, fill_view, v, 0};
         TRY(write_column(w, e, &c, block, err));
     }

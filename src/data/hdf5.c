@@ -93,9 +93,11 @@ static int add_blosc(hid_t plist) {
     return H5Pset_filter(plist, HDF5_BLOSC, H5Z_FLAG_OPTIONAL, 7, values) >= 0;
 }
 
-firm_status hdf5_dataset(hdf5_writer* w, const char* name, hid_t type, int rank,
-                         const hsize_t* dims, int64_t chunk, int compress, hid_t* out,
-                         firm_error* err) {
+// Creates a dataset whose first axis can grow; value (nullable): what entries hold that are never
+// written.
+static firm_status create_dataset(hdf5_writer* w, const char* name, hid_t type, int rank,
+                                  const hsize_t* dims, int64_t chunk, int compress,
+                                  const void* value, hid_t* out, firm_error* err) {
     hsize_t most[HDF5_MAX_RANK], block[HDF5_MAX_RANK];
     for (int i = 0; i < rank; i++) most[i] = block[i] = dims[i];
     most[0] = H5S_UNLIMITED;
@@ -106,12 +108,27 @@ firm_status hdf5_dataset(hdf5_writer* w, const char* name, hid_t type, int rank,
     // no time of writing in the file: the same data give the same bytes
     if (space >= 0 && plist >= 0 && H5Pset_obj_track_times(plist, 0) >= 0 &&
         H5Pset_chunk(plist, rank, block) >= 0 &&
+        (!value || H5Pset_fill_value(plist, type, value) >= 0) &&
         (!compress || add_blosc(plist) || H5Pset_deflate(plist, 1) >= 0))
         *out = H5Dcreate2(w->file, name, type, space, H5P_DEFAULT, plist, H5P_DEFAULT);
     firm_status status = *out < 0 ? write_failed(w, err) : FIRM_OK;
     if (space >= 0) H5Sclose(space);
     if (plist >= 0) H5Pclose(plist);
     return status;
+}
+
+firm_status hdf5_dataset(hdf5_writer* w, const char* name, hid_t type, int rank,
+                         const hsize_t* dims, int64_t chunk, int compress, hid_t* out,
+                         firm_error* err) {
+    return create_dataset(w, name, type, rank, dims, chunk, compress, NULL, out, err);
+}
+
+firm_status hdf5_put_constant(hdf5_writer* w, const char* name, hid_t type, int rank,
+                              const hsize_t* dims, int64_t chunk, const void* value,
+                              firm_error* err) {
+    hid_t dataset;
+    TRY(create_dataset(w, name, type, rank, dims, chunk, 0, value, &dataset, err));
+    return H5Dclose(dataset) < 0 ? write_failed(w, err) : FIRM_OK;
 }
 
 firm_status hdf5_put_rows(hdf5_writer* w, hid_t dataset, hid_t memory_type, int64_t first,

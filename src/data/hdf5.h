@@ -33,6 +33,10 @@ firm_status hdf5_put_rows(hdf5_writer* w, hid_t dataset, hid_t memory_type, int6
 // Whole small dataset in one call.
 firm_status hdf5_put(hdf5_writer* w, const char* name, hid_t file_type, hid_t memory_type, int rank,
                      const hsize_t* dims, const void* data, firm_error* err);
+// A dataset whose every entry is `value`, of the file's own type: nothing of it is stored.
+firm_status hdf5_put_constant(hdf5_writer* w, const char* name, hid_t type, int rank,
+                              const hsize_t* dims, int64_t chunk, const void* value,
+                              firm_error* err);
 firm_status hdf5_put_text(hdf5_writer* w, const char* attribute, const char* text, firm_error* err);
 firm_status hdf5_put_u64(hdf5_writer* w, const char* attribute, uint64_t value, firm_error* err);
 firm_status hdf5_commit(hdf5_writer* w, firm_error* err);  // abandons on failure

@@ -36,6 +36,8 @@ static double block_yaw(const double* state) {
         const double* from = expression;                                      \
         for (int i = 0; i < (count); i++) out[i] = from[i];                   \
     }
+COLUMN(column_qpos, state, CUBE_QPOS)
+COLUMN(column_qvel, state + CUBE_AT_QVEL, CUBE_QVEL)
 COLUMN(column_joint_pos, state, CUBE_JOINTS)
 COLUMN(column_joint_vel, state + CUBE_AT_QVEL, CUBE_JOINTS)
 COLUMN(column_gripper_vel, state + CUBE_AT_QVEL + CUBE_GRIPPER, 1)
@@ -58,11 +60,6 @@ static void column_block_yaw(const double* state, const double* extra, double* o
     out[0] = block_yaw(state);
 }
 
-static void column_target_block(const double* state, const double* extra, double* out) {
-    (void)state, (void)extra;
-    out[0] = 0.0;  // there is one cube
-}
-
 static void column_observation(const double* state, const double* extra, double* out) {
     (void)extra;
     const double yaw = state[CUBE_AT_YAW], block = block_yaw(state);
@@ -82,25 +79,28 @@ static void column_observation(const double* state, const double* extra, double*
     out[27] = sin(block);
 }
 
-// with those of the state (state_column, state_more) all fields of the public file except those
-// that say nothing new: prev_qpos and prev_qvel (the row before), target (zeros), target_task
-// ("cube")
+// with those of the state (state_column, state_more) all fields of the public file
 static const env_column columns[] = {
-    {"proprio_joint_pos", 6, 64, column_joint_pos},
-    {"proprio_joint_vel", 6, 64, column_joint_vel},
-    {"proprio_gripper_opening", 1, 64, column_opening},
-    {"proprio_gripper_vel", 1, 64, column_gripper_vel},
-    {"privileged_block_0_pos", 3, 64, column_block_pos},
-    {"privileged_block_0_quat", 4, 64, column_block_quat},
-    {"privileged_block_0_yaw", 1, 64, column_block_yaw},
-    {"privileged_target_block", 1, 64, column_target_block},
-    {"privileged_target_block_pos", 3, 64, column_target_pos},
-    {"privileged_target_block_yaw", 1, 64, column_target_yaw},
-    {"observation", 28, 64, column_observation},
-    {"control", CUBE_CTRL, 64, column_control},
-    {"time", 1, 64, column_time},
-    {"success", 1, 64, column_success},
-    {"reward", 1, 64, column_reward},
+    {"proprio_joint_pos", 6, 64, column_joint_pos, 0, NULL},
+    {"proprio_joint_vel", 6, 64, column_joint_vel, 0, NULL},
+    {"proprio_gripper_opening", 1, 64, column_opening, 0, NULL},
+    {"proprio_gripper_vel", 1, 64, column_gripper_vel, 0, NULL},
+    {"privileged_block_0_pos", 3, 64, column_block_pos, 0, NULL},
+    {"privileged_block_0_quat", 4, 64, column_block_quat, 0, NULL},
+    {"privileged_block_0_yaw", 1, 64, column_block_yaw, 0, NULL},
+    {"privileged_target_task", 1, 0, NULL, 0, "cube"},
+    {"privileged_target_block", 1, 64, NULL, 0, NULL},  // there is one cube, number 0
+    {"privileged_target_block_pos", 3, 64, column_target_pos, 0, NULL},
+    {"privileged_target_block_yaw", 1, 64, column_target_yaw, 0, NULL},
+    // where the reference leaves in an episode's first row what the episode before had last
+    {"prev_qpos", CUBE_QPOS, 64, column_qpos, 1, NULL},
+    {"prev_qvel", CUBE_QVEL, 64, column_qvel, 1, NULL},
+    {"observation", 28, 64, column_observation, 0, NULL},
+    {"target", 28, 64, NULL, 0, NULL},  // a goal's observation, in evaluation only
+    {"control", CUBE_CTRL, 64, column_control, 0, NULL},
+    {"time", 1, 64, column_time, 0, NULL},
+    {"success", 1, 64, column_success, 0, NULL},
+    {"reward", 1, 64, column_reward, 0, NULL},
 };
 
 // ---- typed conversions --------------------------------------------------------------------------
@@ -172,8 +172,8 @@ static int never(const env* e) {
 
 #ifdef FIRM_MUJOCO
 static const env_policy others[] = {
-    {"markov", "nine phases told from what is seen, noise on every action", 200, cube_reset, cube_markov_act,
-     never},
+    {"markov", "nine phases told from what is seen, noise on every action", 200, cube_reset,
+     cube_markov_act, never},
 };
 #endif
 

@@ -50,7 +50,10 @@ typedef struct env_column {
     const char* name;  // "pos_target"
     int width;         // numbers per row; 1 makes a plain (rows) column
     int bits;          // 32 or 64: precision in the file
+    // NULL: the same in every row, 0 or `text`, which takes no room in the file
     void (*get)(const double* state, const double* extra, double* out);
+    int before;        // 1: what was there a row before; at an episode's start, the row itself
+    const char* text;  // of a column of texts
 } env_column;
 
 // Common-reset interventions and their audit, as the paper's tables give them.

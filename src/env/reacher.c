@@ -45,12 +45,12 @@ static void column_success(const double* state, const double* extra, double* out
 }
 
 static const env_column columns[] = {
-    {"observation", 6, 32, column_observation},
-    {"target_pos", 2, 64, column_target},
-    {"finger_pos", 2, 64, column_finger},
-    {"reward", 1, 64, column_reward},
-    {"score", 1, 64, column_score},
-    {"success", 1, 64, column_success},
+    {"observation", 6, 32, column_observation, 0, NULL},
+    {"target_pos", 2, 64, column_target, 0, NULL},
+    {"finger_pos", 2, 64, column_finger, 0, NULL},
+    {"reward", 1, 64, column_reward, 0, NULL},
+    {"score", 1, 64, column_score, 0, NULL},
+    {"success", 1, 64, column_success, 0, NULL},
 };
 
 // ---- typed conversions --------------------------------------------------------------------------

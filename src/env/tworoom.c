@@ -166,10 +166,10 @@ static void column_distance(const double* state, const double* extra, double* ou
 }
 
 static const env_column columns[] = {
-    {"proprio", 2, 32, column_agent},
-    {"pos_target", 2, 32, column_target},
-    {"observation", 10, 32, column_observation},
-    {"distance_to_target", 1, 64, column_distance},
+    {"proprio", 2, 32, column_agent, 0, NULL},
+    {"pos_target", 2, 32, column_target, 0, NULL},
+    {"observation", 10, 32, column_observation, 0, NULL},
+    {"distance_to_target", 1, 64, column_distance, 0, NULL},
 };
 
 // ---- typed conversions ----

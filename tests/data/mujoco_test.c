@@ -134,6 +134,24 @@ TEST(data, states_in_several_columns) {
     }
 }
 
+// All columns of the public file, read with Python's tools under their public names.
+TEST(data, cube_file_opens_in_python) {
+    char command[4096];
+    firm_error err;
+    if (system("/usr/bin/python3 -c 'import h5py' 2>/dev/null") != 0) {
+        test_skip("no /usr/bin/python3 with h5py");
+        return;
+    }
+    episodes* e = collect("cube", NULL, 2, 2);
+    if (!e) return;
+    const char* path = temp_path("cube-python.h5");
+    REQUIRE_OK(episodes_write(e, NULL, NULL, path, &err), err);
+    snprintf(command, sizeof command, "/usr/bin/python3 %s/tests/data/check_cube.py %s",
+             test_source_dir(), path);
+    EXPECT_INT(system(command), 0);
+    episodes_free(e);
+}
+
 TEST(data, cube_branches_and_audit) {
     firm_error err;
     pool* p;
