@@ -164,6 +164,46 @@ TEST(data, reads_blosc_pixels) {
     episodes_free(e);
 }
 
+// A file that Python's h5py and hdf5plugin wrote in the released files' style; see
+// scripts/reference/blosc_file.py for its numbers.
+TEST(data, reads_blosc_of_python) {
+    if (H5Zfilter_avail(HDF5_BLOSC) <= 0) {
+        test_skip("the HDF5 Blosc plugin is not installed");
+        return;
+    }
+    char path[1024];
+    firm_error err;
+    episodes* e;
+    frames* f;
+    snprintf(path, sizeof path, "%s/tests/golden/blosc-tworoom.h5", test_source_dir());
+    REQUIRE_OK(episodes_read(path, task(), &e, &err), err);
+    EXPECT_INT(e->count, 2);
+    EXPECT_INT(e->rows, 60);
+    for (int r = 0; r < 60; r++) {
+        EXPECT(e->state[2 * r] == 50 + r && e->state[2 * r + 1] == 60 + r / 2.0);
+        if (r % 30 == 29)
+            EXPECT(isnan(e->action[2 * r]) && isnan(e->action[2 * r + 1]));
+        else
+            EXPECT(e->action[2 * r] == (float)(r / 100.0) &&
+                   e->action[2 * r + 1] == -(float)(r / 100.0));
+    }
+    hid_t plist = H5Dget_create_plist((hid_t)e->pixels);
+    unsigned flags, config;
+    size_t values = 0;
+    EXPECT_INT(H5Pget_filter2(plist, 0, &flags, &values, NULL, 0, NULL, &config), HDF5_BLOSC);
+    H5Pclose(plist);
+    REQUIRE_OK(frames_open(e, 1, 1 << 20, &f, &err), err);
+    static uint8_t rgb[ENV_FRAME_BYTES];
+    for (int row = 0; row < 60; row++) {
+        EXPECT_INT(frames_get(f, 0, row, rgb), FIRM_OK);
+        int wrong = 0;
+        for (int k = 0; k < ENV_FRAME_BYTES; k++) wrong += rgb[k] != frame_byte(row, k);
+        EXPECT_INT(wrong, 0);
+    }
+    frames_free(f);
+    episodes_free(e);
+}
+
 TEST(data, refuses_missing_and_foreign_files) {
     expect_refused(temp_path("nowhere.h5"), FIRM_E_MISSING, "does not exist");
     expect_refused(test_temp_dir(), FIRM_E_USAGE, "folder");
