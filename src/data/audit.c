@@ -1,6 +1,7 @@
 // audit.c - the reset-replay audit: does restoring a recorded state and replaying the recorded
 // actions lead where the recording went? Compared in tolerance units after 5, 10, 15, 20 and 25
 // controls; the paper's gate asks P95 <= 0.25 at every horizon and a maximum <= 1.
+#include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
 
@@ -34,6 +35,17 @@ static void replay_anchor(void* arg, int item, int worker) {
         double error = world->fault == FIRM_OK ? env_tolerance_units(spec, c, recorded) : INFINITY;
         r->error[(i / CONTROLS_PER_MACRO - 1) * r->anchors + item] = error;
     }
+}
+
+// A simulation that breaks down is no figure of the audit but a fault of the data.
+static firm_status check_runs(const replay* r, firm_error* err) {
+    for (int i = 0; i < r->anchors; i++)
+        if (!isfinite(r->error[(HORIZONS - 1) * r->anchors + i]))
+            return FAIL(err, FIRM_E_VALUE,
+                        "the %s simulation broke down when row %" PRId64
+                        " was restored and replayed; these data cannot be used, collect them again",
+                        r->e->spec->name, r->row[i]);
+    return FIRM_OK;
 }
 
 static int ascending(const void* a, const void* b) {
@@ -86,6 +98,9 @@ firm_status branches_audit(const episodes* e, int anchors, uint64_t seed, uint64
                      : FAIL(err, FIRM_E_MEMORY, "no memory for %d anchors", anchors);
     if (status == FIRM_OK) {
         pool_for(p, anchors, replay_anchor, &r);
+        status = check_runs(&r, err);
+    }
+    if (status == FIRM_OK) {
         out->anchors = anchors;
         summarise(r.error, anchors, out);
     }

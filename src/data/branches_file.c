@@ -9,6 +9,7 @@
 #include "core/mem.h"
 #include "data/branches.h"
 #include "data/hdf5.h"
+#include "env/render/compare.h"
 
 enum { STATES = BRANCH_CONTROLS + 1, MACROS = 5, CONTROLS_PER_MACRO = BRANCH_CONTROLS / MACROS };
 
@@ -74,7 +75,7 @@ static firm_status write_attributes(hdf5_writer* w, const branches* b, firm_erro
              branches_proposal(b));
     TRY(hdf5_put_text(w, "policy", text, err));
     TRY(hdf5_put_text(w, "physics", b->spec->physics, err));
-    TRY(hdf5_put_text(w, "renderer", b->spec->renderer, err));
+    TRY(hdf5_put_text(w, "renderer", render_label(b->spec), err));
     TRY(hdf5_put_u64(w, "data_hash", b->data_hash, err));
     return hdf5_put_u64(w, "checksum", branches_hash(b), err);
 }

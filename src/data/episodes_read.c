@@ -133,6 +133,11 @@ static firm_status check_numbers(const source* s, const episodes* e, firm_error*
                     return FAIL(err, FIRM_E_VALUE,
                                 "'%s' of %s is not finite in episode %d, row %d; collect it again",
                                 field_of(s, k), s->path, i, t);
+            if (!s->spec->fits(e->state + row * state))
+                return FAIL(err, FIRM_E_VALUE,
+                            "the state of %s in episode %d, row %d, cannot occur in %s (see "
+                            "docs/environments.md); collect it again",
+                            s->path, i, t, s->spec->name);
             for (int k = 0; k < action && t < e->length[i] - 1; k++)
                 if (!isfinite(e->action[row * action + k]))
                     return FAIL(

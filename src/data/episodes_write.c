@@ -11,6 +11,7 @@
 #include "core/mem.h"
 #include "data/episodes_internal.h"
 #include "data/hdf5.h"
+#include "env/render/compare.h"
 
 enum {
     BLOCK_ROWS = 50000,  // a multiple of the chunk, so that every chunk is written once and whole
@@ -278,7 +279,7 @@ static firm_status write_attributes(hdf5_writer* w, const episodes* e, firm_erro
     snprintf(text, sizeof text, "episodes=%d cap=%d", e->count, e->cap);
     TRY(hdf5_put_text(w, "config", text, err));
     TRY(hdf5_put_text(w, "physics", spec->physics, err));
-    TRY(hdf5_put_text(w, "renderer", spec->renderer, err));
+    TRY(hdf5_put_text(w, "renderer", render_label(spec), err));
     return hdf5_put_u64(w, "checksum", e->hash, err);
 }
 

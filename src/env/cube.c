@@ -28,6 +28,15 @@ static double block_yaw(const double* state) {
     return atan2(2 * (q[0] * q[3] + q[1] * q[2]), 1 - 2 * (q[2] * q[2] + q[3] * q[3]));
 }
 
+// Joints within a turn of their limits, the cube near the table and its quaternion a rotation.
+int cube_state_fits(const double* state) {
+    for (int i = 0; i < CUBE_QPOS + CUBE_QVEL; i++)
+        if (!isfinite(state[i]) || fabs(state[i]) > (i < CUBE_QPOS ? 10.0 : 1e4)) return 0;
+    const double* q = state + CUBE_BLOCK + 3;
+    double norm = sqrt(q[0] * q[0] + q[1] * q[1] + q[2] * q[2] + q[3] * q[3]);
+    return fabs(norm - 1.0) < 1e-3;
+}
+
 // ---- columns of the public file -----------------------------------------------------------------
 
 #define COLUMN(name, expression, count)                                       \
@@ -216,6 +225,7 @@ const env_spec cube_spec = {
     .distances = 1,
     .distance = {{"block", "m", (float)CUBE_TOLERANCE}},
     .cost = ENV_COST_SUM,
+    .fits = cube_state_fits,
     .config = config,
     .chi = chi,
     .measure = measure,

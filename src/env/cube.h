@@ -39,6 +39,7 @@ enum {
 };
 
 extern const env_spec cube_spec;
+int cube_state_fits(const double* state);
 
 // the simulator (mujoco/cube_world.c, cube_plan.c, cube_markov.c), only in builds with MuJoCo
 firm_status cube_open(env* e, firm_error* err);

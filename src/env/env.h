@@ -137,6 +137,10 @@ typedef struct env_spec {
     env_cost
         cost;  // ENV_COST_SUM: squared distance in c; ENV_COST_MAX: max of tolerance units, squared
 
+    // Can there be such a state: finite, and near enough to what the simulator can run? Recorded
+    // states are asked this before anything else is done with them.
+    int (*fits)(const double* state);
+
     // typed conversions, pure functions
     void (*config)(const double* state, float* c);
     // chi at a state, given the state one control and one macro action (or as far back as known)

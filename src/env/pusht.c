@@ -346,6 +346,7 @@ const env_spec pusht_spec = {
     .distance = {{"block angle", "rad", PUSHT_ANGLE_TOLERANCE},
                  {"agent and block", "px", PUSHT_POSITION_TOLERANCE}},
     .cost = ENV_COST_MAX,
+    .fits = pusht_state_fits,
     .config = config,
     .chi = chi,
     .measure = measure,

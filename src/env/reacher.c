@@ -8,6 +8,16 @@
 
 #include <math.h>
 
+#define HALF_TURN 3.14159265358979323846
+
+// The wrist's limit is soft, 2.8 rad; it cannot be pushed half a turn. A control adds less than 10
+// rad/s.
+int reacher_state_fits(const double* s) {
+    for (int i = 0; i < REACHER_STATE; i++)
+        if (!isfinite(s[i])) return 0;
+    return fabs(s[0]) < 1e4 && fabs(s[1]) < HALF_TURN && fabs(s[2]) < 1e3 && fabs(s[3]) < 1e3;
+}
+
 // ---- columns of the public file; see REACHER_EXTRA ----------------------------------------------
 
 static void column_observation(const double* state, const double* extra, double* out) {
@@ -139,6 +149,7 @@ const env_spec reacher_spec = {
     .distance = {{"joint1", "rad", (float)REACHER_TOLERANCE},
                  {"joint2", "rad", (float)REACHER_TOLERANCE}},
     .cost = ENV_COST_SUM,
+    .fits = reacher_state_fits,
     .config = config,
     .chi = chi,
     .measure = measure,

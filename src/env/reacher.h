@@ -21,6 +21,7 @@ enum {
 };
 
 extern const env_spec reacher_spec;
+int reacher_state_fits(const double* state);
 
 // the simulator (mujoco/reacher_world.c), only in builds with MuJoCo
 firm_status reacher_open(env* e, firm_error* err);

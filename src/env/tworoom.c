@@ -72,6 +72,11 @@ static void state_get(const env* base, double* state) {
     state[1] = e->y;
 }
 
+// in the picture; false for what is no number
+static int fits(const double* state) {
+    return state[0] >= 0 && state[0] <= ENV_IMAGE && state[1] >= 0 && state[1] <= ENV_IMAGE;
+}
+
 // the reference's setter: the agent's position and nothing else, unchecked against walls
 static void state_set(env* base, const double* state) {
     tworoom* e = (tworoom*)base;
@@ -242,6 +247,7 @@ const env_spec tworoom_spec = {
     .distances = 1,
     .distance = {{"agent", "px", TWOROOM_TOLERANCE}},
     .cost = ENV_COST_SUM,
+    .fits = fits,
     .config = config,
     .chi = chi,
     .measure = measure,

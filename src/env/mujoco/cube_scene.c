@@ -20,10 +20,13 @@ typedef struct assembly {
     char problem[512];  // first thing that went wrong; empty: nothing
 } assembly;
 
+// The first trouble counts, and of MuJoCo's many lines the first, which names the file.
 static void complain(assembly* a, const char* what, const char* detail) {
-    if (!a->problem[0])
-        snprintf(a->problem, sizeof a->problem, "%s: %.300s", what,
-                 detail ? detail : "unknown cause");
+    if (a->problem[0]) return;
+    if (!detail) detail = "unknown cause";
+    if (strncmp(detail, "Error: ", 7) == 0) detail += 7;
+    int line = (int)strcspn(detail, "\n");
+    snprintf(a->problem, sizeof a->problem, "%s: %.*s", what, line < 240 ? line : 240, detail);
 }
 
 static mjSpec* parse(assembly* a, const char* file) {
@@ -215,8 +218,7 @@ static firm_status build(void (*how)(void*), const char* file, mjModel** out, fi
     if (a.problem[0]) {
         mj_deleteModel(a.model);
         return FAIL(err, FIRM_E_FORMAT,
-                    "Cube's scene in %.300s cannot be built: %.400s; run `make mujoco` again",
-                    a.folder, a.problem);
+                    "Cube's scene cannot be built: %.380s; run `make mujoco` again", a.problem);
     }
     *out = a.model;
     return FIRM_OK;

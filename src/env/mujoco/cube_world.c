@@ -137,15 +137,6 @@ void cube_state_get(const env* base, double* state) {
     state[CUBE_AT_CONTACT] = e->contact;
 }
 
-// Joints within a turn of their limits, the cube near the table and its quaternion a rotation.
-static int sensible(const double* state) {
-    for (int i = 0; i < CUBE_QPOS + CUBE_QVEL; i++)
-        if (!isfinite(state[i]) || fabs(state[i]) > (i < CUBE_QPOS ? 10.0 : 1e4)) return 0;
-    const double* q = state + CUBE_BLOCK + 3;
-    double norm = sqrt(q[0] * q[0] + q[1] * q[1] + q[2] * q[2] + q[3] * q[3]);
-    return fabs(norm - 1.0) < 1e-3;
-}
-
 // Clean simulation: time 0, motors at rest, no warm start, the target where the model has it.
 static void clear(cube* e) {
     mj_resetData(e->model, e->data);
@@ -158,7 +149,7 @@ static void clear(cube* e) {
 void cube_state_set(env* base, const double* state) {
     cube* e = (cube*)base;
     clear(e);
-    int fits = sensible(state);
+    int fits = cube_state_fits(state);
     if (fits) {
         memcpy(e->data->qpos, state, CUBE_QPOS * sizeof *state);
         memcpy(e->data->qvel, state + CUBE_AT_QVEL, CUBE_QVEL * sizeof *state);

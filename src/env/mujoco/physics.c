@@ -100,7 +100,7 @@ firm_status physics_find(const char* file, char path[1024], firm_error* err) {
 typedef struct load_call {
     const char* path;
     mjModel* model;
-    char error[512];
+    char error[200];
 } load_call;
 
 static void load(void* arg) {
@@ -117,8 +117,8 @@ firm_status physics_load(const char* file, mjModel** out, firm_error* err) {
         return FAIL(err, FIRM_E_FORMAT, "MuJoCo cannot load %s: %s; run `make mujoco` again", path,
                     text);
     if (!c.model)
-        return FAIL(err, FIRM_E_FORMAT, "MuJoCo cannot load %s: %.200s; run `make mujoco` again",
-                    path, c.error);
+        return FAIL(err, FIRM_E_FORMAT, "MuJoCo cannot load %.150s: %.*s; run `make mujoco` again",
+                    path, (int)strcspn(c.error, "\n"), c.error);
     *out = c.model;
     return FIRM_OK;
 }

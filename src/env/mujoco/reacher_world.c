@@ -146,19 +146,11 @@ static void clear(reacher* e) {
     e->has_goal = 0;
 }
 
-// The wrist's limit is soft, 2.8 rad; it cannot be pushed half a turn. A control adds less than 10
-// rad/s.
-static int sensible(const double* s) {
-    for (int i = 0; i < REACHER_STATE; i++)
-        if (!isfinite(s[i])) return 0;
-    return fabs(s[0]) < 1e4 && fabs(s[1]) < mjPI && fabs(s[2]) < 1e3 && fabs(s[3]) < 1e3;
-}
-
 // A clean simulation (time 0, motors at rest, no warm start) at the given coordinates.
 void reacher_state_set(env* base, const double* state) {
     reacher* e = (reacher*)base;
     clear(e);
-    int fits = sensible(state);
+    int fits = reacher_state_fits(state);
     for (int i = 0; i < 2 && fits; i++) {
         e->data->qpos[i] = state[i];
         e->data->qvel[i] = state[2 + i];

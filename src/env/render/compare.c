@@ -277,3 +277,8 @@ firm_status render_compare(const env_spec* spec, const char* gl, int states, uin
 }
 
 #endif
+
+const char* render_label(const env_spec* spec) {
+    const char* name = render_name(spec);
+    return strcmp(name, "native") == 0 ? spec->renderer : name;
+}

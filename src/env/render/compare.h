@@ -25,6 +25,8 @@ firm_status render_compare(const env_spec* spec, const char* gl, int states, uin
 
 // The renderer that the task's environments are given now: "native", or what FIRM_RENDERER says.
 const char* render_name(const env_spec* spec);
+// The same as files note it: our own renderers with their version, "native 1".
+const char* render_label(const env_spec* spec);
 
 // Parts of it, on whole frames: the peak signal-to-noise ratio in dB (99 for equal frames), and the
 // shift that fits the moving things of a, where it differs from `still`, best to b. Scratch: mark
