@@ -27,6 +27,7 @@ typedef struct cli_command {
     X(tasks)            \
     X(collect)          \
     X(intervene)        \
+    X(describe)         \
     X(audit) X(train) X(plan) X(eval) X(params) X(report) X(bench) X(demo) X(reproduce) X(export)
 #define CLI_DECLARE(name) extern const cli_command cli_##name;
 CLI_COMMANDS(CLI_DECLARE)
@@ -61,6 +62,10 @@ firm_status cli_model_path(const args* a, const env_spec* spec, char path[1024],
 // Fails early when a file cannot be written there.
 firm_status cli_check_output(const char* path, firm_error* err);
 firm_mode cli_mode(const char* text);
+
+// A data set's distribution under the keys of `firm describe`; ended: percent of episodes that the
+// task ended, NaN if unknown. 0: out of memory.
+int cli_add_stats(cJSON* json, const episodes* e, int offset, double ended);
 
 // Calls of malloc and its kin by this process so far; -1 where they are not counted (sanitizer
 // builds).

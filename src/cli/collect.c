@@ -37,15 +37,14 @@ static firm_status record(const args* a, const env_spec* spec, const char* path,
     TRY(episodes_collect(spec, &opt, p, &e, err));
     firm_status status = episodes_write(e, &opt, p, path, err);
     if (status == FIRM_OK) {
+        int ended = 0;
+        for (int i = 0; i < e->count; i++) ended += e->ended[i];
         cJSON* j = *json = cJSON_CreateObject();
         if (!(j && cJSON_AddStringToObject(j, "task", spec->name) &&
               cJSON_AddStringToObject(j, "file", path) &&
               cJSON_AddStringToObject(j, "policy", e->policy) &&
               cJSON_AddNumberToObject(j, "seed", (double)opt.seed) &&
-              cJSON_AddNumberToObject(j, "episodes", e->count) &&
-              cJSON_AddNumberToObject(j, "rows", (double)e->rows) &&
-              json_add_number(j, "mean_rows", (double)e->rows / e->count, 6) &&
-              json_add_number(j, "solved_at_offset", episodes_solved_at(e, PAIR_OFFSET), 5) &&
+              cli_add_stats(j, e, PAIR_OFFSET, 100.0 * ended / e->count) &&
               cJSON_AddBoolToObject(j, "pixels", opt.pixels) &&
               json_add_number(j, "seconds", clock_seconds() - begun, 4)))
             status = cli_no_memory(err);

@@ -39,6 +39,20 @@ TEST(cli, whole_path) {
         EXPECT_KEYS(j, "task episodes rows mean_rows solved_at_offset seconds");
         EXPECT_NEAR(json_get(j, "episodes", 0), 80, 0);
         EXPECT_NEAR(json_get(j, "mean_rows", 0), 92, 12);
+        // a file describes itself as its collection did
+        cJSON* d = JSON_OF(firm_run(folder, 0, "describe tworoom --data f.h5 --json"));
+        static const char* const same[] = {"seed",        "episodes",         "rows",
+                                           "mean_rows",   "min_rows",         "max_rows",
+                                           "ended",       "solved_at_offset", "within_tolerances",
+                                           "action_mean", "action_std",       "state"};
+        for (size_t i = 0; i < sizeof same / sizeof *same; i++) {
+            const cJSON *a = cJSON_GetObjectItemCaseSensitive(j, same[i]),
+                        *b = cJSON_GetObjectItemCaseSensitive(d, same[i]);
+            if (!a || !b || !cJSON_Compare(a, b, 1))
+                test_fail(__FILE__, __LINE__, "collect and describe differ in '%s'", same[i]);
+        }
+        cJSON_Delete(d);
+        EXPECT(strstr(firm_run(folder, 0, "describe tworoom --data f.h5")->out, "pos_agent[1]"));
         cJSON_Delete(j);
     }
     if ((j = JSON_OF(
