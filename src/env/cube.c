@@ -224,6 +224,7 @@ const env_spec cube_spec = {
     .config_name = {"block_x", "block_y", "block_z"},
     .distances = 1,
     .distance = {{"block", "m", (float)CUBE_TOLERANCE}},
+    .rule = {{.count = 3, .scale = (float)HALF_WIDTH}},
     .cost = ENV_COST_SUM,
     .fits = cube_state_fits,
     .config = config,

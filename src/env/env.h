@@ -41,6 +41,14 @@ typedef struct env_field {
     int width;         // numbers per row
 } env_field;
 
+// How `measure` gets one of its distances, as data for devices that cannot call it; a test compares
+// the two.
+typedef struct env_rule {
+    int angle;         // 1: the angle between the (sin, cos) pairs at c[first]
+    int first, count;  // 0: scale times the Euclidean distance over c[first .. first + count - 1]
+    float scale;
+} env_rule;
+
 typedef enum env_cost { ENV_COST_SUM, ENV_COST_MAX } env_cost;
 
 // One column of the public episode files beside actions and the state column: a view of a row's
@@ -134,6 +142,7 @@ typedef struct env_spec {
     const char* config_name[FIRM_MAX_CONFIG];
     int distances;
     env_distance distance[ENV_MAX_DISTANCE];
+    env_rule rule[ENV_MAX_DISTANCE];  // of each distance; count 0 and no angle: not described
     env_cost
         cost;  // ENV_COST_SUM: squared distance in c; ENV_COST_MAX: max of tolerance units, squared
 
@@ -229,6 +238,8 @@ const char* env_guess_task(int (*width)(void* user, const char* column), void* u
 
 // Distance in tolerance units: the largest named distance over its tolerance; below 1 is success.
 float env_tolerance_units(const env_spec* spec, const float* c, const float* goal);
+// The distances of `measure` from the task's rules.
+void env_measure_by_rule(const env_spec* spec, const float* c, const float* goal, float* distance);
 // The planner's squared cost d_C(c, goal) of the paper: squared chords plus squared positions, or
 // the squared maximum of tolerance units.
 float env_cost_value(const env_spec* spec, const float* c, const float* goal);

@@ -345,6 +345,7 @@ const env_spec pusht_spec = {
     .distances = 2,
     .distance = {{"block angle", "rad", PUSHT_ANGLE_TOLERANCE},
                  {"agent and block", "px", PUSHT_POSITION_TOLERANCE}},
+    .rule = {{.angle = 1}, {.first = 2, .count = 4, .scale = 256.0f}},
     .cost = ENV_COST_MAX,
     .fits = pusht_state_fits,
     .config = config,

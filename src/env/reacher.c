@@ -148,6 +148,7 @@ const env_spec reacher_spec = {
     .distances = 2,
     .distance = {{"joint1", "rad", (float)REACHER_TOLERANCE},
                  {"joint2", "rad", (float)REACHER_TOLERANCE}},
+    .rule = {{.angle = 1}, {.angle = 1, .first = 2}},
     .cost = ENV_COST_SUM,
     .fits = reacher_state_fits,
     .config = config,

@@ -16,6 +16,20 @@ float env_tolerance_units(const env_spec* spec, const float* c, const float* goa
     return worst;
 }
 
+void env_measure_by_rule(const env_spec* spec, const float* c, const float* goal, float* distance) {
+    for (int i = 0; i < spec->distances; i++) {
+        const env_rule* r = &spec->rule[i];
+        const float *a = c + r->first, *b = goal + r->first;
+        if (r->angle) {
+            distance[i] = fabsf(atan2f(a[0] * b[1] - a[1] * b[0], a[1] * b[1] + a[0] * b[0]));
+            continue;
+        }
+        float sum = 0.0f;
+        for (int k = 0; k < r->count; k++) sum += (a[k] - b[k]) * (a[k] - b[k]);
+        distance[i] = r->scale * sqrtf(sum);
+    }
+}
+
 float env_cost_value(const env_spec* spec, const float* c, const float* goal) {
     if (spec->cost == ENV_COST_MAX) {
         float units = env_tolerance_units(spec, c, goal);

@@ -246,6 +246,7 @@ const env_spec tworoom_spec = {
     .config_name = {"agent_x", "agent_y"},
     .distances = 1,
     .distance = {{"agent", "px", TWOROOM_TOLERANCE}},
+    .rule = {{.count = 2, .scale = 112.0f}},
     .cost = ENV_COST_SUM,
     .fits = fits,
     .config = config,
