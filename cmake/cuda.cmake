@@ -3,7 +3,7 @@
 option(FIRM_CUDA "the CUDA backend and the GPU planner (needs nvcc)" OFF)
 if(FIRM_CUDA)
   if(NOT DEFINED CMAKE_CUDA_ARCHITECTURES)
-    set(CMAKE_CUDA_ARCHITECTURES 80-real 90-real 90-virtual)
+    set(CMAKE_CUDA_ARCHITECTURES 80-real 90a-real 90-virtual)
   endif()
   enable_language(CUDA)
   find_package(CUDAToolkit REQUIRED)

@@ -1,0 +1,173 @@
+// plan_cuda.c - where the GPU planner's time goes: every way, precision and exchange, one search
+// and many, single macro steps. Built on request (ninja bench_plan_cuda); random weights of the
+// tasks' shapes, as the time does not depend on them.
+//
+//     build-cuda/bench_plan_cuda            all of it, about a minute
+#define _GNU_SOURCE  // setenv
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/clock.h"
+#include "core/rng.h"
+#include "plan/gpu.h"
+
+enum { MANY = 100, REPEATS = 30 };
+
+typedef struct subject {
+    const char* name;
+    plan_net_shape shape;
+    int iterations;
+    env_spec spec;
+    plan_net_weights weights;
+    float* memory;
+} subject;
+
+static const float* draw(float** at, int n, float scale) {
+    float* p = *at;
+    static uint64_t key = 0;
+    rng r = rng_start(1, RNG_STREAM(RNG_TEST, key++));
+    for (int i = 0; i < n; i++) p[i] = scale * rng_gauss(&r);
+    *at += n;
+    return p;
+}
+
+static void fill(subject* s) {
+    const plan_net_shape* n = &s->shape;
+    int x = n->config + n->fiber + n->action;
+    float* at = s->memory = calloc(4000000, sizeof(float));
+    plan_net_weights* w = &s->weights;
+    w->w_in = draw(&at, x * n->hidden, 1 / sqrtf((float)x));
+    w->b_in = draw(&at, n->hidden, 0.1f);
+    for (int b = 0; b < n->blocks; b++) {
+        w->block[b].w1 = draw(&at, n->hidden * n->inner, 1 / sqrtf((float)n->hidden));
+        w->block[b].b1 = draw(&at, n->inner, 0.1f);
+        w->block[b].w2 = draw(&at, n->hidden * n->inner, 1 / sqrtf((float)n->inner));
+        w->block[b].b2 = draw(&at, n->hidden, 0.1f);
+    }
+    w->w_c = draw(&at, n->hidden * n->config, 0.02f);
+    w->b_c = draw(&at, n->config, 0.01f);
+    w->w_m = draw(&at, n->hidden * n->fiber, 0.02f);
+    w->b_m = draw(&at, n->fiber, 0.01f);
+    s->spec = (env_spec){.name = s->name,
+                         .config_dim = n->config,
+                         .pairs = n->pairs,
+                         .action_dim = n->action / 5,
+                         .cost = ENV_COST_SUM};
+}
+
+static int by_value(const void* a, const void* b) {
+    double x = *(const double*)a, y = *(const double*)b;
+    return (x > y) - (x < y);
+}
+
+static plan_gpu* make(const subject* s, plan_precision precision, plan_gpu_way way, int searches) {
+    plan_gpu_setup setup = {.spec = &s->spec,
+                            .shape = s->shape,
+                            .weights = &s->weights,
+                            .options = {.mode = FIRM_MODE_CONTRACT,
+                                        .candidates = 300,
+                                        .iterations = s->iterations,
+                                        .elites = 30,
+                                        .horizon = 5,
+                                        .horizon_max = 5,
+                                        .replan = 5,
+                                        .spread = 1},
+                            .precision = precision,
+                            .way = way,
+                            .searches = searches};
+    plan_gpu* g;
+    firm_error err = {0};
+    if (plan_gpu_create(&setup, &g, &err) == FIRM_OK) return g;
+    printf("  %s\n", err.message);
+    return NULL;
+}
+
+// Median and best milliseconds of `count` searches at once; NAN if it failed.
+static double solve_ms(const subject* s, plan_gpu* g, int count, int iterations, int repeats,
+                       double* best) {
+    static float c0[MANY][8], m0[MANY][128], goal[MANY][8];
+    plan_gpu_problem q[MANY];
+    plan_gpu_answer a[MANY];
+    double ms[REPEATS];
+    firm_error err = {0};
+    for (int i = 0; i < count; i++) {
+        rng r = rng_start(2, RNG_STREAM(RNG_TEST, i));
+        for (int k = 0; k < s->shape.config; k++) c0[i][k] = 0.3f * rng_gauss(&r);
+        for (int k = 0; k < s->shape.config; k++) goal[i][k] = 0.3f * rng_gauss(&r);
+        for (int k = 0; k < 128; k++) m0[i][k] = rng_gauss(&r);
+        q[i] = (plan_gpu_problem){c0[i], m0[i], goal[i], (uint64_t)i, 0};
+    }
+    for (int i = -3; i < repeats; i++) {
+        int64_t begun = clock_ns();
+        if (plan_gpu_solve(g, count, q, iterations, 0, a, &err) != FIRM_OK) {
+            printf("  %s\n", err.message);
+            return NAN;
+        }
+        if (i >= 0) ms[i] = (double)(clock_ns() - begun) * 1e-6;
+    }
+    qsort(ms, (size_t)repeats, sizeof *ms, by_value);
+    *best = ms[0];
+    return ms[repeats / 2];
+}
+
+static void one_search(const subject* s, plan_precision p, plan_gpu_way way, const char* exchange) {
+    if (exchange) setenv("FIRM_PLAN_EXCHANGE", exchange, 1);
+    plan_gpu* g = make(s, p, way, 1);
+    unsetenv("FIRM_PLAN_EXCHANGE");
+    if (!g) return;
+    double best, whole = solve_ms(s, g, 1, s->iterations, REPEATS, &best), least;
+    double one = solve_ms(s, g, 1, 1, REPEATS, &least);
+    double step = (whole - one) / (s->iterations - 1) / 5 * 1e3;
+    printf(
+        "%-8s %-5s %-8s %-10s %8.3f ms (best %.3f), an iteration alone %.3f, %.2f us a macro "
+        "step\n",
+        s->name, plan_precision_name(p), plan_gpu_way_name(g), exchange ? exchange : "-", whole,
+        best, one, step);
+    plan_gpu_free(g);
+}
+
+static void many(const subject* s, plan_precision p) {
+    static const int counts[] = {1, 5, 10, 20, 25, 50, 100};
+    plan_gpu* g = make(s, p, PLAN_GPU_LAYERED, MANY);
+    if (!g) return;
+    double macs = (double)plan_net_macs(&s->shape) * 300 * 5 * s->iterations;
+    for (size_t i = 0; i < sizeof counts / sizeof *counts; i++) {
+        double best, ms = solve_ms(s, g, counts[i], s->iterations, 5, &best);
+        printf("%-8s %-5s layered, %3d at once: %8.3f ms each, %.0f TFLOP/s\n", s->name,
+               plan_precision_name(p), counts[i], ms / counts[i], 2e-9 * macs * counts[i] / ms);
+    }
+    plan_gpu_free(g);
+}
+
+int main(void) {
+    subject subjects[] = {
+        {.name = "tworoom", .shape = {2, 0, 128, 10, 384, 768, 2}, .iterations = 30},
+        {.name = "cube", .shape = {3, 0, 128, 25, 384, 768, 2}, .iterations = 10}};
+    setvbuf(stdout, NULL, _IOLBF, 0);
+    for (int i = 0; i < 2; i++) {
+        subject* s = &subjects[i];
+        fill(s);
+        for (plan_precision p = PLAN_FP32; p <= PLAN_BF16; p++) {
+            one_search(s, p, PLAN_GPU_LAYERED, NULL);
+            if (p == PLAN_FP32) continue;
+            one_search(s, p, PLAN_GPU_CLUSTER, "stores");
+            one_search(s, p, PLAN_GPU_CLUSTER, "copies");
+            one_search(s, p, PLAN_GPU_CLUSTER, "multicast");
+            one_search(s, p, PLAN_GPU_CLUSTER, "none");
+        }
+    }
+    for (plan_precision p = PLAN_FP32; p <= PLAN_BF16; p++) {
+        double rate = NAN;
+        firm_error err = {0};
+        if (plan_gpu_peak(p, &rate, &err) != FIRM_OK) printf("%s\n", err.message);
+        printf("peak %s: %.0f GFLOP/s\n", plan_precision_name(p), rate);
+    }
+    for (plan_precision p = PLAN_BF16; p >= PLAN_FP32; p--) {
+        many(&subjects[0], p);
+        if (p == PLAN_FP32) break;
+    }
+    for (int i = 0; i < 2; i++) free(subjects[i].memory);
+    return 0;
+}

@@ -1,0 +1,929 @@
+// cluster.cu - the cluster way: a whole search as one kernel that never lets go of its weights.
+//
+// A search of 300 candidates is 150 macro steps, one after the other, of six products each: little
+// arithmetic, many dependencies. So the time goes into passing activations on, and weights must not
+// be fetched again and again. Sixteen multiprocessors form a cluster that holds the transition
+// once: each block owns 1/16 of the output features of every product, its weights in registers and
+// shared memory, and the cluster owns 48 candidates through all macro steps. After each product the
+// blocks send one another their slices, already in the order in which the next product's mma
+// instructions read them (an accumulator fragment m16n8 is exactly half an operand fragment
+// m16k16). Seven clusters cover 300 candidates. They meet once per iteration, at the costs; elites
+// and the refit are computed by every block for itself, from the same numbers in the same order.
+//
+// LayerNorm is not applied before but after the product:
+//     LN(h) W = (h W - mean 1'W) / deviation,
+// so that raw h can be sent at once, and row statistics travel beside it as partial sums.
+//
+// Waiting needs no barriers across the cluster: a block sends product p + 1 only after all slices
+// of p have come in, so a buffer is never overwritten before everyone has read it as long as two
+// consecutive products use different buffers.
+#include <stdlib.h>
+#include <string.h>
+
+#include <type_traits>
+
+#include "plan/cuda/internal.cuh"
+
+#pragma nv_diag_suppress 177  // compiled for older GPUs the kernel is empty, its constants unused
+
+namespace {
+
+constexpr int RANKS = 16, ROWS = 48, WARPS = 8, THREADS = 256, BLOCKS = 2;
+constexpr int HIDDEN = 384, INNER = 768, FIBER = 128, X_IN = 160;
+constexpr int MAX_FIT = 256, MAX_ELITES = 128;
+
+// ---- shared memory ------------------------------------------------------------------------------
+
+constexpr int K8 = 768;                             // 8 features of 48 rows, 16-bit
+constexpr int H_CHUNK = 3 * K8 + ROWS * 8;          // 24 features, and (sum, squares) per row
+constexpr int G_CHUNK = 6 * K8, X_CHUNK = K8;       // 48 features; 8 of the fiber
+constexpr int VECTORS = 24 + 4 * 48 + 2 * 24 + 32;  // biases and column sums of a block
+
+constexpr int AT_BAR = 0;  // barriers of h, g and x
+constexpr int AT_H = 128;
+constexpr int AT_G = AT_H + RANKS * H_CHUNK;  // x uses its front: never alive at the same time
+constexpr int AT_PARTIAL = AT_G + RANKS * G_CHUNK;
+constexpr int AT_STAGE = AT_PARTIAL + WARPS * 9 * 512;
+constexpr int AT_CU = AT_STAGE + 2 * G_CHUNK;
+constexpr int AT_W_IN = AT_CU + 4 * K8;
+constexpr int AT_W_HEADS = AT_W_IN + 30 * 256;
+constexpr int AT_VECTORS = AT_W_HEADS + 48 * 256;
+constexpr int AT_ROW = AT_VECTORS + VECTORS * 4;
+constexpr int AT_C = AT_ROW + ROWS * 8;
+constexpr int AT_BAD = AT_C + ROWS * 8 * 4;
+constexpr int AT_MEAN = AT_BAD + ROWS * 4;
+constexpr int AT_SPREAD = AT_MEAN + MAX_FIT * 4;
+constexpr int AT_ELITE = AT_SPREAD + MAX_FIT * 4;
+constexpr int AT_BOUND = AT_ELITE + MAX_ELITES * 4;
+constexpr int AT_COUNT = AT_BOUND + 2 * 32 * 4;
+constexpr int SHARED = AT_COUNT + 16;
+constexpr int SCRATCH = WARPS * 9 * 512;  // partial sums; between iterations, keys and elites
+static_assert(SHARED <= 227 * 1024, "shared memory of a block");
+static_assert(AT_W_IN % 16 == 0 && AT_VECTORS % 16 == 0 && AT_ROW % 8 == 0, "alignment");
+
+constexpr int V_IN = 0, V_UP = 24, V_UP_SUM = V_UP + 96, V_DOWN = V_UP_SUM + 96,
+              V_HEADS = V_DOWN + 48, V_HEADS_SUM = V_HEADS + 16;
+
+// How slices reach the other blocks.
+enum exchange_kind {
+    BY_STORES,     // 16-byte stores into the others' shared memory, then a cluster barrier
+    BY_COPIES,     // 16 bulk copies from shared memory to shared memory
+    BY_MULTICAST,  // one bulk copy from global memory that the network hands to all 16
+    BY_NOTHING     // measures what is left without: wrong results
+};
+
+struct cluster_args {
+    sizes s;
+    cost_rule cost;
+    char* searches;
+    const uint2 *w_up, *w_down;   // (BLOCKS, RANKS, WARPS, 18, 32)
+    const uint2 *w_in, *w_heads;  // (RANKS, 30, 32), (RANKS, 48, 32)
+    const float* vectors;         // (RANKS, VECTORS)
+    float scale_in, scale_up[BLOCKS], scale_down[BLOCKS], scale_heads;
+    const float *u_low, *u_high;
+    const float* noise;  // (iterations, n, 4 quads)
+    const float* u;      // a rollout's candidates (n, horizon, action); NULL: a search
+    float *c, *path;     // (n, horizon, config), (horizon, config)
+    float* value[2];     // (n) costs, of this iteration and of the one before
+    unsigned* barrier;
+    char* stage;  // BY_MULTICAST: (blocks, 2, G_CHUNK)
+    int n, horizon, iterations, quads;
+};
+
+// ---- small parts --------------------------------------------------------------------------------
+
+__device__ __forceinline__ void cluster_sync() {
+    asm volatile("barrier.cluster.arrive.release.aligned;\nbarrier.cluster.wait.acquire.aligned;" ::
+                     : "memory");
+}
+__device__ __forceinline__ uint32_t address_in(uint32_t local, uint32_t rank) {
+    uint32_t remote;
+    asm("mapa.shared::cluster.u32 %0, %1, %2;" : "=r"(remote) : "r"(local), "r"(rank));
+    return remote;
+}
+
+template <typename T>
+__device__ __forceinline__ uint32_t pack(float a, float b) {
+    uint32_t bits;
+    if constexpr (std::is_same<T, __half>::value) {
+        __half2 v = __floats2half2_rn(a, b);
+        memcpy(&bits, &v, 4);
+    } else {
+        __nv_bfloat162 v = __floats2bfloat162_rn(a, b);
+        memcpy(&bits, &v, 4);
+    }
+    return bits;
+}
+
+template <typename T>
+__device__ __forceinline__ void multiply(float (&d)[4], uint2 lo, uint2 hi, uint2 w) {
+    if constexpr (std::is_same<T, __half>::value)
+        asm("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, "
+            "{%8,%9}, {%0,%1,%2,%3};"
+            : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
+            : "r"(lo.x), "r"(lo.y), "r"(hi.x), "r"(hi.y), "r"(w.x), "r"(w.y));
+    else
+        asm("mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, "
+            "{%8,%9}, {%0,%1,%2,%3};"
+            : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
+            : "r"(lo.x), "r"(lo.y), "r"(hi.x), "r"(hi.y), "r"(w.x), "r"(w.y));
+}
+
+// Byte of feature f (of the 32 that c and u fill) and a row, as an operand fragment.
+__device__ __forceinline__ int cu_at(int row, int f) {
+    return (((f >> 3) * 3 + (row >> 4)) * 32 + (row & 7) * 4 + ((f & 7) >> 1)) * 8 +
+           ((row >> 3) & 1) * 4 + (f & 1) * 2;
+}
+
+// ---- exchange -----------------------------------------------------------------------------------
+
+// Sends this block's slice, `chunk` bytes in stage `stage`, into place `rank` of everyone's buffer,
+// and waits until all sixteen have come. Contains a __syncthreads after what was staged.
+template <int HOW>
+__device__ __forceinline__ void exchange(const cluster_args& p, char* smem, uint32_t base,
+                                         uint32_t rank, int buffer, int chunk, int which,
+                                         uint32_t& phases, int stage) {
+    int tid = (int)threadIdx.x;
+    uint32_t bar = base + AT_BAR + (uint32_t)which * 8;
+    uint32_t mine = base + (uint32_t)buffer + rank * (uint32_t)chunk;
+    uint32_t from = base + AT_STAGE + (uint32_t)stage * G_CHUNK;
+    if (HOW == BY_NOTHING) {
+        __syncthreads();
+        return;
+    }
+    if (HOW == BY_STORES) {
+        __syncthreads();
+        int pieces = chunk / 16;
+        for (int i = tid; i < pieces * RANKS; i += THREADS) {
+            int piece = i % pieces;
+            uint32_t to = (uint32_t)(i / pieces + rank) % RANKS;
+            uint4 v = *(const uint4*)(smem + AT_STAGE + stage * G_CHUNK + piece * 16);
+            asm volatile("st.shared::cluster.v4.u32 [%0], {%1,%2,%3,%4};" ::"r"(
+                             address_in(mine + (uint32_t)piece * 16, to)),
+                         "r"(v.x), "r"(v.y), "r"(v.z), "r"(v.w)
+                         : "memory");
+        }
+        cluster_sync();
+        return;
+    }
+    if (HOW == BY_COPIES) {
+        asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
+        __syncthreads();
+        if (tid < RANKS) {
+            uint32_t to = ((uint32_t)tid + rank) % RANKS;
+            asm volatile(
+                "cp.async.bulk.shared::cluster.shared::cta.mbarrier::complete_tx::bytes [%0], "
+                "[%1], %2, [%3];" ::"r"(address_in(mine, to)),
+                "r"(from), "r"(chunk), "r"(address_in(bar, to))
+                : "memory");
+        }
+    } else {
+        asm volatile("fence.proxy.async;" ::: "memory");
+        __syncthreads();
+        if (tid == 0)
+            asm volatile(
+                "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes.multicast::"
+                "cluster [%0], [%1], %2, [%3], %4;" ::"r"(mine),
+                "l"(p.stage + ((size_t)blockIdx.x * 2 + (size_t)stage) * G_CHUNK), "r"(chunk),
+                "r"(bar), "h"((uint16_t)0xffff)
+                : "memory");
+    }
+    if (tid == 32)
+        asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(bar),
+                     "r"(RANKS * chunk)
+                     : "memory");
+    uint32_t done, parity = phases >> which & 1;
+    do
+        asm volatile(
+            "{\n.reg .pred p;\nmbarrier.try_wait.parity.shared::cta.b64 p, [%1], %2;\n"
+            "selp.u32 %0, 1, 0, p;\n}"
+            : "=r"(done)
+            : "r"(bar), "r"(parity)
+            : "memory");
+    while (!done);
+    phases ^= 1u << which;
+}
+
+// ---- products -----------------------------------------------------------------------------------
+
+// acc[row tile][feature tile] of 6 k16 tiles x 3 feature tiles, weights in registers. `a` points at
+// this lane's part of the first k8 group; group i lies (i / per) * stride + (i % per) * K8 on.
+template <typename T, int PER, int STRIDE>
+__device__ __forceinline__ void products(float (&acc)[3][3][4], const uint2 (&w)[18],
+                                         const char* a) {
+#pragma unroll
+    for (int i = 0; i < 9; i++)
+#pragma unroll
+        for (int j = 0; j < 4; j++) acc[i / 3][i % 3][j] = 0.0f;
+#pragma unroll
+    for (int k = 0; k < 6; k++) {
+        const char *lo = a + 2 * k / PER * STRIDE + 2 * k % PER * K8,
+                   *hi = a + (2 * k + 1) / PER * STRIDE + (2 * k + 1) % PER * K8;
+#pragma unroll
+        for (int m = 0; m < 3; m++) {
+            uint2 x = *(const uint2*)(lo + m * 256), y = *(const uint2*)(hi + m * 256);
+#pragma unroll
+            for (int n = 0; n < 3; n++) multiply<T>(acc[m][n], x, y, w[k * 3 + n]);
+        }
+    }
+}
+
+// This warp's sums, as two planes of (row, row + 8) per tile, into its slot.
+template <int N>
+__device__ __forceinline__ void write_partial(char* smem, int slot, int lane,
+                                              const float (&acc)[3][N][4]) {
+#pragma unroll
+    for (int m = 0; m < 3; m++)
+#pragma unroll
+        for (int n = 0; n < N; n++) {
+            char* to = smem + AT_PARTIAL + (slot * 9 + m * N + n) * 512 + lane * 8;
+            *(float2*)to = make_float2(acc[m][n][0], acc[m][n][1]);
+            *(float2*)(to + 256) = make_float2(acc[m][n][2], acc[m][n][3]);
+        }
+}
+
+// Sum over `slots` slots (every STEP-th) of one plane of a tile.
+template <int SLOTS, int STEP>
+__device__ __forceinline__ float2 read_partial(const char* smem, int slot, int tile, int plane,
+                                               int lane) {
+    const char* at = smem + AT_PARTIAL + (slot * 9 + tile) * 512 + plane * 256 + lane * 8;
+    float2 sum = *(const float2*)at;
+#pragma unroll
+    for (int i = 1; i < SLOTS; i++) {
+        float2 v = *(const float2*)(at + i * STEP * 9 * 512);
+        sum.x += v.x;
+        sum.y += v.y;
+    }
+    return sum;
+}
+
+// Mean and 1 / deviation of every row from the sixteen partial sums beside h (Chan et al.).
+__device__ __forceinline__ void row_statistics(char* smem, int tid) {
+    if (tid >= ROWS * 4) return;
+    int row = tid / 4, quarter = tid % 4;
+    const char* at = smem + AT_H + quarter * 4 * H_CHUNK + 3 * K8 + row * 8;
+    float2 part[4];
+    float sum = 0.0f, squares = 0.0f;
+#pragma unroll
+    for (int i = 0; i < 4; i++) {
+        part[i] = *(const float2*)(at + i * H_CHUNK);
+        sum += part[i].x;
+    }
+    sum += __shfl_xor_sync(~0u, sum, 1);
+    sum += __shfl_xor_sync(~0u, sum, 2);
+    float mean = sum * (1.0f / HIDDEN);
+#pragma unroll
+    for (int i = 0; i < 4; i++) {
+        float d = part[i].x * (1.0f / 24) - mean;
+        squares += fmaf(24.0f * d, d, part[i].y);
+    }
+    squares += __shfl_xor_sync(~0u, squares, 1);
+    squares += __shfl_xor_sync(~0u, squares, 2);
+    if (quarter == 0)
+        *(float2*)(smem + AT_ROW + row * 8) =
+            make_float2(mean, rsqrtf(fmaf(squares, 1.0f / HIDDEN, 1e-5f)));
+}
+
+// The residual stream's slice of this thread (one row, 3 x 2 features) and its row's partial sums
+// into the stage. Warps 0 .. 5 only: warp = 2 row tile + half.
+template <typename T>
+__device__ __forceinline__ void stage_h(char* stage, const float (&h)[3][2], int warp, int lane) {
+    int m = warp >> 1, half = warp & 1;
+    float sum = 0.0f, squares = 0.0f;
+#pragma unroll
+    for (int n = 0; n < 3; n++) {
+        *(uint32_t*)(stage + (n * 3 + m) * 256 + lane * 8 + half * 4) = pack<T>(h[n][0], h[n][1]);
+        sum += h[n][0] + h[n][1];
+    }
+    sum += __shfl_xor_sync(~0u, sum, 1);
+    sum += __shfl_xor_sync(~0u, sum, 2);
+    float mean = sum * (1.0f / 24);
+#pragma unroll
+    for (int n = 0; n < 3; n++) {
+        squares = fmaf(h[n][0] - mean, h[n][0] - mean, squares);
+        squares = fmaf(h[n][1] - mean, h[n][1] - mean, squares);
+    }
+    squares += __shfl_xor_sync(~0u, squares, 1);
+    squares += __shfl_xor_sync(~0u, squares, 2);
+    if (lane % 4 == 0)
+        *(float2*)(stage + 3 * K8 + (m * 16 + half * 8 + lane / 4) * 8) = make_float2(sum, squares);
+}
+
+// ---- between iterations -------------------------------------------------------------------------
+
+// All clusters' costs are there.
+__device__ __forceinline__ void meet(const cluster_args& p, int iteration) {
+    if (threadIdx.x == 0) {
+        unsigned seen, target = (unsigned)(iteration + 1) * (gridDim.x / RANKS);
+        do
+            asm volatile("ld.acquire.gpu.global.u32 %0, [%1];"
+                         : "=r"(seen)
+                         : "l"(p.barrier)
+                         : "memory");
+        while (seen < target);
+    }
+    __syncthreads();
+}
+
+// Ranks the costs, refits mean and spread; the same in every block.
+__device__ __noinline__ void refit(const cluster_args& p, char* smem, const float* value,
+                                   int iteration, int report) {
+    int tid = (int)threadIdx.x, lane = tid % 32, n = p.n, padded = (n + 3) / 4 * 4;
+    int width = p.horizon * p.s.action;
+    uint32_t* key = (uint32_t*)(smem + AT_PARTIAL);
+    float* taken = (float*)(key + padded);  // (elites, width)
+    int *elite = (int*)(smem + AT_ELITE), *count = (int*)(smem + AT_COUNT);
+    float *mean = (float*)(smem + AT_MEAN), *spread = (float*)(smem + AT_SPREAD);
+    for (int i = tid; i < padded; i += THREADS) key[i] = i < n ? order_key(__ldcg(value + i)) : ~0u;
+    if (tid == 0) *count = 0;
+    __syncthreads();
+    for (int first = tid - lane; first < n; first += THREADS) {
+        int i = first + lane, rank = 0;
+        uint32_t mine = i < n ? key[i] : ~0u;
+        // equal costs rank by number: those before count too
+        for (int j = 0; j < first; j += 4) {
+            uint4 k = *(const uint4*)(key + j);
+            rank += (k.x <= mine) + (k.y <= mine) + (k.z <= mine) + (k.w <= mine);
+        }
+        for (int j = first; j < first + 32 && j < n; j++)
+            rank += j < i ? key[j] <= mine : j > i && key[j] < mine;
+        for (int j = first + 32; j < padded; j += 4) {
+            uint4 k = *(const uint4*)(key + j);
+            rank += (k.x < mine) + (k.y < mine) + (k.z < mine) + (k.w < mine);
+        }
+        if (i < n && rank < p.s.elites) {
+            elite[rank] = i;
+            if (mine < order_key(__int_as_float(0x7f800000))) atomicAdd(count, 1);
+        }
+    }
+    __syncthreads();
+    int elites = *count;  // finite ones come first
+    for (int e = tid; e < elites * width; e += THREADS) {
+        int i = elite[e / width], j = e % width;
+        float v = mean[j];
+        if (i)
+            v = __fadd_rn(
+                v, __fmul_rn(spread[j], p.noise[((size_t)iteration * n + i) * 4 * p.quads + j]));
+        taken[e] = v;
+    }
+    __syncthreads();
+    for (int j = tid; j < width && elites > 0; j += THREADS) {
+        double sum = 0.0, squares = 0.0;
+#pragma unroll 6
+        for (int i = 0; i < elites; i++) sum += (double)taken[i * width + j];
+        double centre = sum / elites;
+#pragma unroll 6
+        for (int i = 0; i < elites; i++) {
+            double d = (double)taken[i * width + j] - centre;
+            squares = __dadd_rn(squares, __dmul_rn(d, d));
+        }
+        mean[j] = (float)centre;
+        if (elites > 1) spread[j] = (float)sqrt(squares / (elites - 1));
+    }
+    __syncthreads();
+    if (!report) return;
+    search* q = search_at(p.searches, p.s, 0);
+    for (int j = tid; j < width; j += THREADS) search_mean(q, p.s)[j] = mean[j];
+    if (tid == 0) {
+        double sum = 0.0;
+        for (int i = 0; i < elites; i++) sum += (double)__ldcg(value + elite[i]);
+        q->elites = elites;
+        q->elite_cost = elites ? (float)(sum / elites) : __int_as_float(0x7f800000);
+    }
+}
+
+// ---- the kernel ---------------------------------------------------------------------------------
+
+template <typename T, int HOW>
+__global__ void __launch_bounds__(THREADS, 1)
+    cluster_kernel(const __grid_constant__ cluster_args p) {
+#if __CUDA_ARCH__ >= 900  // elsewhere cluster_why_not() says no
+    extern __shared__ __align__(128) char smem[];
+    const uint32_t base = (uint32_t)__cvta_generic_to_shared(smem);
+    const int tid = (int)threadIdx.x, warp = tid / 32, lane = tid % 32;
+    const int g = lane / 4, pair = lane % 4 * 2;  // row within 8; first of two features within 8
+    const uint32_t rank = blockIdx.x % RANKS;
+    const int cluster = (int)blockIdx.x / RANKS, clusters = (int)gridDim.x / RANKS;
+    const int config = p.s.config, action = p.s.action;
+    // warps 0 .. 5 finish products: one row, two features of every tile
+    const bool finishes = warp < 6;
+    const int m = warp >> 1, half = warp & 1, row = m * 16 + half * 8 + g;
+    search* q = search_at(p.searches, p.s, 0);
+
+    // weights
+    uint2 up[BLOCKS][18], down[BLOCKS][18];
+#pragma unroll
+    for (int b = 0; b < BLOCKS; b++)
+#pragma unroll
+        for (int i = 0; i < 18; i++) {
+            size_t at = (((size_t)b * RANKS + rank) * WARPS + (size_t)warp) * 18 * 32 +
+                        (size_t)(i * 32 + lane);
+            asm volatile("ld.global.nc.v2.u32 {%0,%1}, [%2];"
+                         : "=r"(up[b][i].x), "=r"(up[b][i].y)
+                         : "l"(p.w_up + at));
+            asm volatile("ld.global.nc.v2.u32 {%0,%1}, [%2];"
+                         : "=r"(down[b][i].x), "=r"(down[b][i].y)
+                         : "l"(p.w_down + at));
+        }
+    for (int i = tid; i < 30 * 32; i += THREADS)
+        ((uint2*)(smem + AT_W_IN))[i] = p.w_in[rank * 30 * 32 + i];
+    for (int i = tid; i < 48 * 32; i += THREADS)
+        ((uint2*)(smem + AT_W_HEADS))[i] = p.w_heads[rank * 48 * 32 + i];
+    float* vectors = (float*)(smem + AT_VECTORS);
+    for (int i = tid; i < VECTORS; i += THREADS) vectors[i] = p.vectors[rank * VECTORS + i];
+    // the search
+    float *mean = (float*)(smem + AT_MEAN), *spread = (float*)(smem + AT_SPREAD);
+    float* bound = (float*)(smem + AT_BOUND);
+    for (int i = tid; i < p.horizon * action && !p.u; i += THREADS) {
+        mean[i] = search_mean(q, p.s)[i];
+        spread[i] = search_spread(q, p.s)[i];
+    }
+    for (int i = tid; i < action; i += THREADS) {
+        bound[i] = p.u_low[i];
+        bound[32 + i] = p.u_high[i];
+    }
+    for (int i = tid; i < 4 * K8 / 4; i += THREADS) ((uint32_t*)(smem + AT_CU))[i] = 0;
+    if (tid == 0) {
+        for (uint32_t i = 0; i < 3; i++)
+            asm volatile("mbarrier.init.shared::cta.b64 [%0], 1;" ::"r"(base + AT_BAR + i * 8)
+                         : "memory");
+        asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
+    }
+    __syncthreads();
+    cluster_sync();
+
+    uint32_t phases = 0;  // parity to wait for, per barrier
+    int stage = 0;        // two take turns: the copy of the one before last is surely over
+    auto staged = [&]() -> char* {
+        return HOW == BY_MULTICAST ? p.stage + ((size_t)blockIdx.x * 2 + (size_t)stage) * G_CHUNK
+                                   : smem + AT_STAGE + stage * G_CHUNK;
+    };
+    auto send = [&](int buffer, int chunk, int which) {
+        exchange<HOW>(p, smem, base, rank, buffer, chunk, which, phases, stage);
+        stage ^= 1;
+    };
+
+    // after the last iteration, once more for the mean's own path
+    const int rounds = p.iterations + (p.u ? 0 : 1);
+    for (int it = 0; it < rounds; it++) {
+        const bool last = !p.u && it == p.iterations;
+        if (last && cluster) break;
+        const int step_rows = ROWS * clusters;
+        for (int first = cluster * ROWS; first < (last ? 1 : p.n); first += step_rows) {
+            // candidate u of macro step t, clamped as it will be executed, into the operands
+            auto fill_u = [&](int t) {
+                for (int e = tid; e < ROWS * action; e += THREADS) {
+                    int r = e / action, k = e - r * action, id = first + r, j = t * action + k;
+                    float v;
+                    if (p.u) {
+                        v = id < p.n ? p.u[((size_t)id * p.horizon + t) * action + k] : 0.0f;
+                    } else {
+                        v = mean[j];
+                        if (!last && id && id < p.n)
+                            v = __fadd_rn(
+                                v, __fmul_rn(spread[j],
+                                             p.noise[((size_t)it * p.n + id) * 4 * p.quads + j]));
+                    }
+                    v = v < bound[k] ? bound[k] : v;
+                    v = v > bound[32 + k] ? bound[32 + k] : v;
+                    *(T*)(smem + AT_CU + cu_at(r, config + k)) = operand<T>(v);
+                }
+            };
+            float h[3][2], fiber[2], c[2];
+            const float* m0 = search_m0(q, p.s);
+            fiber[0] = m0[rank * 8 + pair];
+            fiber[1] = m0[rank * 8 + pair + 1];
+            c[0] = pair < config ? q->c0[pair] : 0.0f;
+            c[1] = pair + 1 < config ? q->c0[pair + 1] : 0.0f;
+            for (int i = tid; i < 16 * 3 * 32; i += THREADS) {
+                int f = i / 96 * 8 + i % 4 * 2;
+                uint32_t both = pack<T>(m0[f], m0[f + 1]);
+                *(uint2*)(smem + AT_G + i * 8) = make_uint2(both, both);
+            }
+            if (finishes) {
+                if (pair < config) *(T*)(smem + AT_CU + cu_at(row, pair)) = operand<T>(c[0]);
+                if (pair + 1 < config)
+                    *(T*)(smem + AT_CU + cu_at(row, pair + 1)) = operand<T>(c[1]);
+            }
+            if (tid < ROWS) ((int*)(smem + AT_BAD))[tid] = 0;
+            fill_u(0);
+            __syncthreads();
+
+            for (int t = 0; t < p.horizon; t++) {
+                // h = [m, c, u] W_in + b: warps 0 .. 3 take the fiber, warp 4 c and u
+                if (warp < 5) {
+                    float acc[3][3][4] = {};
+                    const char* a = smem + (warp < 4 ? AT_G + warp * 4 * K8 : AT_CU) + lane * 8;
+#pragma unroll
+                    for (int k = 0; k < 2; k++)
+#pragma unroll
+                        for (int r = 0; r < 3; r++) {
+                            uint2 x = *(const uint2*)(a + 2 * k * K8 + r * 256),
+                                  y = *(const uint2*)(a + (2 * k + 1) * K8 + r * 256);
+#pragma unroll
+                            for (int n = 0; n < 3; n++)
+                                multiply<T>(
+                                    acc[r][n], x, y,
+                                    ((const uint2*)(smem + AT_W_IN))[((warp * 2 + k) * 3 + n) * 32 +
+                                                                     lane]);
+                        }
+                    write_partial<3>(smem, warp, lane, acc);
+                }
+                __syncthreads();
+                if (finishes) {
+#pragma unroll
+                    for (int n = 0; n < 3; n++) {
+                        float2 v = read_partial<5, 1>(smem, 0, m * 3 + n, half, lane);
+                        const float* b = vectors + V_IN + n * 8 + pair;
+                        h[n][0] = fmaf(v.x, p.scale_in, b[0]);
+                        h[n][1] = fmaf(v.y, p.scale_in, b[1]);
+                    }
+                    stage_h<T>(staged(), h, warp, lane);
+                }
+                if (t + 1 < p.horizon) fill_u(t + 1);
+                send(AT_H, H_CHUNK, 0);
+
+#pragma unroll
+                for (int b = 0; b < BLOCKS; b++) {
+                    float acc[3][3][4];
+                    row_statistics(smem, tid);
+                    // g = GELU(LN(h) W1 + b1): warp = 2 (quarter of the inputs) + half of outputs
+                    products<T, 3, H_CHUNK>(acc, up[b],
+                                            smem + AT_H + (warp >> 1) * 4 * H_CHUNK + lane * 8);
+                    write_partial<3>(smem, warp, lane, acc);
+                    __syncthreads();
+                    for (int i = warp; i < 18; i += WARPS) {
+                        int n = i / 3, r = i % 3;
+                        float2 v = read_partial<4, 2>(smem, n / 3, r * 3 + n % 3, 0, lane);
+                        float2 w = read_partial<4, 2>(smem, n / 3, r * 3 + n % 3, 1, lane);
+                        float2 s0 = *(const float2*)(smem + AT_ROW + (r * 16 + g) * 8),
+                               s1 = *(const float2*)(smem + AT_ROW + (r * 16 + g + 8) * 8);
+                        const float *bias = vectors + V_UP + b * 48 + n * 8 + pair,
+                                    *sums = vectors + V_UP_SUM + b * 48 + n * 8 + pair;
+                        float d0 = s0.y * p.scale_up[b], d1 = s1.y * p.scale_up[b];
+                        v.x = gelu_fast(fmaf(d0, fmaf(-s0.x, sums[0], v.x), bias[0]));
+                        v.y = gelu_fast(fmaf(d0, fmaf(-s0.x, sums[1], v.y), bias[1]));
+                        w.x = gelu_fast(fmaf(d1, fmaf(-s1.x, sums[0], w.x), bias[0]));
+                        w.y = gelu_fast(fmaf(d1, fmaf(-s1.x, sums[1], w.y), bias[1]));
+                        *(uint2*)(staged() + i * 256 + lane * 8) =
+                            make_uint2(pack<T>(v.x, v.y), pack<T>(w.x, w.y));
+                    }
+                    send(AT_G, G_CHUNK, 1);
+                    // h += g W2 + b2: every warp an eighth of the inputs
+                    products<T, 12, 0>(acc, down[b], smem + AT_G + warp * 12 * K8 + lane * 8);
+                    write_partial<3>(smem, warp, lane, acc);
+                    __syncthreads();
+                    if (finishes) {
+#pragma unroll
+                        for (int n = 0; n < 3; n++) {
+                            float2 v = read_partial<8, 1>(smem, 0, m * 3 + n, half, lane);
+                            const float* bias = vectors + V_DOWN + b * 24 + n * 8 + pair;
+                            h[n][0] += fmaf(v.x, p.scale_down[b], bias[0]);
+                            h[n][1] += fmaf(v.y, p.scale_down[b], bias[1]);
+                        }
+                        stage_h<T>(staged(), h, warp, lane);
+                    }
+                    send(AT_H, H_CHUNK, 0);
+                }
+
+                // [m, c] += LN(h) W + b: 8 of the fiber here, c in every block
+                {
+                    float acc[3][2][4] = {};
+                    row_statistics(smem, tid);
+                    const char* a = smem + AT_H + warp * 2 * H_CHUNK + lane * 8;
+#pragma unroll
+                    for (int k = 0; k < 3; k++)
+#pragma unroll
+                        for (int r = 0; r < 3; r++) {
+                            uint2 x = *(const uint2*)(a + 2 * k / 3 * H_CHUNK + 2 * k % 3 * K8 +
+                                                      r * 256),
+                                  y = *(const uint2*)(a + (2 * k + 1) / 3 * H_CHUNK +
+                                                      (2 * k + 1) % 3 * K8 + r * 256);
+#pragma unroll
+                            for (int n = 0; n < 2; n++)
+                                multiply<T>(
+                                    acc[r][n], x, y,
+                                    ((const uint2*)(smem +
+                                                    AT_W_HEADS))[((warp * 3 + k) * 2 + n) * 32 +
+                                                                 lane]);
+                        }
+                    write_partial<2>(smem, warp, lane, acc);
+                    __syncthreads();
+                }
+                if (finishes) {
+                    float2 s = *(const float2*)(smem + AT_ROW + row * 8);
+                    float d = s.y * p.scale_heads;
+                    float2 v = read_partial<8, 1>(smem, 0, m * 2, half, lane);
+                    const float *bias = vectors + V_HEADS + pair,
+                                *sums = vectors + V_HEADS_SUM + pair;
+                    fiber[0] += fmaf(d, fmaf(-s.x, sums[0], v.x), bias[0]);
+                    fiber[1] += fmaf(d, fmaf(-s.x, sums[1], v.y), bias[1]);
+                    v = read_partial<8, 1>(smem, 0, m * 2 + 1, half, lane);
+                    c[0] += fmaf(d, fmaf(-s.x, sums[8], v.x), bias[8]);
+                    c[1] += fmaf(d, fmaf(-s.x, sums[9], v.y), bias[9]);
+                    if (pair < 2 * p.s.pairs) {
+                        float length = sqrtf(fmaf(c[0], c[0], fmaf(c[1], c[1], 1e-12f)));
+                        c[0] /= length;
+                        c[1] /= length;
+                    }
+                    *(uint32_t*)(staged() + m * 256 + lane * 8 + half * 4) =
+                        pack<T>(fiber[0], fiber[1]);
+                    float* seen = (float*)(smem + AT_C) + row * 8;
+#pragma unroll
+                    for (int i = 0; i < 2; i++) {
+                        int f = pair + i, id = first + row;
+                        if (f >= config) continue;
+                        *(T*)(smem + AT_CU + cu_at(row, f)) = operand<T>(c[i]);
+                        seen[f] = c[i];
+                        if (!isfinite(c[i])) ((int*)(smem + AT_BAD))[row] = 1;
+                        if (rank == 0 && !last && id < p.n)
+                            p.c[((size_t)id * p.horizon + t) * config + f] = c[i];
+                        if (rank == 0 && last && row == 0) p.path[t * config + f] = c[i];
+                    }
+                }
+                if (t + 1 < p.horizon)
+                    send(AT_G, X_CHUNK, 2);
+                else
+                    __syncthreads();
+            }
+            if (!p.u && !last && rank == 0 && tid < ROWS && first + tid < p.n) {
+                float v = __int_as_float(0x7f800000);
+                if (((int*)(smem + AT_BAD))[tid])
+                    atomicAdd(&q->nonfinite, 1);
+                else
+                    v = cost_of(p.cost, (const float*)(smem + AT_C) + tid * 8, q->goal);
+                p.value[(p.iterations - 1 - it) & 1][first + tid] = v;
+            }
+            // the last h was read and nothing sent since: all must be done before it is overwritten
+            cluster_sync();
+        }
+        if (p.u || last) continue;
+        if (rank == 0 && tid == 0) {
+            __threadfence();
+            atomicAdd(p.barrier, 1u);
+        }
+        meet(p, it);
+        refit(p, smem, p.value[(p.iterations - 1 - it) & 1], it,
+              blockIdx.x == 0 && it + 1 == p.iterations);
+    }
+    cluster_sync();  // nobody leaves while others may still send to it
+#endif
+}
+
+}  // namespace
+
+// ---- host ---------------------------------------------------------------------------------------
+
+struct cluster_way {
+    cluster_args args;
+    int clusters;  // that fit on the device at once
+    int how;
+    char* memory;
+    float* value;
+};
+
+const char* cluster_why_not(const plan_gpu* g) {
+    const plan_net_shape* s = &g->setup.shape;
+    const plan_options* o = &g->setup.options;
+    int longest = g->size.longest * s->action;
+    if (g->major != 9) return "it needs compute capability 9.0";
+    if (g->setup.precision == PLAN_FP32) return "it has no float32 products";
+    if (s->hidden != HIDDEN || s->inner != INNER || s->blocks != BLOCKS || s->fiber != FIBER ||
+        s->config + s->action > X_IN - FIBER || s->config > 8)
+        return "it is made for hidden 384, inner 768, 2 blocks and fiber 128";
+    if (o->elites > MAX_ELITES || g->size.horizon * s->action > MAX_FIT || longest > 65536 ||
+        (o->candidates + 4 + o->elites * g->size.horizon * s->action) * 4 > SCRATCH)
+        return "so many candidates, elites or macro steps do not fit its shared memory";
+    return NULL;
+}
+
+typedef void (*kernel_fn)(cluster_args);
+
+template <typename T>
+static kernel_fn pick(int how) {
+    return how == BY_STORES    ? cluster_kernel<T, BY_STORES>
+           : how == BY_COPIES  ? cluster_kernel<T, BY_COPIES>
+           : how == BY_NOTHING ? cluster_kernel<T, BY_NOTHING>
+                               : cluster_kernel<T, BY_MULTICAST>;
+}
+
+static kernel_fn kernel_of(const plan_gpu* g) {
+    return g->setup.precision == PLAN_TF32 ? pick<__half>(g->cluster->how)
+                                           : pick<__nv_bfloat16>(g->cluster->how);
+}
+
+// Fragment (k16 tile, n8 tile) of `l` for all lanes: inputs from `order` (NULL: as they come),
+// outputs column .. column + 7; out of range: 0.
+static void fragment(const plan_gpu* g, const host_layer* l, float scale, const int* order, int k16,
+                     const int* column, uint16_t* out) {
+    for (int lane = 0; lane < 32; lane++)
+        for (int i = 0; i < 4; i++) {
+            int k = k16 * 16 + lane % 4 * 2 + i % 2 + i / 2 * 8, o = column[lane / 4];
+            if (order) k = order[k];
+            float v =
+                k >= 0 && k < l->in && o >= 0 ? l->w[(size_t)k * (size_t)l->out + (size_t)o] : 0.0f;
+            out[lane * 4 + i] = gpu_operand(v / scale, g->setup.precision);
+        }
+}
+
+static float as_float(const plan_gpu* g, uint16_t bits) {
+    if (g->setup.precision == PLAN_TF32) {
+        __half_raw h;
+        h.x = bits;
+        return __half2float(__half(h));
+    }
+    __nv_bfloat16_raw b;
+    b.x = bits;
+    return __bfloat162float(__nv_bfloat16(b));
+}
+
+// Sum of a column's stored weights.
+static float column_sum(const plan_gpu* g, const host_layer* l, float scale, int o) {
+    double sum = 0.0;
+    for (int k = 0; k < l->in; k++)
+        sum += as_float(g, gpu_operand(l->w[(size_t)k * (size_t)l->out + (size_t)o] / scale,
+                                       g->setup.precision));
+    return (float)sum;
+}
+
+// Where each part of a packed image begins, in bytes.
+enum {
+    UP_BYTES = BLOCKS * RANKS * WARPS * 18 * 256,
+    IN_BYTES = RANKS * 30 * 256,
+    HEADS_BYTES = RANKS * 48 * 256,
+    VECTOR_BYTES = RANKS * VECTORS * 4,
+    AT_DOWN_IMAGE = UP_BYTES,
+    AT_IN_IMAGE = 2 * UP_BYTES,
+    AT_HEADS_IMAGE = AT_IN_IMAGE + IN_BYTES,
+    AT_VECTOR_IMAGE = AT_HEADS_IMAGE + HEADS_BYTES,
+    IMAGE = AT_VECTOR_IMAGE + VECTOR_BYTES
+};
+
+static void pack_rank(plan_gpu* g, int rank, char* image) {
+    cluster_args* a = &g->cluster->args;
+    const host_layer *in = &g->host[LAYER_IN], *heads = &g->host[LAYER_HEADS];
+    int config = g->size.config, order[X_IN], column[8];
+    float* v = (float*)(image + AT_VECTOR_IMAGE) + rank * VECTORS;
+    // x is held as [m, c, u], the weights expect [c, m, u]
+    for (int k = 0; k < X_IN; k++)
+        order[k] = k < FIBER ? config + k : k < FIBER + config ? k - FIBER : k;
+    a->scale_in = gpu_weight_scale(in, g->setup.precision);
+    a->scale_heads = gpu_weight_scale(heads, g->setup.precision);
+    for (int k = 0; k < 10; k++)
+        for (int n = 0; n < 3; n++) {
+            for (int j = 0; j < 8; j++) column[j] = rank * 24 + n * 8 + j;
+            fragment(g, in, a->scale_in, order, k, column,
+                     (uint16_t*)(image + AT_IN_IMAGE + ((rank * 10 + k) * 3 + n) * 256));
+        }
+    for (int o = 0; o < 24; o++) v[V_IN + o] = in->bias[rank * 24 + o];
+    for (int n = 0; n < 2; n++) {
+        for (int j = 0; j < 8; j++) {
+            column[j] = n == 0 ? config + rank * 8 + j : j < config ? j : -1;
+            v[V_HEADS + n * 8 + j] = column[j] < 0 ? 0.0f : heads->bias[column[j]];
+            v[V_HEADS_SUM + n * 8 + j] =
+                column[j] < 0 ? 0.0f : column_sum(g, heads, a->scale_heads, column[j]);
+        }
+        for (int k = 0; k < 24; k++)
+            fragment(g, heads, a->scale_heads, NULL, k, column,
+                     (uint16_t*)(image + AT_HEADS_IMAGE + ((rank * 24 + k) * 2 + n) * 256));
+    }
+    for (int b = 0; b < BLOCKS; b++) {
+        const host_layer *up = &g->host[LAYER_UP + b], *down = &g->host[LAYER_DOWN + b];
+        a->scale_up[b] = gpu_weight_scale(up, g->setup.precision);
+        a->scale_down[b] = gpu_weight_scale(down, g->setup.precision);
+        for (int w = 0; w < WARPS; w++)
+            for (int i = 0; i < 18; i++) {
+                size_t at =
+                    ((((size_t)b * RANKS + (size_t)rank) * WARPS + (size_t)w) * 18 + (size_t)i) *
+                    256;
+                int k = i / 3, n = i % 3;
+                for (int j = 0; j < 8; j++) column[j] = rank * 48 + (w % 2 * 3 + n) * 8 + j;
+                fragment(g, up, a->scale_up[b], NULL, w / 2 * 6 + k, column,
+                         (uint16_t*)(image + at));
+                for (int j = 0; j < 8; j++) column[j] = rank * 24 + n * 8 + j;
+                fragment(g, down, a->scale_down[b], NULL, w * 6 + k, column,
+                         (uint16_t*)(image + AT_DOWN_IMAGE + at));
+            }
+        for (int o = 0; o < 48; o++) {
+            v[V_UP + b * 48 + o] = up->bias[rank * 48 + o];
+            v[V_UP_SUM + b * 48 + o] = column_sum(g, up, a->scale_up[b], rank * 48 + o);
+        }
+        for (int o = 0; o < 24; o++) v[V_DOWN + b * 24 + o] = down->bias[rank * 24 + o];
+    }
+}
+
+static firm_status send_image(plan_gpu* g, char* to, firm_error* err) {
+    char* image = (char*)mem_calloc(1, IMAGE);
+    if (!image) return FAIL(err, FIRM_E_MEMORY, "no memory for the GPU planner");
+    for (int rank = 0; rank < RANKS; rank++) pack_rank(g, rank, image);
+    cudaError_t code = cudaMemcpy(to, image, IMAGE, cudaMemcpyHostToDevice);
+    mem_free(image);
+    GPU(code);
+    return FIRM_OK;
+}
+
+static void configure(const plan_gpu* g, int clusters, cudaLaunchConfig_t* config,
+                      cudaLaunchAttribute* attribute) {
+    *config = {};
+    config->gridDim = dim3((unsigned)(clusters * RANKS));
+    config->blockDim = dim3(THREADS);
+    config->dynamicSmemBytes = SHARED;
+    config->stream = g->stream;
+    attribute->id = cudaLaunchAttributeClusterDimension;
+    attribute->val.clusterDim.x = RANKS;
+    attribute->val.clusterDim.y = attribute->val.clusterDim.z = 1;
+    config->attrs = attribute;
+    config->numAttrs = 1;
+}
+
+firm_status cluster_create(plan_gpu* g, firm_error* err) {
+    cluster_way* w = (cluster_way*)mem_calloc(1, sizeof *w);
+    if (!w) return FAIL(err, FIRM_E_MEMORY, "no memory for the GPU planner");
+    g->cluster = w;
+    const char* how = getenv("FIRM_PLAN_EXCHANGE");  // for measurements; see docs/performance.md
+    w->how = how && strcmp(how, "stores") == 0      ? BY_STORES
+             : how && strcmp(how, "multicast") == 0 ? BY_MULTICAST
+             : how && strcmp(how, "none") == 0      ? BY_NOTHING
+                                                    : BY_COPIES;
+    kernel_fn kernel = kernel_of(g);
+    cudaLaunchConfig_t config;
+    cudaLaunchAttribute attribute;
+    configure(g, 1, &config, &attribute);
+    GPU(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, SHARED));
+    cudaError_t code =
+        cudaFuncSetAttribute(kernel, cudaFuncAttributeNonPortableClusterSizeAllowed, 1);
+    if (code == cudaSuccess) code = cudaOccupancyMaxActiveClusters(&w->clusters, kernel, &config);
+    if (code != cudaSuccess || w->clusters < 1) {
+        cudaGetLastError();
+        cluster_free(g);  // a GPU in parts, say; the layered way does
+        return FIRM_OK;
+    }
+    int wanted = (g->size.candidates + ROWS - 1) / ROWS;
+    if (w->clusters > wanted) w->clusters = wanted;
+
+    const sizes* s = &g->size;
+    int quads = (s->horizon * s->action + 3) / 4;
+    size_t noise = (size_t)g->setup.options.iterations * (size_t)s->candidates * (size_t)quads * 16;
+    size_t stage = (size_t)w->clusters * RANKS * 2 * G_CHUNK;
+    size_t value = (size_t)round_up(s->candidates, 64) * 4;
+    size_t image = ((size_t)IMAGE + 255) / 256 * 256;
+    GPU(cudaMalloc((void**)&w->memory, image + stage + noise + value + 256));
+    TRY(send_image(g, w->memory, err));
+    g->bytes += image + stage + noise + value + 256;
+    g->noise = (float*)(w->memory + image + stage);
+    cluster_args* a = &w->args;
+    a->s = *s;
+    a->cost = g->cost;
+    a->searches = g->searches;
+    a->w_up = (const uint2*)w->memory;
+    a->w_down = (const uint2*)(w->memory + AT_DOWN_IMAGE);
+    a->w_in = (const uint2*)(w->memory + AT_IN_IMAGE);
+    a->w_heads = (const uint2*)(w->memory + AT_HEADS_IMAGE);
+    a->vectors = (const float*)(w->memory + AT_VECTOR_IMAGE);
+    a->u_low = g->u_low;
+    a->u_high = g->u_high;
+    a->noise = g->noise;
+    a->c = g->c;
+    a->path = g->path;
+    a->value[0] = g->value;
+    a->value[1] = (float*)(w->memory + image + stage + noise);
+    a->barrier = (unsigned*)(w->memory + image + stage + noise + value);
+    a->stage = w->memory + image;
+    a->quads = quads;
+    return FIRM_OK;
+}
+
+void cluster_free(plan_gpu* g) {
+    if (!g->cluster) return;
+    if (g->cluster->memory) cudaFree(g->cluster->memory);
+    mem_free(g->cluster);
+    g->cluster = NULL;
+}
+
+static firm_status launch(plan_gpu* g, const cluster_args* args, firm_error* err) {
+    int clusters = (args->n + ROWS - 1) / ROWS;
+    if (clusters > g->cluster->clusters) clusters = g->cluster->clusters;
+    cudaLaunchConfig_t config;
+    cudaLaunchAttribute attribute;
+    configure(g, clusters, &config, &attribute);
+    GPU(cudaLaunchKernelEx(&config, kernel_of(g), *args));
+    return FIRM_OK;
+}
+
+firm_status cluster_solve(plan_gpu* g, int iterations, firm_error* err) {
+    cluster_args a = g->cluster->args;
+    a.n = g->size.candidates;
+    a.horizon = g->size.horizon;
+    a.iterations = iterations;
+    TRY(search_noise(g, iterations, a.barrier, err));
+    return launch(g, &a, err);
+}
+
+firm_status cluster_rollout(plan_gpu* g, int n, int horizon, firm_error* err) {
+    cluster_args a = g->cluster->args;
+    a.n = n;
+    a.horizon = horizon;
+    a.iterations = 1;
+    a.u = g->u;
+    return launch(g, &a, err);
+}

@@ -1,0 +1,301 @@
+// product.cu - the layered way's kernels: matrix products with their epilogues, and LayerNorm.
+//
+// 16-bit operands go through the tensor cores (mma.sync m16n8k16, float32 sums), float32 ones
+// through fused multiply-adds. Every output is summed over its inputs in ascending order by one
+// thread or one chain of mma instructions, whatever the tile: a row's bits depend neither on the
+// tile's size nor on the rows beside it.
+#include <type_traits>
+
+#include "plan/cuda/internal.cuh"
+
+// ---- epilogue -----------------------------------------------------------------------------------
+
+// Two neighbouring outputs (column even) of one row.
+template <typename T, product_kind KIND>
+static __device__ __forceinline__ void finish(const product& p, int row, int col, float v0,
+                                              float v1) {
+    if (row >= p.rows || col >= p.outputs) return;
+    bool two = col + 1 < p.outputs;
+    if (KIND == PRODUCT_STORE || KIND == PRODUCT_ADD) {
+        float* out = (float*)p.out + (size_t)row * p.out_stride + col;
+        out[0] = KIND == PRODUCT_ADD ? out[0] + v0 : v0;
+        if (two) out[1] = KIND == PRODUCT_ADD ? out[1] + v1 : v1;
+    } else if (KIND == PRODUCT_GELU) {
+        T* out = (T*)p.out + (size_t)row * p.out_stride + col;
+        out[0] = operand<T>(sizeof(T) == 4 ? gelu_exact(v0) : gelu_fast(v0));
+        if (two) out[1] = operand<T>(sizeof(T) == 4 ? gelu_exact(v1) : gelu_fast(v1));
+    } else {
+        float* state = (float*)p.out + (size_t)row * p.out_stride + col;
+        v0 += state[0];
+        if (two) v1 += state[1];
+        if (col < 2 * p.pairs) {
+            // the tiny number only keeps a pair of exact zeros from becoming 0 / 0
+            float length = sqrtf(fmaf(v0, v0, fmaf(v1, v1, 1e-12f)));
+            v0 /= length;
+            v1 /= length;
+        }
+        state[0] = v0;
+        if (two) state[1] = v1;
+        if (col < p.config) p.c[(size_t)row * p.c_stride + col] = v0;
+        if (two && col + 1 < p.config) p.c[(size_t)row * p.c_stride + col + 1] = v1;
+        if (p.x) {
+            T* x = (T*)p.x + (size_t)row * p.x_stride + col;
+            x[0] = operand<T>(v0);
+            if (two) x[1] = operand<T>(v1);
+        }
+    }
+}
+
+// ---- 16-bit operands ----------------------------------------------------------------------------
+
+static __device__ __forceinline__ void copy16(uint32_t to, const void* from) {
+    asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(to), "l"(from));
+}
+static __device__ __forceinline__ void load_matrices(uint32_t (&r)[4], uint32_t at) {
+    asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0,%1,%2,%3}, [%4];"
+                 : "=r"(r[0]), "=r"(r[1]), "=r"(r[2]), "=r"(r[3])
+                 : "r"(at));
+}
+template <typename T>
+static __device__ __forceinline__ void multiply(float (&d)[4], const uint32_t (&a)[4], uint32_t b0,
+                                                uint32_t b1) {
+    if constexpr (std::is_same<T, __half>::value)
+        asm volatile(
+            "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, "
+            "{%8,%9}, {%0,%1,%2,%3};"
+            : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
+            : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
+    else
+        asm volatile(
+            "mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, "
+            "{%8,%9}, {%0,%1,%2,%3};"
+            : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
+            : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
+}
+
+constexpr int BK = 32, STRIDE = BK + 8;  // 80 bytes a row: ldmatrix meets every bank once
+
+// Tile of BM rows x BN outputs, warps of WM x WN, STAGES slices of BK inputs in flight.
+template <int BM, int BN, int WM, int WN, int STAGES>
+struct tile {
+    static constexpr int M = BM, N = BN, wm = WM, wn = WN, stages = STAGES;
+    static constexpr int threads = BM / WM * (BN / WN) * 32;
+    static constexpr int bytes = STAGES * (BM + BN) * STRIDE * 2;
+};
+typedef tile<32, 32, 16, 16, 6> small_tile;    // one search: as many blocks as there are processors
+typedef tile<128, 128, 64, 32, 4> large_tile;  // many searches: as few loads as possible
+
+template <typename T, product_kind KIND, typename TILE>
+__global__ void __launch_bounds__(TILE::threads) product_kernel(const __grid_constant__ product p) {
+    constexpr int BM = TILE::M, BN = TILE::N, MT = TILE::wm / 16, NT = TILE::wn / 8;
+    extern __shared__ __align__(16) char shared[];
+    int tid = (int)threadIdx.x, warp = tid / 32, lane = tid % 32;
+    int row0 = (int)blockIdx.y * BM, col0 = (int)blockIdx.x * BN;
+    int wrow = warp / (BN / TILE::wn) * TILE::wm, wcol = warp % (BN / TILE::wn) * TILE::wn;
+    int in = p.l.in, slices = in / BK;
+    const T *a = (const T*)p.a + (size_t)row0 * in, *w = (const T*)p.l.w + (size_t)col0 * in;
+    uint32_t base = (uint32_t)__cvta_generic_to_shared(shared);
+
+    // a stage: BM rows of a, then BN rows of w, each BK inputs in 4 pieces of 16 bytes
+    auto load = [&](int slice) {
+        uint32_t stage = base + (uint32_t)(slice % TILE::stages) * (BM + BN) * STRIDE * 2;
+        for (int i = tid; i < (BM + BN) * 4; i += TILE::threads) {
+            int r = i / 4, piece = i % 4;
+            const T* from = r < BM ? a + (size_t)r * in : w + (size_t)(r - BM) * in;
+            copy16(stage + (uint32_t)(r * STRIDE + piece * 8) * 2, from + slice * BK + piece * 8);
+        }
+    };
+    float acc[MT][NT][4] = {};
+#pragma unroll
+    for (int i = 0; i < TILE::stages - 1; i++) {
+        if (i < slices) load(i);
+        asm volatile("cp.async.commit_group;");
+    }
+    for (int slice = 0; slice < slices; slice++) {
+        asm volatile("cp.async.wait_group %0;" ::"n"(TILE::stages - 2));
+        __syncthreads();
+        if (slice + TILE::stages - 1 < slices) load(slice + TILE::stages - 1);
+        asm volatile("cp.async.commit_group;");
+        uint32_t stage = base + (uint32_t)(slice % TILE::stages) * (BM + BN) * STRIDE * 2;
+        uint32_t at_a = stage + (uint32_t)((wrow + lane % 16) * STRIDE + lane / 16 * 8) * 2;
+        uint32_t at_w =
+            stage +
+            (uint32_t)((BM + wcol + lane / 16 * 8 + lane % 8) * STRIDE + lane / 8 % 2 * 8) * 2;
+#pragma unroll
+        for (int k = 0; k < BK; k += 16) {
+            uint32_t fa[MT][4], fw[NT / 2][4];
+#pragma unroll
+            for (int m = 0; m < MT; m++)
+                load_matrices(fa[m], at_a + (uint32_t)(m * 16 * STRIDE + k) * 2);
+#pragma unroll
+            for (int n = 0; n < NT / 2; n++)
+                load_matrices(fw[n], at_w + (uint32_t)(n * 16 * STRIDE + k) * 2);
+#pragma unroll
+            for (int m = 0; m < MT; m++)
+#pragma unroll
+                for (int n = 0; n < NT; n++)
+                    multiply<T>(acc[m][n], fa[m], fw[n / 2][n % 2 * 2], fw[n / 2][n % 2 * 2 + 1]);
+        }
+    }
+#pragma unroll
+    for (int n = 0; n < NT; n++) {
+        int col = col0 + wcol + n * 8 + lane % 4 * 2;
+        float b0 = p.l.bias[col], b1 = p.l.bias[col + 1];
+#pragma unroll
+        for (int m = 0; m < MT; m++) {
+            int row = row0 + wrow + m * 16 + lane / 4;
+            finish<T, KIND>(p, row, col, fmaf(acc[m][n][0], p.l.scale, b0),
+                            fmaf(acc[m][n][1], p.l.scale, b1));
+            finish<T, KIND>(p, row + 8, col, fmaf(acc[m][n][2], p.l.scale, b0),
+                            fmaf(acc[m][n][3], p.l.scale, b1));
+        }
+    }
+}
+
+// ---- float32 operands ---------------------------------------------------------------------------
+
+constexpr int FK = 16;  // inputs of a slice
+
+// BM x BN outputs, 4 x 4 per thread; the sums start from the bias, as on the CPU.
+template <product_kind KIND, int BM, int BN>
+__global__ void __launch_bounds__(BM* BN / 16) product_float(const __grid_constant__ product p) {
+    constexpr int THREADS = BM * BN / 16;
+    __shared__ float sa[FK][BM + 4], sw[FK][BN];
+    int tid = (int)threadIdx.x, tr = tid / (BN / 4) * 4, tc = tid % (BN / 4) * 4;
+    int row0 = (int)blockIdx.y * BM, col0 = (int)blockIdx.x * BN, in = p.l.in, out = p.l.out;
+    const float *a = (const float*)p.a + (size_t)row0 * in, *w = (const float*)p.l.w + col0;
+    float acc[4][4];
+#pragma unroll
+    for (int i = 0; i < 4; i++)
+#pragma unroll
+        for (int j = 0; j < 4; j++) acc[i][j] = p.l.bias[col0 + tc + j];
+    for (int k0 = 0; k0 < in; k0 += FK) {
+        for (int i = tid; i < BM * FK; i += THREADS)
+            sa[i % FK][i / FK] = a[(size_t)(i / FK) * in + k0 + i % FK];
+        for (int i = tid; i < BN * FK; i += THREADS)
+            sw[i / BN][i % BN] = w[(size_t)(k0 + i / BN) * out + i % BN];
+        __syncthreads();
+#pragma unroll
+        for (int k = 0; k < FK; k++) {
+            float4 x = *(const float4*)&sa[k][tr], y = *(const float4*)&sw[k][tc];
+            float xs[4] = {x.x, x.y, x.z, x.w}, ys[4] = {y.x, y.y, y.z, y.w};
+#pragma unroll
+            for (int i = 0; i < 4; i++)
+#pragma unroll
+                for (int j = 0; j < 4; j++) acc[i][j] = fmaf(ys[j], xs[i], acc[i][j]);
+        }
+        __syncthreads();
+    }
+#pragma unroll
+    for (int i = 0; i < 4; i++)
+#pragma unroll
+        for (int j = 0; j < 4; j += 2)
+            finish<float, KIND>(p, row0 + tr + i, col0 + tc + j, acc[i][j], acc[i][j + 1]);
+}
+
+// ---- launching ----------------------------------------------------------------------------------
+
+constexpr int MANY_ROWS = 2048;  // from here on large tiles fill the GPU
+
+template <typename T, product_kind KIND, typename TILE>
+static void launch(const product* p, cudaStream_t stream) {
+    dim3 grid((unsigned)((p->outputs + TILE::N - 1) / TILE::N),
+              (unsigned)((p->rows + TILE::M - 1) / TILE::M));
+    product_kernel<T, KIND, TILE><<<grid, TILE::threads, TILE::bytes, stream>>>(*p);
+}
+
+template <product_kind KIND>
+static void launch_any(plan_precision precision, const product* p, cudaStream_t stream) {
+    bool many = p->rows >= MANY_ROWS;
+    if (precision == PLAN_FP32) {
+        int tile = many ? 64 : 32;
+        dim3 grid((unsigned)((p->outputs + tile - 1) / tile),
+                  (unsigned)((p->rows + tile - 1) / tile));
+        if (many)
+            product_float<KIND, 64, 64><<<grid, 256, 0, stream>>>(*p);
+        else
+            product_float<KIND, 32, 32><<<grid, 64, 0, stream>>>(*p);
+    } else if (precision == PLAN_TF32) {
+        many ? launch<__half, KIND, large_tile>(p, stream)
+             : launch<__half, KIND, small_tile>(p, stream);
+    } else {
+        many ? launch<__nv_bfloat16, KIND, large_tile>(p, stream)
+             : launch<__nv_bfloat16, KIND, small_tile>(p, stream);
+    }
+}
+
+firm_status product_run(const plan_gpu* g, product_kind kind, const product* p, firm_error* err) {
+    plan_precision how = g->setup.precision;
+    switch (kind) {
+        case PRODUCT_STORE: launch_any<PRODUCT_STORE>(how, p, g->stream); break;
+        case PRODUCT_GELU: launch_any<PRODUCT_GELU>(how, p, g->stream); break;
+        case PRODUCT_ADD: launch_any<PRODUCT_ADD>(how, p, g->stream); break;
+        case PRODUCT_HEADS: launch_any<PRODUCT_HEADS>(how, p, g->stream); break;
+    }
+    GPU(cudaGetLastError());
+    return FIRM_OK;
+}
+
+template <typename T, product_kind KIND>
+static cudaError_t allow_shared(void) {
+    cudaError_t code =
+        cudaFuncSetAttribute(product_kernel<T, KIND, large_tile>,
+                             cudaFuncAttributeMaxDynamicSharedMemorySize, large_tile::bytes);
+    if (code != cudaSuccess) return code;
+    return cudaFuncSetAttribute(product_kernel<T, KIND, small_tile>,
+                                cudaFuncAttributeMaxDynamicSharedMemorySize, small_tile::bytes);
+}
+
+template <typename T>
+static firm_status allow_all(firm_error* err) {
+    GPU((allow_shared<T, PRODUCT_STORE>()));
+    GPU((allow_shared<T, PRODUCT_GELU>()));
+    GPU((allow_shared<T, PRODUCT_ADD>()));
+    GPU((allow_shared<T, PRODUCT_HEADS>()));
+    return FIRM_OK;
+}
+
+firm_status product_prepare(firm_error* err) {
+    TRY(allow_all<__half>(err));
+    return allow_all<__nv_bfloat16>(err);
+}
+
+// ---- LayerNorm ----------------------------------------------------------------------------------
+
+// One warp per row: a = (h - mean) / sqrt(variance + eps); scale and shift are in the weights.
+template <typename T>
+__global__ void __launch_bounds__(256)
+    normalise_kernel(const float* h, T* a, int rows, int features, int stride) {
+    int row = (int)(blockIdx.x * 8 + threadIdx.x / 32), lane = threadIdx.x % 32;
+    if (row >= rows) return;
+    h += (size_t)row * stride;
+    a += (size_t)row * stride;
+    float sum = 0.0f, squares = 0.0f;
+    for (int i = lane; i < features; i += 32) sum += h[i];
+#pragma unroll
+    for (int d = 16; d; d /= 2) sum += __shfl_xor_sync(~0u, sum, d);
+    float mean = sum / (float)features;
+    for (int i = lane; i < features; i += 32) squares = fmaf(h[i] - mean, h[i] - mean, squares);
+#pragma unroll
+    for (int d = 16; d; d /= 2) squares += __shfl_xor_sync(~0u, squares, d);
+    float scale = 1.0f / sqrtf(squares / (float)features + 1e-5f);
+    for (int i = lane; i < features; i += 32) a[i] = operand<T>((h[i] - mean) * scale);
+}
+
+firm_status normalise_run(const plan_gpu* g, int rows, firm_error* err) {
+    int blocks = (rows + 7) / 8, n = g->size.hidden, stride = g->size.h_in;
+    switch (g->setup.precision) {
+        case PLAN_FP32:
+            normalise_kernel<<<blocks, 256, 0, g->stream>>>(g->h, (float*)g->a, rows, n, stride);
+            break;
+        case PLAN_TF32:
+            normalise_kernel<<<blocks, 256, 0, g->stream>>>(g->h, (__half*)g->a, rows, n, stride);
+            break;
+        case PLAN_BF16:
+            normalise_kernel<<<blocks, 256, 0, g->stream>>>(g->h, (__nv_bfloat16*)g->a, rows, n,
+                                                            stride);
+            break;
+    }
+    GPU(cudaGetLastError());
+    return FIRM_OK;
+}

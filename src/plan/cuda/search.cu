@@ -1,0 +1,242 @@
+// search.cu - the search around the predictions: draw candidates, price and rank them, refit.
+//
+// A candidate's noise is the CPU's: the same Philox words (core/rng.h, plan/propose.c), and Box and
+// Muller's functions evaluated in double and rounded, so that the two differ by an ulp here and
+// there at most. Elites are ranked by (cost, number) and summed in that order in double, as in
+// plan/cem.c: with equal predictions the fit is equal to the bit.
+#include "plan/cuda/internal.cuh"
+
+// ---- noise --------------------------------------------------------------------------------------
+
+static __device__ void philox(uint64_t seed, uint64_t stream, uint64_t index, uint32_t out[4]) {
+    uint32_t k0 = (uint32_t)seed, k1 = (uint32_t)(seed >> 32);
+    uint32_t c0 = (uint32_t)index, c1 = (uint32_t)(index >> 32);
+    uint32_t c2 = (uint32_t)stream, c3 = (uint32_t)(stream >> 32);
+#pragma unroll
+    for (int round = 0; round < 10; round++) {
+        uint32_t h0 = __umulhi(0xD2511F53u, c0), l0 = 0xD2511F53u * c0;
+        uint32_t h1 = __umulhi(0xCD9E8D57u, c2), l1 = 0xCD9E8D57u * c2;
+        c0 = h1 ^ c1 ^ k0;
+        c2 = h0 ^ c3 ^ k1;
+        c1 = l1;
+        c3 = l0;
+        k0 += 0x9E3779B9u;
+        k1 += 0xBB67AE85u;
+    }
+    out[0] = c0, out[1] = c1, out[2] = c2, out[3] = c3;
+}
+
+static __device__ float unit(uint32_t word) {
+    return ((float)(word >> 9) + 0.5f) * (1.0f / 8388608.0f);
+}
+
+// Normals 4 quad .. 4 quad + 3 of a candidate.
+static __device__ void normals(uint64_t seed, uint64_t solve, int iteration, int candidate,
+                               int quad, float out[4]) {
+    uint64_t stream = ((uint64_t)RNG_PLAN << 48) ^ solve;
+    uint64_t first = ((uint64_t)iteration << 32) | ((uint64_t)candidate << 16);
+    uint32_t word[4];
+    philox(seed, stream, first / 4 + (uint64_t)quad, word);
+#pragma unroll
+    for (int i = 0; i < 4; i += 2) {
+        float radius = __fsqrt_rn(__fmul_rn(-2.0f, (float)log((double)unit(word[i]))));
+        double s, c;
+        sincos((double)__fmul_rn(6.283185307f, unit(word[i + 1])), &s, &c);
+        out[i] = __fmul_rn(radius, (float)c);
+        out[i + 1] = __fmul_rn(radius, (float)s);
+    }
+}
+
+// ---- draw ---------------------------------------------------------------------------------------
+
+enum draw_kind { DRAW_NOISE, DRAW_MEANS, DRAW_GIVEN };
+
+struct draw_args {
+    sizes s;
+    draw_kind kind;
+    int rows, per_search, horizon;
+    char* searches;
+    float *u, *state;
+    void* x;
+    size_t x_step;  // elements between the x of one macro step and the next
+    const float *u_low, *u_high;
+};
+
+// One warp per row: its candidate, and x and state as the first macro step wants them.
+template <typename T>
+__global__ void __launch_bounds__(256) draw_kernel(const __grid_constant__ draw_args d) {
+    int row = (int)(blockIdx.x * 8 + threadIdx.x / 32), lane = threadIdx.x % 32;
+    if (row >= d.rows) return;
+    const sizes& s = d.s;
+    int number = row / d.per_search, candidate = row % d.per_search;
+    search* q = search_at(d.searches, s, number);
+    const float *mean = search_mean(q, s), *spread = search_spread(q, s), *m0 = search_m0(q, s);
+    T* x = (T*)d.x + (size_t)row * s.x_in;
+    int n = d.horizon * s.action;
+    float* u = d.u + (size_t)row * n;
+    for (int quad = lane; 4 * quad < n; quad += 32) {
+        float noise[4] = {0, 0, 0, 0};
+        if (d.kind == DRAW_NOISE && candidate)
+            normals(q->seed, q->solve, q->iteration, candidate, quad, noise);
+#pragma unroll
+        for (int i = 0; i < 4; i++) {
+            int j = 4 * quad + i;
+            if (j >= n) break;
+            float v;
+            if (d.kind == DRAW_GIVEN) {
+                v = u[j];
+            } else {
+                v = mean[j];
+                if (d.kind == DRAW_NOISE && candidate)
+                    v = __fadd_rn(v, __fmul_rn(spread[j], noise[i]));
+                u[j] = v;
+            }
+            // the prediction sees what will really be executed
+            int t = j / s.action, k = j % s.action;
+            v = v < d.u_low[k] ? d.u_low[k] : v;
+            v = v > d.u_high[k] ? d.u_high[k] : v;
+            x[t * d.x_step + s.state + k] = operand<T>(v);
+        }
+    }
+    for (int f = lane; f < s.state; f += 32) {
+        float v = f < s.config ? q->c0[f] : m0[f - s.config];
+        d.state[(size_t)row * s.state + f] = v;
+        x[f] = operand<T>(v);
+    }
+}
+
+firm_status search_draw(plan_gpu* g, int count, int means, int given, int n, int horizon,
+                        firm_error* err) {
+    draw_args d = {g->size,   means ? DRAW_MEANS : given ? DRAW_GIVEN : DRAW_NOISE,
+                   count * n, n,
+                   horizon,   g->searches,
+                   g->u,      g->state,
+                   g->x,      (size_t)g->rows * (size_t)g->size.x_in,
+                   g->u_low,  g->u_high};
+    int blocks = (d.rows + 7) / 8;
+    switch (g->setup.precision) {
+        case PLAN_FP32: draw_kernel<float><<<blocks, 256, 0, g->stream>>>(d); break;
+        case PLAN_TF32: draw_kernel<__half><<<blocks, 256, 0, g->stream>>>(d); break;
+        case PLAN_BF16: draw_kernel<__nv_bfloat16><<<blocks, 256, 0, g->stream>>>(d); break;
+    }
+    GPU(cudaGetLastError());
+    return FIRM_OK;
+}
+
+// ---- all noise of a search at once, for the cluster way -----------------------------------------
+
+struct noise_args {
+    sizes s;
+    char* searches;
+    float* noise;  // (iterations, candidates, 4 quads)
+    int quads, total;
+    unsigned* barrier;
+};
+
+__global__ void __launch_bounds__(256) noise_kernel(const __grid_constant__ noise_args a) {
+    int i = (int)(blockIdx.x * 256 + threadIdx.x);
+    if (i == 0) *a.barrier = 0;  // the cluster kernel's, which comes next
+    if (i >= a.total) return;
+    search* q = search_at(a.searches, a.s, 0);
+    int quad = i % a.quads, row = i / a.quads;
+    float out[4];
+    normals(q->seed, q->solve, row / a.s.candidates, row % a.s.candidates, quad, out);
+    ((float4*)a.noise)[i] = make_float4(out[0], out[1], out[2], out[3]);
+}
+
+firm_status search_noise(plan_gpu* g, int iterations, unsigned* barrier, firm_error* err) {
+    int quads = (g->size.horizon * g->size.action + 3) / 4;
+    int total = iterations * g->size.candidates * quads;
+    noise_args a = {g->size, g->searches, g->noise, quads, total, barrier};
+    noise_kernel<<<total / 256 + 1, 256, 0, g->stream>>>(a);
+    GPU(cudaGetLastError());
+    return FIRM_OK;
+}
+
+// ---- fit ----------------------------------------------------------------------------------------
+
+struct fit_args {
+    sizes s;
+    cost_rule cost;
+    char* searches;
+    const float *u, *c;
+    float* value;
+};
+
+// One block per search: costs, ranks, elites, the new mean and spread.
+__global__ void __launch_bounds__(512) fit_kernel(const __grid_constant__ fit_args f) {
+    extern __shared__ uint32_t key[];  // (candidates), then the elites' numbers
+    const sizes& s = f.s;
+    int n = s.candidates, *elite = (int*)(key + n), tid = (int)threadIdx.x;
+    search* q = search_at(f.searches, s, (int)blockIdx.x);
+    const float* u = f.u + (size_t)blockIdx.x * n * s.horizon * s.action;
+    const float* c = f.c + (size_t)blockIdx.x * n * s.horizon * s.config;
+    float* value = f.value + (size_t)blockIdx.x * n;
+    __shared__ int count, nonfinite;
+    if (tid == 0) count = nonfinite = 0;
+    __syncthreads();
+    for (int i = tid; i < n; i += blockDim.x) {
+        const float* path = c + (size_t)i * s.horizon * s.config;
+        int finite = 1;
+        for (int k = 0; k < s.horizon * s.config; k++) finite &= isfinite(path[k]) != 0;
+        float v = __int_as_float(0x7f800000);
+        if (finite) v = cost_of(f.cost, path + (s.horizon - 1) * s.config, q->goal);
+        if (!finite) atomicAdd(&nonfinite, 1);
+        value[i] = v;
+        key[i] = order_key(v);
+    }
+    __syncthreads();
+    for (int i = tid; i < n; i += blockDim.x) {
+        uint32_t mine = key[i];
+        int rank = 0;
+        for (int j = 0; j < i; j++) rank += key[j] <= mine;
+        for (int j = i + 1; j < n; j++) rank += key[j] < mine;
+        if (rank < s.elites) {
+            elite[rank] = i;
+            if (isfinite(value[i])) atomicAdd(&count, 1);
+        }
+    }
+    __syncthreads();
+    int elites = count;  // finite ones come first
+    float *mean = search_mean(q, s), *spread = search_spread(q, s);
+    int width = s.horizon * s.action;
+    for (int j = tid; j < width && elites > 0; j += blockDim.x) {
+        double sum = 0.0, squares = 0.0;
+#pragma unroll 8
+        for (int i = 0; i < elites; i++) sum += (double)u[(size_t)elite[i] * width + j];
+        double centre = sum / elites;
+#pragma unroll 8
+        for (int i = 0; i < elites; i++) {
+            double d = (double)u[(size_t)elite[i] * width + j] - centre;
+            squares = __dadd_rn(squares, __dmul_rn(d, d));
+        }
+        mean[j] = (float)centre;
+        if (elites > 1) spread[j] = (float)sqrt(squares / (elites - 1));
+    }
+    if (tid == 0) {
+        double sum = 0.0;
+        for (int i = 0; i < elites; i++) sum += (double)value[elite[i]];
+        q->elites = elites;
+        q->elite_cost = elites ? (float)(sum / elites) : __int_as_float(0x7f800000);
+        q->nonfinite += nonfinite;
+        q->iteration++;
+    }
+}
+
+static size_t fit_bytes(const plan_gpu* g) {
+    return (size_t)(g->size.candidates + g->size.elites) * 4;
+}
+
+firm_status search_prepare(const plan_gpu* g, firm_error* err) {
+    GPU(cudaFuncSetAttribute(fit_kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
+                             (int)fit_bytes(g)));
+    return FIRM_OK;
+}
+
+firm_status search_fit(plan_gpu* g, int count, firm_error* err) {
+    fit_args f = {g->size, g->cost, g->searches, g->u, g->c, g->value};
+    size_t bytes = fit_bytes(g);
+    fit_kernel<<<count, 512, bytes, g->stream>>>(f);
+    GPU(cudaGetLastError());
+    return FIRM_OK;
+}

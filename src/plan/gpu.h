@@ -1,0 +1,91 @@
+// gpu.h - the contract search and the transition's rollouts on a CUDA GPU.
+//
+// Candidates are drawn with the same Philox keys as on the CPU (propose.c), predicted, priced,
+// ranked and refitted on the device; the host sends a start and a goal and gets a plan. Two ways:
+//   layered  one kernel per matrix product, any GPU from compute capability 8.0, any shape, one
+//            search or many at once (src/plan/cuda/layered.cu)
+//   cluster  one kernel for a whole search, the weights held in the registers and shared memory of
+//            clusters of 16 multiprocessors; compute capability 9.0, the tasks' usual shape, one
+//            search at a time (src/plan/cuda/cluster.cu)
+// A row's arithmetic in the layered way does not depend on the rows beside it, so many searches at
+// once give the same bits as one after the other. Same inputs, same GPU: same bits.
+//
+// In a build without CUDA every create fails with FIRM_E_UNAVAILABLE (gpu_none.c).
+#ifndef PLAN_GPU_H
+#define PLAN_GPU_H
+
+#include "env/env.h"
+#include "plan/net.h"
+#include "plan/options.h"
+
+// What the matrix products multiply; sums, LayerNorm, GELU and the residual stream are float32
+// always.
+typedef enum plan_precision {
+    PLAN_FP32,  // float32 operands, fused multiply-adds
+    PLAN_TF32,  // operands with TF32's 10-bit mantissa, held as float16
+    PLAN_BF16   // bfloat16 operands: 7 bits
+} plan_precision;
+
+typedef enum plan_gpu_way { PLAN_GPU_AUTO, PLAN_GPU_LAYERED, PLAN_GPU_CLUSTER } plan_gpu_way;
+
+extern const char plan_precision_names[];  // "fp32|tf32|bf16", for options
+firm_status plan_precision_read(const char* name, plan_precision* out, firm_error* err);
+const char* plan_precision_name(plan_precision p);
+
+typedef struct plan_gpu plan_gpu;
+
+typedef struct plan_gpu_setup {
+    const env_spec* spec;  // names the cost
+    plan_net_shape shape;
+    const plan_net_weights* weights;  // copied
+    plan_options options;             // sizes the memory: candidates, longest horizon, elites
+    plan_precision precision;
+    plan_gpu_way way;
+    int searches;  // most that are solved at once, at least 1
+} plan_gpu_setup;
+
+// Fails with one clear sentence: no driver or GPU, one that is too old, not enough of its memory, a
+// task whose distances are not described (env_distance), or the cluster way asked for where it
+// cannot be taken.
+firm_status plan_gpu_create(const plan_gpu_setup* setup, plan_gpu** out, firm_error* err);
+void plan_gpu_free(plan_gpu* g);
+size_t plan_gpu_bytes(const plan_gpu* g);          // device memory
+const char* plan_gpu_device(const plan_gpu* g);    // "NVIDIA H200"
+const char* plan_gpu_way_name(const plan_gpu* g);  // how a single search runs: "layered", "cluster"
+
+typedef struct plan_gpu_problem {
+    const float *c0, *m0, *goal;
+    uint64_t seed, solve;  // key of the noise, as in plan_proposal
+} plan_gpu_problem;
+
+// Pointers stay valid until the next call on the same plan_gpu.
+typedef struct plan_gpu_answer {
+    int nonfinite;       // candidates whose prediction was not finite, over all iterations
+    int elites;          // finite ones among the last best; 0: the fit never moved
+    float elite_cost;    // their mean cost; +inf without any
+    const float* plan;   // (horizon, action) the final mean
+    const float* path;   // (horizon, config) its prediction
+    const float* value;  // (candidates) costs of the last iteration, +inf where not finite
+    const float* paths;  // (candidates, horizon, config) of the last iteration
+} plan_gpu_answer;
+
+// Contract searches of `iterations` iterations, `count` of them (at most setup.searches).
+// value and paths come back only with `all`. No allocation of ours.
+firm_status plan_gpu_solve(plan_gpu* g, int count, const plan_gpu_problem* problem, int iterations,
+                           int all, plan_gpu_answer* answer, firm_error* err);
+
+// Rolls n <= candidates candidates out like plan_net_rollout, horizon <= the longest.
+firm_status plan_gpu_rollout(plan_gpu* g, int n, int horizon, const float* c0, const float* m0,
+                             const float* u, float* c_out, int* nonfinite, firm_error* err);
+
+// For tests: the candidates (candidates, horizon, action) that an iteration draws around the mean
+// and spread, and what is fitted to candidates u with predictions c.
+firm_status plan_gpu_draw(plan_gpu* g, uint64_t seed, uint64_t solve, int iteration,
+                          const float* mean, const float* spread, float* u, firm_error* err);
+firm_status plan_gpu_fit(plan_gpu* g, const float* u, const float* c, const float* goal,
+                         float* mean, float* spread, plan_gpu_answer* answer, firm_error* err);
+
+// The best rate of a large cuBLASLt product with such operands, GFLOP/s.
+firm_status plan_gpu_peak(plan_precision precision, double* gflops, firm_error* err);
+
+#endif
