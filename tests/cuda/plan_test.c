@@ -11,9 +11,9 @@
 #include "plan/settings.h"
 #include "plan/weights.h"
 
-static const plan_net_shape tworoom_shape = {2, 0, 128, 10, 384, 768, 2};
-static const plan_net_shape cube_shape = {3, 0, 128, 25, 384, 768, 2};
-static const plan_net_shape reacher_shape = {4, 2, 128, 10, 384, 768, 2};
+static const plan_net_shape tworoom_shape = {2, 0, 128, 10, 384, 768, 2, 0};
+static const plan_net_shape cube_shape = {3, 0, 128, 25, 384, 768, 2, 0};
+static const plan_net_shape reacher_shape = {4, 2, 128, 10, 384, 768, 2, 0};
 
 static plan_options contract_options(void) {
     return (plan_options){.mode = FIRM_MODE_CONTRACT,
@@ -117,8 +117,8 @@ static double compare_rollout(const toy_net* t, plan_precision precision, plan_g
 
 TEST(cuda, plan_rollout_fp32) {
     static const plan_net_shape shapes[] = {
-        {2, 0, 128, 10, 384, 768, 2}, {6, 1, 128, 10, 96, 200, 2}, {8, 3, 5, 25, 37, 53, 2},
-        {3, 0, 0, 1, 1, 1, 1},        {4, 2, 7, 3, 13, 6, 0},      {6, 1, 128, 10, 384, 1152, 3},
+        {2, 0, 128, 10, 384, 768, 2, 0}, {6, 1, 128, 10, 96, 200, 2, 0}, {8, 3, 5, 25, 37, 53, 2, 0},
+        {3, 0, 0, 1, 1, 1, 1, 0},        {4, 2, 7, 3, 13, 6, 0, 0},      {6, 1, 128, 10, 384, 1152, 3, 0},
     };
     for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++) {
         toy_net t = toy_net_make(shapes[i], 100 + i);
