@@ -1,6 +1,7 @@
 // trainer_test.c - parts of a trainer add up, also when they train different parameters; tables are
 // picked from by the trainer; a fill callback knows its update.
 #include "check.h"
+#include "core/mem.h"
 #include "core/rng.h"
 #include "nn/trainer_kind.h"
 
@@ -207,4 +208,31 @@ TEST(nn, exec_streams_batches) {
         nn_exec_free(some);
     }
     close_toy(&t);
+}
+
+// every allocation of a trainer may fail; what was taken is given back
+TEST(nn, trainer_out_of_memory) {
+    for (int64_t n = 0;; n++) {
+        toy t;
+        if (!open_toy(&t)) return;
+        firm_error err = {0};
+        nn_device cpu = nn_device_cpu();
+        nn_part part[2] = {part_of(&t, 0, 1), part_of(&t, 1, 1)};
+        part[1].rows = ROWS;
+        nn_trainer* trainer;
+        nn_trainer_options o = options(&cpu, &t);
+        mem_fail_after(n);
+        firm_status st = nn_trainer_create(&o, part, 2, &trainer, &err);
+        mem_fail_after(-1);
+        if (st == FIRM_OK) {
+            EXPECT(n > 10);
+            EXPECT_INT(nn_trainer_step(trainer, 0, &err), FIRM_OK);
+            nn_trainer_free(trainer);
+        } else {
+            EXPECT_INT(st, FIRM_E_MEMORY);
+            EXPECT(!trainer && strstr(err.message, "no memory"));
+        }
+        close_toy(&t);
+        if (st == FIRM_OK) return;
+    }
 }
