@@ -21,7 +21,7 @@ __device__ static double block_sum(double v) {
 
 // unsigned numbers in the order of the floats; -0 counts as 0
 __device__ static uint32_t ordered(float x) {
-    uint32_t bits = __float_as_uint(x + 0.0f);
+    uint32_t bits = __float_as_uint(x == 0.0f ? 0.0f : x);
     return bits & 0x80000000u ? ~bits : bits | 0x80000000u;
 }
 

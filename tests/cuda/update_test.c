@@ -1,0 +1,197 @@
+// update_test.c - updates on the GPU: the loss follows the host's update by update; the same seed
+// gives the same bits; resumed equals uninterrupted; a sample that cannot be read stops it.
+#include "check.h"
+#include "core/mem.h"
+#include "core/pool.h"
+#include "world.h"
+
+enum { UPDATES = 20, BATCH = 24 };
+
+// Loss after each of 20 updates, as a share of it. Gradients agree to about 1e-5, but AdamW divides
+// by their size: where a gradient is near zero, a step may have either sign, so weights differ by a
+// little from the first update on, and with them the losses.
+static const double FP32 = 2e-3;
+static const double TF32 = 2e-2;  // gradients agree to about 1e-3
+
+static nn_trainer* start(world* w, job* j, const nn_device* d) {
+    firm_error err = {0};
+    nn_trainer* t = NULL;
+    nn_trainer_options opt = {
+        .device = d, .store = w->model->store, .p = w->p, .lanes = 2, .adamw = nn_adamw_default()};
+    opt.adamw.rate = 1e-3f;
+    opt.adamw.warmup = 3;
+    opt.adamw.updates = UPDATES;
+    float* scale = malloc((size_t)w->model->store->entries * sizeof *scale);
+    for (int i = 0; i < w->model->store->entries; i++)
+        scale[i] = strncmp(w->model->store->entry[i].name, "tokenizer.", 10) == 0 ? 2.0f : 1.0f;
+    opt.scale = scale;
+    if (nn_trainer_create(&opt, j->part, j->parts, &t, &err) != FIRM_OK)
+        test_fail(__FILE__, __LINE__, "%s: %s", j->name, err.message);
+    free(scale);
+    return t;
+}
+
+// updates from `first` to before `last`; losses and norms (nullable) are read after each
+static int advance(nn_trainer* t, int first, int last, double* loss, double* norm) {
+    firm_error err = {0};
+    for (int u = first; u < last; u++) {
+        firm_status st = nn_trainer_step(t, u, &err);
+        if (st == FIRM_OK && loss) st = nn_trainer_read(t, &err);
+        if (st != FIRM_OK) {
+            test_fail(__FILE__, __LINE__, "update %d: %s", u, err.message);
+            return 0;
+        }
+        if (loss) loss[u] = nn_trainer_loss(t);
+        if (norm) norm[u] = nn_trainer_norm(t);
+    }
+    if (nn_trainer_pull(t, &err) == FIRM_OK) return 1;
+    test_fail(__FILE__, __LINE__, "%s", err.message);
+    return 0;
+}
+
+static void follow(nn_precision precision, double bound) {
+    nn_device gpu, cpu = nn_device_cpu();
+    world w;
+    if (!device_open(&gpu, precision)) return;
+    if (world_open(&w, 1)) {
+        for (int kind = 0; kind < JOBS; kind++) {
+            double loss[2][UPDATES], norm[2][UPDATES], worst = 0;
+            int ok = 1;
+            job j;
+            if (!job_open(&j, &w, kind, BATCH)) continue;
+            for (int side = 0; side < 2 && ok; side++) {
+                world_restart(&w);
+                nn_trainer* t = start(&w, &j, side ? &gpu : &cpu);
+                ok = t && advance(t, 0, UPDATES, loss[side], norm[side]);
+                nn_trainer_free(t);
+            }
+            for (int u = 0; u < UPDATES && ok; u++) {
+                double scale = fmax(fabs(loss[0][u]), 0.1);
+                double share = u == 0 ? 0.1 : 1;  // the first has the same weights
+                if (!(fabs(loss[1][u] - loss[0][u]) <=
+                      share * bound * scale * test_tolerance_scale()))
+                    test_fail(__FILE__, __LINE__, "%s, update %d: loss %.9g, the host's %.9g",
+                              j.name, u, loss[1][u], loss[0][u]);
+                worst = fmax(worst, fabs(loss[1][u] - loss[0][u]) / scale);
+            }
+            if (ok) {
+                EXPECT_NEAR(norm[1][0], norm[0][0], bound * norm[0][0]);
+                EXPECT(loss[0][UPDATES - 1] < loss[0][0]);  // something was learnt
+                printf("  %-9s loss %.6g -> %.6g, off by at most %.2g of it\n", j.name, loss[1][0],
+                       loss[1][UPDATES - 1], worst);
+            }
+            job_close(&j);
+        }
+        world_close(&w);
+    }
+    nn_device_close(&gpu);
+}
+
+TEST(cuda, update_losses_follow_the_host) {
+    follow(NN_FP32, FP32);
+}
+TEST(cuda, update_losses_in_tf32_stay_close) {
+    follow(NN_TF32, TF32);
+}
+
+// weights, then moments
+static float* state_of(world* w, nn_trainer* t, size_t* bytes) {
+    size_t moments, weights = w->model->store->count;
+    const float* m = nn_trainer_moments(t, &moments);
+    *bytes = (weights + moments) * sizeof(float);
+    float* out = malloc(*bytes);
+    memcpy(out, w->model->store->value, weights * sizeof(float));
+    memcpy(out + weights, m, moments * sizeof(float));
+    return out;
+}
+
+static size_t differing(const float* a, const float* b, size_t bytes) {
+    size_t n = 0;
+    for (size_t i = 0; i < bytes / sizeof *a; i++) n += memcmp(a + i, b + i, sizeof *a) != 0;
+    return n;
+}
+
+// runs 0 .. stop, throws the trainer away, goes on from what a checkpoint holds; whole run: stop 0
+static float* run(world* w, job* j, const nn_device* d, int stop, int reads, size_t* bytes) {
+    firm_error err = {0};
+    double loss[UPDATES];
+    size_t kept = 0, weights = w->model->store->count;
+    float* keep = NULL;
+    world_restart(w);
+    nn_trainer* t = start(w, j, d);
+    if (!t) return NULL;
+    if (stop) {
+        if (!advance(t, 0, stop, NULL, NULL)) return NULL;
+        keep = state_of(w, t, &kept);
+        nn_trainer_free(t);
+        world_restart(w);
+        memcpy(w->model->store->value, keep, weights * sizeof(float));
+        t = start(w, j, d);
+        size_t moments;
+        memcpy(nn_trainer_moments(t, &moments), keep + weights, kept - weights * sizeof(float));
+        EXPECT_INT(nn_trainer_resume(t, stop, &err), FIRM_OK);
+        free(keep);
+    }
+    float* out =
+        advance(t, stop, UPDATES, reads ? loss : NULL, NULL) ? state_of(w, t, bytes) : NULL;
+    nn_trainer_free(t);
+    return out;
+}
+
+// also: whether losses are read after every update or never makes no difference
+TEST(cuda, update_same_seed_same_bits_and_resumed_equals_uninterrupted) {
+    nn_device gpu;
+    world w;
+    if (!device_open(&gpu, NN_TF32)) return;
+    if (world_open(&w, 1)) {
+        for (int kind = 0; kind < JOBS; kind++) {
+            job j;
+            if (!job_open(&j, &w, kind, BATCH)) continue;
+            size_t bytes[4] = {0};
+            float* state[4] = {
+                run(&w, &j, &gpu, 0, 1, &bytes[0]), run(&w, &j, &gpu, 0, 0, &bytes[1]),
+                run(&w, &j, &gpu, 1, 0, &bytes[2]), run(&w, &j, &gpu, 13, 0, &bytes[3])};
+            static const char* const how[] = {"", "again", "resumed at 1", "resumed at 13"};
+            for (int i = 1; i < 4 && state[0]; i++) {
+                EXPECT_INT(bytes[i], bytes[0]);
+                size_t n = state[i] ? differing(state[0], state[i], bytes[0]) : 1;
+                if (n)
+                    test_fail(__FILE__, __LINE__, "%s, %s: %zu numbers differ", j.name, how[i], n);
+            }
+            EXPECT(state[0] && memcmp(state[0], w.start, w.model->store->count * sizeof(float)));
+            for (int i = 0; i < 4; i++) free(state[i]);
+            job_close(&j);
+        }
+        world_close(&w);
+    }
+    nn_device_close(&gpu);
+}
+
+static firm_status fail_at_five(void* ctx, const nn_feed* feed) {
+    return feed->update == 5 ? FIRM_E_IO : pair_fill(ctx, feed);
+}
+
+// the batch is asked for ahead of time, so an earlier update may be the one that reports it
+TEST(cuda, update_stops_at_a_sample_that_cannot_be_read) {
+    nn_device gpu;
+    world w;
+    job j;
+    if (!device_open(&gpu, NN_FP32)) return;
+    if (world_open(&w, 1)) {
+        if (job_open(&j, &w, 0, 4)) {
+            j.part[0].fill = fail_at_five;
+            nn_trainer* t = start(&w, &j, &gpu);
+            firm_error err = {0};
+            firm_status st = FIRM_OK;
+            int u = 0;
+            for (; t && u <= 5 && st == FIRM_OK; u++) st = nn_trainer_step(t, u, &err);
+            EXPECT_INT(st, FIRM_E_IO);
+            EXPECT(u >= 3);
+            EXPECT(strstr(err.message, "cannot be read"));
+            nn_trainer_free(t);
+            job_close(&j);
+        }
+        world_close(&w);
+    }
+    nn_device_close(&gpu);
+}
