@@ -1,0 +1,67 @@
+#!/usr/bin/env bash
+# test-cuda.sh - what needs a GPU, on the build of `make cuda`; behind `make test-cuda`.
+#
+#     scripts/test-cuda.sh [tests] [memcheck] [racecheck]        default: tests
+#
+#     tests      build-cuda/firm_tests cuda/: kernels against ref, the executor and the trainer against the host's
+#     memcheck   a short form of them under compute-sanitizer: reads and writes outside of what was allocated
+#     racecheck  likewise: threads of a block that meet in shared memory
+#
+# FIRM_TESTS names another runner. Every step runs even if an earlier one failed; the last line adds them up, and the
+# exit status is the verdict. Without a GPU all tests are skipped, and the last line says so.
+set -uo pipefail
+cd "$(dirname "$0")/.." || exit 2
+
+runner=${FIRM_TESTS:-build-cuda/firm_tests}
+steps=("$@")
+[ ${#steps[@]} -gt 0 ] || steps=(tests)
+passed=0 failed=0 skipped=0
+started=$SECONDS
+# the sanitizers slow a kernel down a hundredfold: small graphs, no programs started by tests
+short=(cuda/steps_ cuda/exec_streams cuda/exec_narrow cuda/exec_caches cuda/update_stops)
+
+if [ ! -x "$runner" ]; then
+    echo "test-cuda: $runner is not there; run make cuda first" >&2
+    exit 2
+fi
+sanitizer=$(command -v compute-sanitizer || ls /usr/local/cuda*/bin/compute-sanitizer 2>/dev/null | head -1)
+log=$(mktemp)
+trap 'rm -f "$log"' EXIT
+
+# NAME COMMAND...: runs it and adds up its "N passed, N failed, N skipped"
+step() {
+    local name=$1 begin=$SECONDS verdict p f s
+    shift
+    echo "== $name"
+    "$@" 2>&1 | tee "$log"
+    verdict=${PIPESTATUS[0]}
+    read -r p f s < <(sed -n 's/^\([0-9]*\) passed, \([0-9]*\) failed, \([0-9]*\) skipped$/\1 \2 \3/p' "$log" |
+        awk '{ p += $1; f += $2; s += $3 } END { print p + 0, f + 0, s + 0 }')
+    # a verdict that the sums do not explain (a sanitizer's finding, a crash) still counts
+    [ "$verdict" -eq 0 ] || [ "$f" -gt 0 ] || f=1
+    echo "== $name: $p passed, $f failed, $s skipped in $((SECONDS - begin)) s"
+    passed=$((passed + p)) failed=$((failed + f)) skipped=$((skipped + s))
+}
+
+for one in "${steps[@]}"; do
+    case $one in
+        tests) step tests "$runner" cuda/ ;;
+        memcheck | racecheck)
+            if [ -z "$sanitizer" ]; then
+                echo "== $one: compute-sanitizer is not there; it comes with the CUDA toolkit (cuda-sanitizer package)"
+                failed=$((failed + 1))
+                continue
+            fi
+            step "$one" "$sanitizer" --tool "$one" --error-exitcode 9 "$runner" "${short[@]}"
+            ;;
+        *)
+            echo "test-cuda: there is no step '$one'; give tests, memcheck or racecheck" >&2
+            exit 2
+            ;;
+    esac
+done
+
+echo
+[ "$passed" -gt 0 ] || [ "$failed" -gt 0 ] || echo "no GPU was found: nothing was tested"
+echo "$passed passed, $failed failed, $skipped skipped in $((SECONDS - started)) s"
+[ "$failed" -eq 0 ]
