@@ -1,10 +1,10 @@
 # The front door: each target does its own set-up. CMake does the work (CMakePresets.json).
 PREFIX ?= /usr/local
 FUZZ_SECONDS ?= 600
-.PHONY: help build demo test install bench fuzz format clean setup mujoco cuda
+.PHONY: help build demo test install bench fuzz format clean setup mujoco cuda test-cuda test-cuda-short
 
 help: ## this list
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-9s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-15s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 setup:
 	@scripts/setup.sh build
@@ -31,6 +31,12 @@ test: ## all tests, again with sanitizers; ends with the sum (under ten minutes 
 cuda: setup ## build-cuda/firm with the CUDA backend and the GPU planner (needs nvcc)
 	@cmake --preset cuda --log-level=WARNING >/dev/null
 	@cmake --build --preset cuda --target firm firm_tests
+
+test-cuda: cuda ## what needs a GPU: kernels, executor and training against the host (under five minutes)
+	@scripts/test-cuda.sh tests
+
+test-cuda-short: cuda ## a short form of it under compute-sanitizer's memcheck and racecheck
+	@scripts/test-cuda.sh memcheck racecheck
 
 install: build ## header, libraries, pkg-config file and program into PREFIX (/usr/local)
 	@cmake --install build --prefix "$(abspath $(PREFIX))"
