@@ -106,6 +106,19 @@ typedef enum firm_mode {
     FIRM_MODE_REACH      // earliest arrival, replan after every macro action
 } firm_mode;
 
+// Where a controller plans; it sees on the CPU.
+typedef enum firm_device {
+    FIRM_DEVICE_CPU,
+    FIRM_DEVICE_CUDA  // the first NVIDIA GPU (CUDA_VISIBLE_DEVICES chooses); never falls back
+} firm_device;
+
+// Operands of the matrix products on a GPU; sums are float32. The CPU's are float32 always.
+typedef enum firm_precision {
+    FIRM_PRECISION_FP32,
+    FIRM_PRECISION_TF32,  // 10-bit mantissas on the tensor cores
+    FIRM_PRECISION_BF16   // 7-bit mantissas
+} firm_precision;
+
 // Zero in any number means the model's own default for the task and mode.
 typedef struct firm_controller_params {
     firm_mode mode;
@@ -114,6 +127,8 @@ typedef struct firm_controller_params {
     int candidates, iterations, elites;
     int horizon;  // macro actions looked ahead
     int fan;      // candidates of the last iteration kept for display; 0: none
+    firm_device device;
+    firm_precision precision;
 } firm_controller_params;
 
 // What one call of firm_controller_act() found. Pointers stay valid until the next call on the

@@ -15,7 +15,8 @@
 static const arg_option options[] = {
     {"model", 0, ARG_TEXT, 0, 0, NULL, NULL, "M",
      "plan: a model file; else random weights of the same shape"},
-    {"device", 0, ARG_CHOICE, 0, 0, "cpu", "cpu|cuda", NULL, "where to compute"},
+    CLI_DEVICE_OPTIONS,
+    {"batch", 0, ARG_INT, 2, 1000, "100", NULL, "N", "plan on cuda: searches solved as one batch"},
     {"repeats", 0, ARG_INT, 3, 64, "9", NULL, "N", "plan: solves measured"},
     {"seconds", 0, ARG_REAL, 0.1, 600, "2", NULL, "T", "train, env, render: time to measure for"},
     {"states", 0, ARG_INT, 0, 10000, "12", NULL, "N",
@@ -171,7 +172,8 @@ static firm_status run(const args* a, firm_error* err) {
     const char* what = a->positional[0];
     const env_spec* spec = env_at(0);
     if (a->positionals > 1) TRY(cli_task(a, 1, &spec, err));
-    if (strcmp(args_text(a, "device"), "cuda") == 0 && strcmp(what, "train") != 0)
+    int on_gpu = strcmp(what, "train") == 0 || strcmp(what, "plan") == 0;
+    if (strcmp(args_text(a, "device"), "cuda") == 0 && !on_gpu)
         return FAIL(err, FIRM_E_UNAVAILABLE,
                     "bench %s has no GPU version; measure with --device cpu", what);
     cJSON* j = cJSON_CreateObject();

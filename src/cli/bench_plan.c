@@ -1,13 +1,14 @@
 // bench_plan.c - the planner's speed through the public controller, peak measurements of OpenBLAS
-// in between, and every allocation of the process counted.
+// or cuBLASLt in between, and every allocation of the process counted.
 //
 // One contract solve multiplies candidates x iterations x horizon rows through the transition; its
-// rate is set beside the best rate of large matrix products on the same threads in the same run. A
-// machine that is shared shows both only now and then, so they alternate.
+// rate is set beside the best rate of large matrix products on the same threads or GPU in the same
+// run. A machine that is shared shows both only now and then, so they alternate.
 #include <math.h>
 #include <string.h>
 
 #include "cli/bench.h"
+#include "core/clock.h"
 #include "core/mem.h"
 #include "eval/eval.h"
 #include "model/model.h"
@@ -45,7 +46,7 @@ static firm_status draw_pictures(const env_spec* spec, uint8_t* picture, firm_er
 }
 
 static firm_status open_parts(subject* s, const env_spec* spec, const firm_model* model,
-                              const config* settings, firm_mode mode, int threads,
+                              const config* settings, const firm_controller_params* p,
                               firm_error* err) {
     s->model = model;
     if (!model) {
@@ -54,20 +55,17 @@ static firm_status open_parts(subject* s, const env_spec* spec, const firm_model
         TRY(model_create(spec, &shape, 0, 1, &s->own, err));
         s->model = s->own;
     }
-    TRY(eval_plan_options(settings, mode, 0, 0, 0, &s->options, err));
-    firm_controller_params p = firm_controller_params_default();
-    p.mode = mode;
-    p.threads = threads;
-    TRY(controller_create_with(s->model, &p, &s->options, &s->ctl, err));
+    TRY(eval_plan_options(settings, p->mode, 0, 0, 0, &s->options, err));
+    TRY(controller_create_with(s->model, p, &s->options, NULL, &s->ctl, err));
     s->picture = mem_alloc(2 * ENV_FRAME_BYTES);
     return s->picture ? draw_pictures(spec, s->picture, err) : cli_no_memory(err);
 }
 
 static firm_status subject_open(subject* s, const env_spec* spec, const firm_model* model,
-                                const config* settings, firm_mode mode, int threads,
+                                const config* settings, const firm_controller_params* p,
                                 firm_error* err) {
     *s = (subject){0};
-    firm_status status = open_parts(s, spec, model, settings, mode, threads, err);
+    firm_status status = open_parts(s, spec, model, settings, p, err);
     if (status != FIRM_OK) subject_close(s);
     return status;
 }
@@ -96,11 +94,12 @@ static firm_status solve(subject* s, firm_step* step, int64_t* allocations, firm
     return FIRM_OK;
 }
 
-firm_status bench_solve_ms(const env_spec* spec, const firm_model* model, const config* settings,
-                           firm_mode mode, int threads, int repeats, double* ms, firm_error* err) {
+static firm_status median_ms(const env_spec* spec, const firm_model* model, const config* settings,
+                             const firm_controller_params* p, int repeats, double* ms,
+                             firm_error* err) {
     subject s;
     eval_times times = {0};
-    TRY(subject_open(&s, spec, model, settings, mode, threads, err));
+    TRY(subject_open(&s, spec, model, settings, p, err));
     firm_status status = FIRM_OK;
     for (int i = 0; i < repeats && status == FIRM_OK; i++) {
         firm_step step;
@@ -113,34 +112,101 @@ firm_status bench_solve_ms(const env_spec* spec, const firm_model* model, const 
     return status;
 }
 
+firm_status bench_solve_ms(const env_spec* spec, const firm_model* model, const config* settings,
+                           firm_mode mode, int threads, int repeats, double* ms, firm_error* err) {
+    firm_controller_params p = firm_controller_params_default();
+    p.mode = mode;
+    p.threads = threads;
+    return median_ms(spec, model, settings, &p, repeats, ms, err);
+}
+
 typedef struct measured {
-    eval_times times;
+    eval_times times;   // of the search alone
+    eval_times before;  // perception, before each
     double peak;
+    int batch;
+    double batch_ms;         // per search, `batch` at once; GPU only
     int64_t allocations[2];  // perception of frames and goal; decisions
     int iterations, horizon, threads;
 } measured;
 
-static firm_status measure(subject* s, int threads, int repeats, measured* m, firm_error* err) {
+// One measured decision, after one of the peak.
+static firm_status measure_once(subject* s, const firm_controller_params* how, pool* p,
+                                firm_step* step, measured* m, firm_error* err) {
+    double peak = 0;
+    if (how->device == FIRM_DEVICE_CPU)
+        TRY(plan_measure_peak(p, &peak, err));
+    else if (m->times.count % 3 == 0)
+        TRY(plan_gpu_peak((plan_precision)how->precision, &peak, err));
+    if (peak > m->peak) m->peak = peak;
+    TRY(solve(s, step, m->allocations, err));
+    double ms = controller_search_ms(s->ctl);
+    TRY(eval_times_add(&m->before, step->solve_ms - ms, err));
+    return eval_times_add(&m->times, ms, err);
+}
+
+static firm_status measure(subject* s, const firm_controller_params* how, int repeats, measured* m,
+                           firm_error* err) {
     pool* p;
-    firm_step step;
-    TRY(pool_create(threads, &p, err));
+    firm_step step = {0};
+    TRY(pool_create(how->threads, &p, err));
     m->threads = pool_threads(p);
     firm_status status = solve(s, &step, NULL, err);  // warm-up: page faults, clock rate
-    for (int i = 0; i < repeats && status == FIRM_OK; i++) {
-        double peak = 0;
-        status = plan_measure_peak(p, &peak, err);
-        if (peak > m->peak) m->peak = peak;
-        if (status != FIRM_OK) break;
-        status = solve(s, &step, m->allocations, err);
-        if (status == FIRM_OK) status = eval_times_add(&m->times, step.solve_ms, err);
-    }
+    if (status == FIRM_OK) status = solve(s, &step, NULL, err);
+    for (int i = 0; i < repeats && status == FIRM_OK; i++)
+        status = measure_once(s, how, p, &step, m, err);
     m->iterations = step.iterations;
     m->horizon = step.horizon;
     pool_free(p);
     return status;
 }
 
-static firm_status describe(const subject* s, measured* m, cJSON* j, firm_error* err) {
+// Searches from as many starts to as many goals, all at once, and per search.
+static firm_status run_batch(subject* s, plan_gpu* gpu, measured* m, plan_gpu_problem* problem,
+                             plan_gpu_answer* answer, float* numbers, firm_error* err) {
+    int config = s->model->env->config_dim, fiber = s->model->shape.fiber;
+    rng_fill_normal(1, RNG_STREAM(RNG_TRIAL, 0), 0, numbers, m->batch * (fiber + 2 * config));
+    for (int i = 0; i < m->batch; i++) {
+        float* at = numbers + i * (fiber + 2 * config);
+        for (int k = 0; k < 2 * config; k++) at[fiber + k] *= 0.3f;
+        problem[i] = (plan_gpu_problem){
+            .c0 = at + fiber, .m0 = at, .goal = at + fiber + config, .seed = (uint64_t)i};
+    }
+    eval_times times = {0};
+    firm_status status = FIRM_OK;
+    for (int i = 0; i < 6 && status == FIRM_OK; i++) {
+        int64_t begun = clock_ns();
+        status = plan_gpu_solve(gpu, m->batch, problem, s->options.iterations, 0, answer, err);
+        double ms = (double)(clock_ns() - begun) * 1e-6;
+        if (status == FIRM_OK && i) status = eval_times_add(&times, ms, err);
+    }
+    m->batch_ms = eval_times_quantile(&times, 0.5) / m->batch;
+    eval_times_free(&times);
+    return status;
+}
+
+static firm_status measure_batch(subject* s, const firm_controller_params* how, measured* m,
+                                 firm_error* err) {
+    plan_gpu* gpu;
+    TRY(plan_gpu_for_model(s->model, &s->options, (plan_precision)how->precision, PLAN_GPU_LAYERED,
+                           m->batch, &gpu, err));
+    size_t n = (size_t)m->batch;
+    plan_gpu_problem* problem = mem_calloc(n, sizeof *problem);
+    plan_gpu_answer* answer = mem_calloc(n, sizeof *answer);
+    float* numbers = mem_calloc(
+        n, (size_t)(s->model->shape.fiber + 2 * s->model->env->config_dim) * sizeof *numbers);
+    firm_status status = problem && answer && numbers
+                             ? run_batch(s, gpu, m, problem, answer, numbers, err)
+                             : cli_no_memory(err);
+    mem_free(problem);
+    mem_free(answer);
+    mem_free(numbers);
+    plan_gpu_free(gpu);
+    return status;
+}
+
+static firm_status describe(const subject* s, const firm_controller_params* how, measured* m,
+                            cJSON* j, firm_error* err) {
     const model_shape* shape = &s->model->shape;
     const env_spec* spec = s->model->env;
     plan_net_shape net = {
@@ -149,9 +215,13 @@ static firm_status describe(const subject* s, measured* m, cJSON* j, firm_error*
     double work =
         2.0 * (double)plan_net_macs(&net) * s->options.candidates * m->iterations * m->horizon;
     double median = eval_times_quantile(&m->times, 0.5), best = m->times.ms[0];
-    int ok = cJSON_AddStringToObject(j, "device", "cpu") &&
+    int gpu = how->device == FIRM_DEVICE_CUDA;
+    int ok = cJSON_AddStringToObject(j, "device", gpu ? "cuda" : "cpu") &&
+             cJSON_AddStringToObject(j, "device_name", controller_device(s->ctl)) &&
+             cJSON_AddStringToObject(j, "way", controller_way(s->ctl)) &&
              cJSON_AddNumberToObject(j, "threads", m->threads) &&
-             cJSON_AddStringToObject(j, "precision", "fp32") &&
+             cJSON_AddStringToObject(j, "precision",
+                                     plan_precision_name((plan_precision)how->precision)) &&
              cJSON_AddStringToObject(j, "mode", "contract") &&
              cJSON_AddNumberToObject(j, "candidates", s->options.candidates) &&
              cJSON_AddNumberToObject(j, "iterations", m->iterations) &&
@@ -162,6 +232,7 @@ static firm_status describe(const subject* s, measured* m, cJSON* j, firm_error*
              json_add_number(j, "ms_p99", eval_times_quantile(&m->times, 0.99), 5) &&
              json_add_number(j, "ms_max", m->times.ms[m->times.count - 1], 5) &&
              json_add_number(j, "ms_best", best, 5) &&
+             json_add_number(j, "perception_ms", eval_times_quantile(&m->before, 0.5), 5) &&
              json_add_number(j, "gflop_per_solve", work * 1e-9, 5) &&
              json_add_number(j, "gflops", work / median * 1e-6, 5) &&
              json_add_number(j, "peak_gflops", m->peak, 5) &&
@@ -172,22 +243,36 @@ static firm_status describe(const subject* s, measured* m, cJSON* j, firm_error*
              cJSON_AddStringToObject(j, "allocations_counted",
                                      cli_malloc_count() >= 0 ? "process" : "library") &&
              cJSON_AddNumberToObject(j, "controller_bytes", (double)firm_controller_bytes(s->ctl));
+    if (gpu)
+        ok = ok && cJSON_AddNumberToObject(j, "batch", m->batch) &&
+             json_add_number(j, "batch_ms_per_solve", m->batch_ms, 5) &&
+             json_add_number(j, "batch_ratio", median / m->batch_ms, 4) &&
+             json_add_number(j, "batch_gflops", work / m->batch_ms * 1e-6, 5) &&
+             json_add_number(j, "batch_fraction_of_peak", work / m->batch_ms * 1e-6 / m->peak, 4);
     return ok ? FIRM_OK : cli_no_memory(err);
 }
 
 static firm_status bench_both(const args* a, const env_spec* spec, const firm_model* model,
                               const config* settings, cJSON* j, firm_error* err) {
-    int threads = (int)args_int(a, "threads"), repeats = (int)args_int(a, "repeats");
+    int repeats = (int)args_int(a, "repeats");
+    firm_controller_params how = firm_controller_params_default();
+    how.mode = FIRM_MODE_CONTRACT;
+    how.threads = (int)args_int(a, "threads");
+    TRY(cli_device(a, &how.device, &how.precision, err));
     subject s;
-    measured m = {0};
+    measured m = {.batch = (int)args_int(a, "batch")};
     double reach_ms;
-    TRY(subject_open(&s, spec, model, settings, FIRM_MODE_CONTRACT, threads, err));
-    firm_status status = measure(&s, threads, repeats, &m, err);
-    if (status == FIRM_OK) status = describe(&s, &m, j, err);
+    TRY(subject_open(&s, spec, model, settings, &how, err));
+    firm_status status = measure(&s, &how, repeats, &m, err);
+    if (status == FIRM_OK && how.device == FIRM_DEVICE_CUDA)
+        status = measure_batch(&s, &how, &m, err);
+    if (status == FIRM_OK) status = describe(&s, &how, &m, j, err);
     eval_times_free(&m.times);
+    eval_times_free(&m.before);
     subject_close(&s);
     TRY(status);
-    TRY(bench_solve_ms(spec, model, settings, FIRM_MODE_REACH, threads, repeats, &reach_ms, err));
+    how.mode = FIRM_MODE_REACH;
+    TRY(median_ms(spec, model, settings, &how, repeats, &reach_ms, err));
     return json_add_number(j, "reach_ms_per_solve", reach_ms, 5) ? FIRM_OK : cli_no_memory(err);
 }
 

@@ -8,6 +8,7 @@
 #include "cli/cli.h"
 #include "core/file.h"
 #include "model/model.h"
+#include "plan/gpu.h"
 #include "plan/settings.h"
 
 firm_status cli_no_memory(firm_error* err) {
@@ -112,6 +113,22 @@ firm_status cli_model_path(const args* a, const env_spec* spec, char path[1024],
 firm_status cli_check_output(const char* path, firm_error* err) {
     char temp[1100];
     return file_temp_name(path, temp, err);
+}
+
+firm_status cli_device(const args* a, firm_device* device, firm_precision* precision,
+                       firm_error* err) {
+    const char* name = args_text(a, "precision");
+    plan_precision p = PLAN_FP32;
+    *device = strcmp(args_text(a, "device"), "cuda") == 0 ? FIRM_DEVICE_CUDA : FIRM_DEVICE_CPU;
+    if (name)
+        TRY(plan_precision_read(name, &p, err));
+    else if (*device == FIRM_DEVICE_CUDA)
+        p = PLAN_TF32;
+    if (*device == FIRM_DEVICE_CPU && p != PLAN_FP32)
+        return FAIL(err, FIRM_E_USAGE, "--precision %s is for --device cuda; the CPU plans in fp32",
+                    name);
+    *precision = (firm_precision)p;
+    return FIRM_OK;
 }
 
 firm_mode cli_mode(const char* text) {

@@ -26,6 +26,11 @@ static const arg_option options[] = {
      "candidates per iteration; else from the settings"},
     {"iterations", 0, ARG_INT, 1, 10000, NULL, NULL, "N", "iterations of a solve; likewise"},
     {"horizon", 0, ARG_INT, 1, 100, NULL, NULL, "N", "macro actions looked ahead; likewise"},
+    CLI_DEVICE_OPTIONS,
+    {"batch", 0, ARG_INT, 1, 1000, NULL, NULL, "N",
+     "cuda, contract: trials in step, their searches solved as one; else 25. Outcomes do not "
+     "depend "
+     "on it"},
     {"traces", 0, ARG_INT, 0, 1000, "0", NULL, "N",
      "record so many trials of the first arm beside -o"},
     {"output", 'o', ARG_TEXT, 0, 0, NULL, NULL, "FILE", "also write the JSON result there"},
@@ -116,8 +121,10 @@ static firm_status evaluate(const args* a, const env_spec* spec, const firm_mode
                      .candidates = (int)args_int(a, "candidates"),
                      .iterations = (int)args_int(a, "iterations"),
                      .horizon = (int)args_int(a, "horizon"),
-                     .traces = (int)args_int(a, "traces")};
-    firm_status status = eval_run(&p, json, p.traces ? &traces : NULL, err);
+                     .traces = (int)args_int(a, "traces"),
+                     .batch = (int)args_int(a, "batch")};
+    firm_status status = cli_device(a, &p.device, &p.precision, err);
+    if (status == FIRM_OK) status = eval_run(&p, json, p.traces ? &traces : NULL, err);
     config_free(settings);
     if (status == FIRM_OK && output) status = json_write_file(output, *json, err);
     if (status == FIRM_OK && traces) status = write_traces(output, traces, err);

@@ -1,57 +1,14 @@
 // arms.c - the arms and the loop that runs a trial with one of them: act, step, look, until the
 // task's success test holds or the budget is spent.
-#include "eval/arms.h"
-
 #include <math.h>
 #include <string.h>
 
 #include "core/clock.h"
 #include "core/mem.h"
+#include "eval/arm_trial.h"
 #include "model/model.h"
-#include "plan/cem.h"
-#include "plan/controller.h"
 
 const char eval_arm_names[] = "firm, oracle-config, oracle-dynamics, random";
-
-// What a trial starts from, all of it recorded.
-typedef struct arm_start {
-    const uint8_t* frame[FIRM_HISTORY];     // oldest first
-    const float* action[FIRM_HISTORY - 1];  // between them
-    const uint8_t* goal_frame;
-    uint64_t seed;
-    int trial;
-} arm_start;
-
-typedef struct arm_ops {
-    const char* name;
-    int needs_model, sees;  // sees: wants the frames
-    firm_status (*open)(eval_arm* arm, firm_error* err);
-    firm_status (*begin)(eval_arm* arm, const arm_start* start);
-    firm_status (*act)(eval_arm* arm, int64_t deadline_ns, firm_step* step);
-    firm_status (*look)(eval_arm* arm, const uint8_t* rgb, const float* action);  // after a control
-} arm_ops;
-
-struct eval_arm {
-    const arm_ops* ops;
-    eval_setup setup;
-    env* world;
-    // (FIRM_HISTORY + 1, 224, 224, 3): history or, in [0], the latest; then the goal
-    uint8_t* picture;
-    double state[FIRM_HISTORY][ENV_MAX_STATE];  // the last three, latest last
-    double goal[ENV_MAX_STATE];
-    float goal_config[FIRM_MAX_CONFIG];
-
-    firm_controller* controller;  // firm, oracle-config
-
-    pool* threads;  // oracle-dynamics
-    plan_oracle* oracle;
-    plan_solver* solver;
-    plan_result plan;
-    float* raw;     // (longest horizon * controls, action_dim) the plan in hand
-    int at, until;  // next control of it, and where the next solve is due
-
-    rng noise;  // random
-};
 
 static const double* state_now(const eval_arm* arm) {
     return arm->state[FIRM_HISTORY - 1];
@@ -65,7 +22,9 @@ static firm_status firm_open(eval_arm* arm, firm_error* err) {
     p.seed = arm->setup.seed;
     p.threads = arm->setup.threads;
     p.fan = arm->setup.fan;
-    return controller_create_with(arm->setup.model, &p, &arm->setup.options, &arm->controller, err);
+    p.device = arm->setup.gpu ? FIRM_DEVICE_CUDA : FIRM_DEVICE_CPU;
+    return controller_create_with(arm->setup.model, &p, &arm->setup.options, NULL, &arm->controller,
+                                  err);
 }
 
 static firm_status firm_begin(eval_arm* arm, const arm_start* start) {
@@ -84,13 +43,26 @@ static firm_status firm_look(eval_arm* arm, const uint8_t* rgb, const float* act
     return firm_controller_push(arm->controller, rgb, action);
 }
 
-static firm_status truth_act(eval_arm* arm, int64_t deadline_ns, firm_step* step) {
+static firm_status firm_pose(eval_arm* arm, plan_gpu_problem* problem) {
+    return controller_pose(arm->controller, problem);
+}
+
+static void tell_truth(eval_arm* arm) {
     const env_spec* spec = arm->setup.spec;
     float history[FIRM_HISTORY * FIRM_MAX_CONFIG];
     for (int i = 0; i < FIRM_HISTORY; i++)
         spec->config(arm->state[i], history + i * spec->config_dim);
     controller_set_truth(arm->controller, history, arm->goal_config);
+}
+
+static firm_status truth_act(eval_arm* arm, int64_t deadline_ns, firm_step* step) {
+    tell_truth(arm);
     return firm_controller_act(arm->controller, deadline_ns, step);
+}
+
+static firm_status truth_pose(eval_arm* arm, plan_gpu_problem* problem) {
+    tell_truth(arm);
+    return controller_pose(arm->controller, problem);
 }
 
 // ---- oracle-dynamics ----------------------------------------------------------------------------
@@ -181,18 +153,27 @@ static firm_status random_act(eval_arm* arm, int64_t deadline_ns, firm_step* ste
 // ---- an arm's life ------------------------------------------------------------------------------
 
 static const arm_ops arms[] = {
-    {"firm", 1, 1, firm_open, firm_begin, firm_act, firm_look},
-    {"oracle-config", 1, 1, firm_open, firm_begin, truth_act, firm_look},
-    {"oracle-dynamics", 0, 0, oracle_open, oracle_begin, oracle_act, NULL},
-    {"random", 0, 0, random_open, random_begin, random_act, NULL},
+    {"firm", 1, 1, firm_open, firm_begin, firm_act, firm_look, firm_pose},
+    {"oracle-config", 1, 1, firm_open, firm_begin, truth_act, firm_look, truth_pose},
+    {"oracle-dynamics", 0, 0, oracle_open, oracle_begin, oracle_act, NULL, NULL},
+    {"random", 0, 0, random_open, random_begin, random_act, NULL, NULL},
 };
+
+static const arm_ops* find_arm(const char* name) {
+    for (size_t i = 0; i < sizeof arms / sizeof *arms; i++)
+        if (strcmp(arms[i].name, name) == 0) return &arms[i];
+    return NULL;
+}
+
+int eval_arms_together(const char* name, const eval_setup* setup) {
+    const arm_ops* ops = find_arm(name);
+    return ops && ops->pose && setup->gpu && setup->options.mode == FIRM_MODE_CONTRACT;
+}
 
 firm_status eval_arm_create(const char* name, const eval_setup* setup, eval_arm** out,
                             firm_error* err) {
     *out = NULL;
-    const arm_ops* ops = NULL;
-    for (size_t i = 0; i < sizeof arms / sizeof *arms; i++)
-        if (strcmp(arms[i].name, name) == 0) ops = &arms[i];
+    const arm_ops* ops = find_arm(name);
     if (!ops)
         return FAIL(err, FIRM_E_USAGE, "there is no arm '%s'; the arms are %s", name,
                     eval_arm_names);
@@ -291,71 +272,97 @@ static float units_now(const eval_arm* arm) {
 }
 
 // Calls of the arm are timed; the simulator and its pictures are not the planner's.
-#define TIMED(call)                                                                             \
-    do {                                                                                        \
-        int64_t begun_ = clock_ns();                                                            \
-        firm_status timed_ = (call);                                                            \
-        out->seconds += (double)(clock_ns() - begun_) * 1e-9;                                   \
-        if (timed_ != FIRM_OK)                                                                  \
-            return FAIL(err, timed_, "arm '%s' failed in trial %d: %s", arm->ops->name, number, \
-                        firm_status_str(timed_));                                               \
+#define TIMED(call)                                                                        \
+    do {                                                                                   \
+        int64_t begun_ = clock_ns();                                                       \
+        firm_status timed_ = (call);                                                       \
+        t->out->seconds += (double)(clock_ns() - begun_) * 1e-9;                           \
+        if (timed_ != FIRM_OK)                                                             \
+            return FAIL(err, timed_, "arm '%s' failed in trial %d: %s", t->arm->ops->name, \
+                        t->number, firm_status_str(timed_));                               \
     } while (0)
 
-static firm_status run(eval_arm* arm, const eval_trials* trials, frames* pictures, int number,
-                       eval_outcome* out, eval_times* times, eval_trace* trace, firm_error* err) {
+firm_status arm_trial_open(arm_trial* t, eval_arm* arm, const eval_trials* trials, frames* pictures,
+                           int number, eval_outcome* out, eval_trace* trace, firm_error* err) {
     const env_spec* spec = arm->setup.spec;
-    const eval_trial* t = &trials->trial[number];
-    arm_start start;
-    TRY(read_start(arm, trials, pictures, number, &start, err));
+    const eval_trial* trial = &trials->trial[number];
+    *t = (arm_trial){.arm = arm, .trials = trials, .number = number, .out = out, .trace = trace};
+    *out = (eval_outcome){0};
+    TRY(read_start(arm, trials, pictures, number, &t->start, err));
     if (trace) {
         const char* mode = arm->setup.options.mode == FIRM_MODE_REACH ? "reach" : "contract";
-        TRY(eval_trace_begin(trace, spec, mode, arm->ops->name, t->start, arm->goal,
-                             start.goal_frame, err));
+        TRY(eval_trace_begin(trace, spec, mode, arm->ops->name, trial->start, arm->goal,
+                             t->start.goal_frame, err));
     }
-    *out = (eval_outcome){.hash = t->hash,
+    *out = (eval_outcome){.hash = trial->hash,
                           .solved_at_start = spec->success(state_now(arm), arm->goal),
                           .closest = INFINITY};
-    TIMED(arm->ops->begin(arm, &start));
-
-    uint8_t* rgb = arm->picture + (FIRM_HISTORY - 1) * ENV_FRAME_BYTES;  // holds the start frame
-    firm_step step = {0};
-    for (int budget = 2 * trials->offset; out->steps < budget && !out->success;) {
-        double ms = arm->setup.deadline_ms;
-        TIMED(arm->ops->act(arm, ms > 0 ? clock_ns() + (int64_t)(ms * 1e6) : 0, &step));
-        out->solves += step.solved;
-        out->late += step.solved && step.late;
-        out->nonfinite += step.solved ? step.nonfinite : 0;
-        if (step.solved && times) TRY(eval_times_add(times, step.solve_ms, err));
-        if (trace) TRY(eval_trace_frame(trace, out->steps, state_now(arm), rgb, &step, err));
-        // the step's pointers end here
-        TRY(step_world(arm, step.action, err));
-        out->steps++;
-        out->success = spec->success(state_now(arm), arm->goal);
-        float units = units_now(arm);
-        if (units < out->closest) out->closest = units;
-        if (arm->ops->sees || trace) spec->render(arm->world, rgb);
-        if (arm->ops->look && !out->success) TIMED(arm->ops->look(arm, rgb, step.action));
-    }
-    if (trace) {
-        // the last frame is looked at too, so that its distance is what the controller sees
-        float seen[ENV_MAX_DISTANCE];
-        if (arm->controller) {
-            if (out->success) TRY(firm_controller_push(arm->controller, rgb, step.action));
-            spec->measure(controller_config(arm->controller),
-                          controller_goal_config(arm->controller), seen);
-        }
-        TRY(eval_trace_last(trace, out->steps, state_now(arm), rgb, arm->controller ? seen : NULL,
-                            err));
-        TRY(eval_trace_end(trace, out->success, err));
-    }
+    t->rgb = arm->picture + (FIRM_HISTORY - 1) * ENV_FRAME_BYTES;  // holds the start frame
     return FIRM_OK;
+}
+
+firm_status arm_trial_begin(arm_trial* t, firm_error* err) {
+    TIMED(t->arm->ops->begin(t->arm, &t->start));
+    return FIRM_OK;
+}
+
+int arm_trial_goes_on(const arm_trial* t) {
+    return t->out->steps < 2 * t->trials->offset && !t->out->success;
+}
+
+firm_status arm_trial_decide(arm_trial* t, eval_times* times, firm_error* err) {
+    eval_arm* arm = t->arm;
+    double ms = arm->setup.deadline_ms;
+    TIMED(arm->ops->act(arm, ms > 0 ? clock_ns() + (int64_t)(ms * 1e6) : 0, &t->step));
+    t->out->solves += t->step.solved;
+    t->out->late += t->step.solved && t->step.late;
+    t->out->nonfinite += t->step.solved ? t->step.nonfinite : 0;
+    if (t->step.solved && times) TRY(eval_times_add(times, t->step.solve_ms, err));
+    if (t->trace)
+        TRY(eval_trace_frame(t->trace, t->out->steps, state_now(arm), t->rgb, &t->step, err));
+    return FIRM_OK;
+}
+
+firm_status arm_trial_step(arm_trial* t, firm_error* err) {
+    eval_arm* arm = t->arm;
+    const env_spec* spec = arm->setup.spec;
+    // the step's pointers end here
+    TRY(step_world(arm, t->step.action, err));
+    t->out->steps++;
+    t->out->success = spec->success(state_now(arm), arm->goal);
+    float units = units_now(arm);
+    if (units < t->out->closest) t->out->closest = units;
+    if (arm->ops->sees || t->trace) spec->render(arm->world, t->rgb);
+    if (arm->ops->look && !t->out->success) TIMED(arm->ops->look(arm, t->rgb, t->step.action));
+    return FIRM_OK;
+}
+
+firm_status arm_trial_close(arm_trial* t, firm_error* err) {
+    eval_arm* arm = t->arm;
+    if (!t->trace) return FIRM_OK;
+    // the last frame is looked at too, so that its distance is what the controller sees
+    float seen[ENV_MAX_DISTANCE];
+    if (arm->controller) {
+        if (t->out->success) TRY(firm_controller_push(arm->controller, t->rgb, t->step.action));
+        arm->setup.spec->measure(controller_config(arm->controller),
+                                 controller_goal_config(arm->controller), seen);
+    }
+    TRY(eval_trace_last(t->trace, t->out->steps, state_now(arm), t->rgb,
+                        arm->controller ? seen : NULL, err));
+    return eval_trace_end(t->trace, t->out->success, err);
 }
 
 firm_status eval_arm_run(eval_arm* arm, const eval_trials* trials, frames* pictures, int trial,
                          eval_outcome* out, eval_times* times, eval_trace* trace, firm_error* err) {
     if (trial < 0 || trial >= trials->count)
         return FAIL(err, FIRM_E_USAGE, "trial %d of %d does not exist", trial, trials->count);
-    *out = (eval_outcome){0};
+    arm_trial t;
     if (trace) *trace = (eval_trace){0};
-    return run(arm, trials, pictures, trial, out, times, trace, err);
+    TRY(arm_trial_open(&t, arm, trials, pictures, trial, out, trace, err));
+    TRY(arm_trial_begin(&t, err));
+    while (arm_trial_goes_on(&t)) {
+        TRY(arm_trial_decide(&t, times, err));
+        TRY(arm_trial_step(&t, err));
+    }
+    return arm_trial_close(&t, err);
 }

@@ -5,8 +5,10 @@
 //   costs oracle-dynamics  the same search through the true simulator: what search alone can reach
 //   random           uniform actions
 //
-// Trials run one after the other, the planner on all threads; each trial restarts the random
-// streams from hash(seed, trial), so outcomes depend neither on the order nor on the thread count.
+// Trials run one after the other, the planner on all threads, or, with the contract planner on a
+// GPU, many in step with their searches as one batch (together.c). Each trial restarts the random
+// streams from hash(seed, trial), so outcomes depend neither on the order, nor on the thread count,
+// nor on how many run together.
 #ifndef EVAL_ARMS_H
 #define EVAL_ARMS_H
 
@@ -15,6 +17,7 @@
 #include "eval/trace.h"
 #include "eval/trials.h"
 #include "plan/dynamics.h"
+#include "plan/gpu.h"
 #include "plan/options.h"
 
 typedef struct eval_setup {
@@ -26,6 +29,7 @@ typedef struct eval_setup {
     uint64_t seed;
     double deadline_ms;  // per decision; 0: none
     int fan;             // candidates recorded in traces
+    plan_gpu* gpu;       // the learned arms plan there; NULL: on the CPU
 } eval_setup;
 
 typedef struct eval_outcome {
@@ -54,5 +58,13 @@ void eval_arm_deadline(eval_arm* arm, double ms);  // per decision, from now on;
 // is begun here and freed by the caller.
 firm_status eval_arm_run(eval_arm* arm, const eval_trials* trials, frames* pictures, int trial,
                          eval_outcome* out, eval_times* times, eval_trace* trace, firm_error* err);
+
+// Whether trials of such an arm can run together: it plans on setup->gpu, contract mode.
+int eval_arms_together(const char* name, const eval_setup* setup);
+// Runs trials first .. first + count - 1 together, arm[i] for the i-th; the arms are alike.
+// pictures are read by the caller's thread, the rest is shared among the pool's. out (count).
+firm_status eval_arms_run(eval_arm** arm, pool* threads, const eval_trials* trials,
+                          frames* pictures, int first, int count, eval_outcome* out,
+                          eval_times* times, firm_error* err);
 
 #endif

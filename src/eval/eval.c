@@ -13,13 +13,15 @@
 #include "eval/paired.h"
 #include "model/model.h"
 
-enum { MAX_ARMS = 8, ARM_NAME = 32, FAN = 24 };
+// 25 searches of 300 candidates keep a large GPU busy and its activations in its cache
+enum { MAX_ARMS = 8, ARM_NAME = 32, FAN = 24, BATCH = 25 };
 
 typedef struct arm_result {
     char name[ARM_NAME];
     eval_outcome* outcome;  // (trials)
     int8_t* success;        // (trials)
     uint64_t* hash;         // (trials)
+    int reached;            // successes so far
     eval_times times;
 } arm_result;
 
@@ -32,6 +34,8 @@ typedef struct evaluation {
     eval_trials* trials;
     frames* pictures;
     eval_setup setup;
+    plan_gpu* gpu;  // of the learned arms; NULL: they plan on the CPU
+    int batch;      // searches that fit it at once
     arm_result arm[MAX_ARMS];
     int arms;
     double begun;  // clock_seconds()
@@ -86,6 +90,23 @@ static firm_status read_arms(evaluation* e, firm_error* err) {
                    : FAIL(err, FIRM_E_USAGE, "no arm is given; the arms are %s", eval_arm_names);
 }
 
+// One GPU planner for all arms and trials. The layered way, whatever the batch: a search gives the
+// same bits alone and among others there.
+static firm_status prepare_gpu(evaluation* e, firm_error* err) {
+    const eval_params* p = e->p;
+    if (p->device != FIRM_DEVICE_CUDA) return FIRM_OK;
+    if (!p->model)
+        return FAIL(err, FIRM_E_USAGE,
+                    "only arms with a model plan on a GPU; give --model, or --device cpu");
+    e->batch = p->batch ? p->batch : BATCH;
+    if (e->batch > p->trials) e->batch = p->trials;
+    if (p->mode == FIRM_MODE_REACH) e->batch = 1;
+    TRY(plan_gpu_for_model(p->model, &e->setup.options, (plan_precision)p->precision,
+                           PLAN_GPU_LAYERED, e->batch, &e->gpu, err));
+    e->setup.gpu = e->gpu;
+    return FIRM_OK;
+}
+
 static firm_status prepare(evaluation* e, firm_error* err) {
     const eval_params* p = e->p;
     TRY(read_arms(e, err));
@@ -98,6 +119,8 @@ static firm_status prepare(evaluation* e, firm_error* err) {
     TRY(eval_plan_options(p->settings, p->mode, p->candidates, p->iterations, p->horizon,
                           &e->setup.options, err));
     if (e->setup.fan > e->setup.options.candidates) e->setup.fan = e->setup.options.candidates;
+
+    TRY(prepare_gpu(e, err));
 
     TRY(pool_create(p->threads, &e->threads, err));
     if (p->data) {
@@ -153,21 +176,25 @@ static double decision_ms(const evaluation* e, const arm_result* a, int trial) {
 
 // ---- running ------------------------------------------------------------------------------------
 
-static firm_status run_arm(evaluation* e, arm_result* a, cJSON* traces, firm_error* err) {
-    int n = e->trials->count;
-    a->outcome = mem_calloc((size_t)n, sizeof *a->outcome);
-    a->success = mem_calloc((size_t)n, sizeof *a->success);
-    a->hash = mem_calloc((size_t)n, sizeof *a->hash);
-    if (!a->outcome || !a->success || !a->hash) return no_memory(err);
+// Outcomes of trials first .. done - 1 are there.
+static void note_outcomes(arm_result* a, int first, int done, progress* bar) {
+    char note[48];
+    for (int i = first; i < done; i++) {
+        a->success[i] = (int8_t)a->outcome[i].success;
+        a->hash[i] = a->outcome[i].hash;
+        a->reached += a->success[i];
+    }
+    snprintf(note, sizeof note, "success %.1f %%", 100.0 * a->reached / done);
+    progress_step(bar, done, note);
+}
+
+// Trials first .. last - 1, one after the other.
+static firm_status run_singly(evaluation* e, arm_result* a, cJSON* traces, int first, int last,
+                              progress* bar, firm_error* err) {
     eval_arm* arm;
     TRY(eval_arm_create(a->name, &e->setup, &arm, err));
-    progress bar;
-    char label[48], note[48];
-    snprintf(label, sizeof label, "eval %s", a->name);
-    progress_begin(&bar, label, n);
     firm_status status = FIRM_OK;
-    int reached = 0;
-    for (int i = 0; i < n && status == FIRM_OK; i++) {
+    for (int i = first; i < last && status == FIRM_OK; i++) {
         eval_trace trace = {0};
         int traced = traces && i < e->p->traces;
         eval_arm_deadline(arm, decision_ms(e, a, i));
@@ -180,14 +207,50 @@ static firm_status run_arm(evaluation* e, arm_result* a, cJSON* traces, firm_err
                 status = no_memory(err);
         }
         eval_trace_free(&trace);
-        a->success[i] = (int8_t)a->outcome[i].success;
-        a->hash[i] = a->outcome[i].hash;
-        reached += a->success[i];
-        snprintf(note, sizeof note, "success %.1f %%", 100.0 * reached / (i + 1));
-        progress_step(&bar, i + 1, note);
+        if (status == FIRM_OK) note_outcomes(a, i, i + 1, bar);
     }
-    progress_end(&bar);
     eval_arm_free(arm);
+    return status;
+}
+
+// Trials first .. last - 1, e->batch at a time.
+static firm_status run_together(evaluation* e, arm_result* a, int first, int last, progress* bar,
+                                firm_error* err) {
+    eval_setup setup = e->setup;
+    setup.threads = 1;  // the trials themselves are spread over the threads
+    eval_arm** arm = mem_calloc((size_t)e->batch, sizeof *arm);
+    if (!arm) return no_memory(err);
+    firm_status status = FIRM_OK;
+    for (int i = 0; i < e->batch && status == FIRM_OK; i++)
+        status = eval_arm_create(a->name, &setup, &arm[i], err);
+    for (int i = first; i < last && status == FIRM_OK; i += e->batch) {
+        int count = last - i < e->batch ? last - i : e->batch;
+        status = eval_arms_run(arm, e->threads, e->trials, e->pictures, i, count, &a->outcome[i],
+                               &a->times, err);
+        if (status == FIRM_OK) note_outcomes(a, i, i + count, bar);
+    }
+    for (int i = 0; i < e->batch; i++) eval_arm_free(arm[i]);
+    mem_free(arm);
+    return status;
+}
+
+static firm_status run_arm(evaluation* e, arm_result* a, cJSON* traces, firm_error* err) {
+    int n = e->trials->count;
+    a->outcome = mem_calloc((size_t)n, sizeof *a->outcome);
+    a->success = mem_calloc((size_t)n, sizeof *a->success);
+    a->hash = mem_calloc((size_t)n, sizeof *a->hash);
+    if (!a->outcome || !a->success || !a->hash) return no_memory(err);
+    progress bar;
+    char label[48];
+    snprintf(label, sizeof label, "eval %s", a->name);
+    progress_begin(&bar, label, n);
+    // deadlines and traces are a single trial's
+    int together = eval_arms_together(a->name, &e->setup) && e->p->deadline_ms <= 0;
+    int alone = !together ? n : !traces ? 0 : e->p->traces < n ? e->p->traces : n;
+    firm_status status = FIRM_OK;
+    if (alone) status = run_singly(e, a, traces, 0, alone, &bar, err);
+    if (status == FIRM_OK && alone < n) status = run_together(e, a, alone, n, &bar, err);
+    progress_end(&bar);
     return status;
 }
 
@@ -316,6 +379,10 @@ static firm_status header_json(const evaluation* e, cJSON* json, firm_error* err
         add_hex(json, "data_hash", e->data->hash) &&
         json_add_number(json, "deadline_ms", p->deadline_ms > 0 ? p->deadline_ms : NAN, 6) &&
         json_add_number(json, "seconds_limit", p->seconds > 0 ? p->seconds : NAN, 6) &&
+        cJSON_AddStringToObject(json, "device", e->gpu ? "cuda" : "cpu") &&
+        cJSON_AddStringToObject(json, "precision",
+                                plan_precision_name((plan_precision)p->precision)) &&
+        cJSON_AddNumberToObject(json, "batch", e->gpu ? e->batch : 1) &&
         (plan = cJSON_AddObjectToObject(json, "plan")) &&
         cJSON_AddNumberToObject(plan, "candidates", o->candidates) &&
         cJSON_AddNumberToObject(plan, "iterations", o->iterations) &&
@@ -362,6 +429,7 @@ firm_status eval_run(const eval_params* p, cJSON** result, cJSON** traces, firm_
         mem_free(e.arm[i].hash);
         eval_times_free(&e.arm[i].times);
     }
+    plan_gpu_free(e.gpu);
     frames_free(e.pictures);
     eval_trials_free(e.trials);
     data_split_free(&e.split);

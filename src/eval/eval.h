@@ -24,6 +24,9 @@ typedef struct eval_params {
     double seconds;                       // for all arms together; 0: no limit
     int candidates, iterations, horizon;  // 0: as in the settings
     int traces;                           // the first so many trials of the first arm are recorded
+    firm_device device;                   // where the learned arms plan
+    firm_precision precision;
+    int batch;  // on a GPU, contract mode: trials that run together; 0: as many as fit well
 } eval_params;
 
 // *result (caller deletes) has the keys of the design; *traces (nullable, caller deletes) is an

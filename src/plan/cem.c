@@ -74,6 +74,20 @@ static size_t layout(plan_solver* s, char* memory) {
     return at;
 }
 
+// How long an iteration on the GPU takes, for deadlines: nobody can look at the clock in between.
+static firm_status time_gpu(plan_solver* s, firm_error* err) {
+    const plan_options* o = &s->setup.options;
+    plan_gpu_problem p = {s->c0, s->setup.gpu->m0, s->goal, 0, 0};
+    plan_gpu_answer a;
+    for (int i = 0; i < 2; i++) {  // the first one loads the kernels
+        int64_t begun = clock_ns();
+        TRY(plan_gpu_solve(s->setup.gpu->gpu, 1, &p, o->iterations, 0, &a, err));
+        s->slowest_ns =
+            (double)(clock_ns() - begun) / ((double)o->iterations * o->candidates * o->horizon);
+    }
+    return FIRM_OK;
+}
+
 firm_status plan_solver_create(const plan_setup* setup, plan_solver** out, firm_error* err) {
     *out = NULL;
     TRY(plan_options_check(&setup->options, err));
@@ -84,7 +98,7 @@ firm_status plan_solver_create(const plan_setup* setup, plan_solver** out, firm_
                     "the model has %d action and %d configuration numbers, task %s has %d and %d",
                     setup->model.action, setup->model.config, setup->spec->name, action,
                     setup->spec->config_dim);
-    if (setup->model.workers < pool_threads(setup->threads))
+    if (!setup->model.whole && setup->model.workers < pool_threads(setup->threads))
         return FAIL(err, FIRM_E_USAGE, "the model serves %d threads, the pool has %d",
                     setup->model.workers, pool_threads(setup->threads));
     if (setup->fan < 0 || setup->fan > setup->options.candidates)
@@ -123,6 +137,11 @@ firm_status plan_solver_create(const plan_setup* setup, plan_solver** out, firm_
     }
     layout(s, s->memory);
     plan_solver_reset(s, setup->seed);
+    firm_status status = setup->gpu ? time_gpu(s, err) : FIRM_OK;
+    if (status != FIRM_OK) {
+        plan_solver_free(s);
+        return status;
+    }
     *out = s;
     return FIRM_OK;
 }
@@ -162,22 +181,63 @@ static int count_pieces(const plan_solver* s) {
     return pieces > limit ? limit : pieces;
 }
 
+// The candidates of one piece: *from .. *to - 1.
+static void piece_range(const plan_solver* s, int item, int* from, int* to) {
+    int n = s->setup.options.candidates, lanes = s->setup.model.lanes;
+    int units = (n + lanes - 1) / lanes;
+    *from = (int)((int64_t)units * item / s->pieces) * lanes;
+    *to = (int)((int64_t)units * (item + 1) / s->pieces) * lanes;
+    if (*to > n) *to = n;
+}
+
+static void draw_piece(void* arg, int item, int worker) {
+    (void)worker;
+    plan_solver* s = arg;
+    int from, to;
+    piece_range(s, item, &from, &to);
+    size_t us = (size_t)s->horizon * (size_t)s->setup.model.action;
+    for (int i = from; i < to; i++) plan_propose(&s->proposal, i, s->u + (size_t)i * us);
+}
+
+static void price_piece(void* arg, int item, int worker) {
+    (void)worker;
+    plan_solver* s = arg;
+    int from, to;
+    piece_range(s, item, &from, &to);
+    size_t cs = (size_t)s->horizon * (size_t)s->setup.model.config;
+    for (int i = from; i < to; i++)
+        s->value[i] = plan_cost_path(&s->cost, s->c0, s->c + (size_t)i * cs, s->horizon, s->goal,
+                                     &s->arrive[i]);
+}
+
 static void run_piece(void* arg, int item, int worker) {
     plan_solver* s = arg;
     const plan_model* model = &s->setup.model;
-    int n = s->setup.options.candidates, horizon = s->horizon;
-    int units = (n + model->lanes - 1) / model->lanes;
-    int from = (int)((int64_t)units * item / s->pieces) * model->lanes;
-    int to = (int)((int64_t)units * (item + 1) / s->pieces) * model->lanes;
-    if (to > n) to = n;
-    size_t us = (size_t)horizon * (size_t)model->action,
-           cs = (size_t)horizon * (size_t)model->config;
-    for (int i = from; i < to; i++) plan_propose(&s->proposal, i, s->u + (size_t)i * us);
-    s->nonfinite_piece[item] = model->rollout(model->context, worker, to - from, horizon,
+    int from, to;
+    piece_range(s, item, &from, &to);
+    size_t us = (size_t)s->horizon * (size_t)model->action,
+           cs = (size_t)s->horizon * (size_t)model->config;
+    draw_piece(s, item, worker);
+    s->nonfinite_piece[item] = model->rollout(model->context, worker, to - from, s->horizon,
                                               s->u + (size_t)from * us, s->c + (size_t)from * cs);
-    for (int i = from; i < to; i++)
-        s->value[i] =
-            plan_cost_path(&s->cost, s->c0, s->c + (size_t)i * cs, horizon, s->goal, &s->arrive[i]);
+    price_piece(s, item, worker);
+}
+
+// Draws, predicts and prices all candidates; returns how many are not finite.
+static int run_candidates(plan_solver* s) {
+    const plan_model* model = &s->setup.model;
+    int nonfinite = 0;
+    s->pieces = count_pieces(s);
+    if (model->whole) {
+        pool_for(s->setup.threads, s->pieces, draw_piece, s);
+        nonfinite =
+            model->rollout(model->context, 0, s->setup.options.candidates, s->horizon, s->u, s->c);
+        pool_for(s->setup.threads, s->pieces, price_piece, s);
+        return nonfinite;
+    }
+    pool_for(s->setup.threads, s->pieces, run_piece, s);
+    for (int i = 0; i < s->pieces; i++) nonfinite += s->nonfinite_piece[i];
+    return nonfinite;
 }
 
 static int better(const float* value, int a, int b) {
@@ -277,9 +337,7 @@ static void iterate(plan_solver* s, int iteration, int given, int kept, plan_res
                                   .given = given,
                                   .given_stride = s->longest * s->setup.model.action,
                                   .given_plan = s->best.u};
-    s->pieces = count_pieces(s);
-    pool_for(s->setup.threads, s->pieces, run_piece, s);
-    for (int i = 0; i < s->pieces; i++) r->nonfinite += s->nonfinite_piece[i];
+    r->nonfinite += run_candidates(s);
     select_elites(s, kept);
     refit(s);
     double rows = (double)o->candidates * s->horizon, ns = (double)(clock_ns() - begun) / rows;
@@ -401,27 +459,99 @@ static void spread_fan(plan_solver* s, plan_result* r) {
     if (r->fan) r->fan_path = s->fan_path;
 }
 
+// ---- on a GPU -----------------------------------------------------------------------------------
+
+// Iterations that fit before the deadline, none or more.
+static int iterations_that_fit(const plan_solver* s, int64_t deadline_ns) {
+    int n = s->setup.options.iterations;
+    while (n > 0 && !fits(s, deadline_ns, n)) n--;
+    return n;
+}
+
+// What a search on the GPU found, as if it had been found here.
+static void take_answer(plan_solver* s, const plan_gpu_answer* a, int iterations, plan_result* r) {
+    int n = s->setup.options.candidates, c = s->setup.model.config;
+    r->iterations = iterations;
+    r->rows = (int64_t)iterations * n * s->horizon;
+    r->nonfinite = a->nonfinite;
+    r->elite_cost = a->elite_cost;
+    memcpy(s->plan, a->plan, (size_t)(s->horizon * s->setup.model.action) * sizeof(float));
+    memcpy(s->path + c, a->path, (size_t)(s->horizon * c) * sizeof(float));
+    r->cost = plan_cost_path(&s->cost, s->c0, s->path + c, s->horizon, s->goal, &r->arrival);
+    if (!a->value) return;
+    memcpy(s->value, a->value, (size_t)n * sizeof(float));
+    memcpy(s->c, a->paths, (size_t)n * (size_t)(s->horizon * c) * sizeof(float));
+    for (int i = 0; i < n; i++) s->order[i] = i;
+    sort_ids(s->value, s->order, n);
+}
+
+static void solve_on_gpu(plan_solver* s, int64_t deadline_ns, plan_result* r) {
+    int iterations = iterations_that_fit(s, deadline_ns);
+    r->late = iterations < s->setup.options.iterations;
+    memset(s->plan, 0, (size_t)(s->horizon * s->setup.model.action) * sizeof(float));
+    if (iterations == 0) return;
+    plan_gpu_problem p;
+    plan_gpu_answer a;
+    int64_t begun = clock_ns();
+    plan_solver_pose(s, s->c0, s->goal, &p);
+    p.m0 = s->setup.gpu->m0;
+    r->status = plan_gpu_solve(s->setup.gpu->gpu, 1, &p, iterations, s->setup.fan > 0, &a, NULL);
+    if (r->status != FIRM_OK) return;
+    take_answer(s, &a, iterations, r);
+    double ns = (double)(clock_ns() - begun) / (double)r->rows;
+    if (ns > s->slowest_ns) s->slowest_ns = ns;
+}
+
+void plan_solver_pose(plan_solver* s, const float* c0, const float* goal,
+                      plan_gpu_problem* problem) {
+    size_t bytes = (size_t)s->setup.model.config * sizeof(float);
+    memmove(s->c0, c0, bytes);
+    memmove(s->goal, goal, bytes);
+    *problem =
+        (plan_gpu_problem){.c0 = s->c0, .goal = s->goal, .seed = s->setup.seed, .solve = s->solve};
+}
+
+// ---- a solve, wherever --------------------------------------------------------------------------
+
+static void begin(plan_solver* s, const float* c0, const float* goal, plan_result* r) {
+    size_t bytes = (size_t)s->setup.model.config * sizeof(float);
+    *r = (plan_result){.cost = INFINITY, .elite_cost = INFINITY, .arrival = 1};
+    memmove(s->c0, c0, bytes);
+    memmove(s->goal, goal, bytes);
+}
+
+static void end(plan_solver* s, plan_result* r) {
+    int c = s->setup.model.config;
+    s->solve++;
+    // without any prediction the path stays where it starts
+    memcpy(s->path, s->c0, (size_t)c * sizeof(float));
+    for (int k = 1; k <= s->horizon && r->iterations == 0; k++)
+        memcpy(s->path + k * c, s->c0, (size_t)c * sizeof(float));
+    if (r->iterations && s->setup.fan) spread_fan(s, r);
+    r->plan = s->plan;
+    r->path = s->path;
+    r->horizon = s->horizon;
+}
+
+void plan_solver_accept(plan_solver* s, const plan_gpu_answer* answer, int iterations, double ms,
+                        plan_result* result) {
+    begin(s, s->c0, s->goal, result);
+    take_answer(s, answer, iterations, result);
+    end(s, result);
+    result->ms = ms;
+}
+
 void plan_solver_solve(plan_solver* s, const float* c0, const float* goal, int64_t deadline_ns,
                        plan_result* result) {
     int64_t begun = clock_ns();
-    int c = s->setup.model.config;
-    *result = (plan_result){.cost = INFINITY, .elite_cost = INFINITY, .arrival = 1};
-    memcpy(s->c0, c0, (size_t)c * sizeof(float));
-    memcpy(s->goal, goal, (size_t)c * sizeof(float));
+    begin(s, c0, goal, result);
     if (s->setup.options.mode == FIRM_MODE_REACH)
         solve_reach(s, deadline_ns, result);
+    else if (s->setup.gpu)
+        solve_on_gpu(s, deadline_ns, result);
     else
         solve_contract(s, deadline_ns, result);
-    s->solve++;
-
-    // without any prediction the path stays where it starts
-    memcpy(s->path, c0, (size_t)c * sizeof(float));
-    for (int k = 1; k <= s->horizon && result->iterations == 0; k++)
-        memcpy(s->path + k * c, c0, (size_t)c * sizeof(float));
-    if (result->iterations && s->setup.fan) spread_fan(s, result);
-    result->plan = s->plan;
-    result->path = s->path;
-    result->horizon = s->horizon;
+    end(s, result);
     int64_t ended = clock_ns();
     if (deadline_ns && ended > deadline_ns) result->late = 1;
     result->ms = (double)(ended - begun) * 1e-6;

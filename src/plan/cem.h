@@ -18,6 +18,7 @@
 #include "core/pool.h"
 #include "plan/cost.h"
 #include "plan/dynamics.h"
+#include "plan/gpu.h"
 #include "plan/options.h"
 
 typedef struct plan_solver plan_solver;
@@ -32,14 +33,17 @@ typedef struct plan_setup {
     uint64_t seed;
     int fan;                      // candidates of the last iteration kept for display
     const plan_support* support;  // reach mode stays near it; NULL: none. Must outlive the solver
+    // contract mode: the whole search runs on this GPU, whose start is set like the model's
+    plan_learned_gpu* gpu;  // NULL: candidates here, predictions by the model
 } plan_setup;
 
 // Pointers stay valid until the next call on the same solver.
 typedef struct plan_result {
-    int late;        // the deadline cut the search short, or was missed
-    int nonfinite;   // candidates dropped because their prediction was not finite
-    int iterations;  // finished
-    int64_t rows;    // candidates x macro steps predicted
+    firm_status status;  // a GPU may fail; there is no plan then
+    int late;            // the deadline cut the search short, or was missed
+    int nonfinite;       // candidates dropped because their prediction was not finite
+    int iterations;      // finished
+    int64_t rows;        // candidates x macro steps predicted
     double ms;
     float cost;        // of the plan; contract: of the mean that is returned. +inf if not evaluated
     float elite_cost;  // contract: mean cost of the last elites, the figure the baseline reports
@@ -65,6 +69,12 @@ void plan_solver_solve(plan_solver* s, const float* c0, const float* goal, int64
 // Tells that `macros` macro actions of the last plan were executed; reach mode starts from the
 // rest.
 void plan_solver_advance(plan_solver* s, int macros);
+// A contract search in two parts, for many at once on one GPU: what to solve (the caller adds m0),
+// and what came back after `ms`.
+void plan_solver_pose(plan_solver* s, const float* c0, const float* goal,
+                      plan_gpu_problem* problem);
+void plan_solver_accept(plan_solver* s, const plan_gpu_answer* answer, int iterations, double ms,
+                        plan_result* result);
 void plan_solver_forget(plan_solver* s);                // drops the plan in hand: a new goal
 void plan_solver_reset(plan_solver* s, uint64_t seed);  // forgets everything and restarts the noise
 

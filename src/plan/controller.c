@@ -21,8 +21,10 @@ struct firm_controller {
     plan_options options;
     pool* threads;
     perception* eyes;
-    plan_net* net;
+    plan_net* net;  // on the CPU
     plan_learned* learned;
+    plan_gpu *gpu, *own_gpu;  // on a GPU: in use; to be freed
+    plan_learned_gpu* learned_gpu;
     plan_support* support;
     plan_solver* solver;
     plan_actions actions;
@@ -33,7 +35,8 @@ struct firm_controller {
     float* fiber;  // (fiber)
     float* raw;    // (longest horizon * controls, action_dim) the plan in hand, raw units
     plan_result result;
-    int given, ready;  // controls handed out of the plan; controls before the next solve
+    int given, ready;    // controls handed out of the plan; controls before the next solve
+    double accepted_ms;  // of a search made elsewhere and not yet reported; 0: none
 };
 
 firm_controller_params firm_controller_params_default(void) {
@@ -41,6 +44,19 @@ firm_controller_params firm_controller_params_default(void) {
 }
 
 // ---- creation -----------------------------------------------------------------------------------
+
+static firm_status make_gpu(firm_controller* c, const firm_controller_params* p, plan_gpu* shared,
+                            firm_error* err) {
+    plan_weights w;
+    if (!shared)
+        TRY(plan_gpu_for_model(c->m, &c->options, (plan_precision)p->precision, PLAN_GPU_AUTO, 1,
+                               &c->own_gpu, err));
+    c->gpu = shared ? shared : c->own_gpu;
+    firm_status st = plan_weights_take(c->m, &w, err);
+    if (st == FIRM_OK) st = plan_learned_gpu_create(c->gpu, &w.shape, &c->learned_gpu, err);
+    plan_weights_free(&w);
+    return st;
+}
 
 static firm_status read_options(const firm_model* m, const firm_controller_params* p,
                                 plan_options* o, firm_error* err) {
@@ -62,25 +78,32 @@ static firm_status read_options(const firm_model* m, const firm_controller_param
     return FIRM_OK;
 }
 
-static firm_status build(firm_controller* c, const firm_controller_params* p, firm_error* err) {
+static firm_status build(firm_controller* c, const firm_controller_params* p, plan_gpu* shared,
+                         firm_error* err) {
     const firm_model* m = c->m;
     TRY(plan_options_check(&c->options, err));
     TRY(pool_create(p->threads, &c->threads, err));
     TRY(perception_create(m, c->threads, &c->eyes, err));
-    TRY(plan_net_of_model(m, &c->net, err));
-    TRY(plan_learned_create(c->net, pool_threads(c->threads), &c->learned, err));
+    if (p->device == FIRM_DEVICE_CUDA) {
+        TRY(make_gpu(c, p, shared, err));
+    } else {
+        TRY(plan_net_of_model(m, &c->net, err));
+        TRY(plan_learned_create(c->net, pool_threads(c->threads), &c->learned, err));
+    }
     c->actions = plan_actions_of(m->env, MODEL_CONTROLS, m->stats.action_mean, m->stats.action_std);
     if (m->support && c->options.mode == FIRM_MODE_REACH)
         TRY(plan_support_create(m->support, m->support_count, m->env->config_dim, m->env->pairs,
                                 m->support_radius, &c->support, err));
-    plan_setup setup = {.spec = m->env,
-                        .options = c->options,
-                        .actions = c->actions,
-                        .model = plan_learned_model(c->learned),
-                        .threads = c->threads,
-                        .seed = p->seed,
-                        .fan = p->fan,
-                        .support = c->support};
+    plan_setup setup = {
+        .spec = m->env,
+        .options = c->options,
+        .actions = c->actions,
+        .model = c->gpu ? plan_learned_gpu_model(c->learned_gpu) : plan_learned_model(c->learned),
+        .gpu = c->options.mode == FIRM_MODE_CONTRACT ? c->learned_gpu : NULL,
+        .threads = c->threads,
+        .seed = p->seed,
+        .fan = p->fan,
+        .support = c->support};
     TRY(plan_solver_create(&setup, &c->solver, err));
     int longest =
         c->options.horizon_max > c->options.horizon ? c->options.horizon_max : c->options.horizon;
@@ -91,13 +114,18 @@ static firm_status build(firm_controller* c, const firm_controller_params* p, fi
 }
 
 firm_status controller_create_with(const firm_model* model, const firm_controller_params* params,
-                                   const plan_options* options, firm_controller** out,
-                                   firm_error* err) {
+                                   const plan_options* options, plan_gpu* shared,
+                                   firm_controller** out, firm_error* err) {
     *out = NULL;
     firm_controller_params p = params ? *params : firm_controller_params_default();
     if (p.candidates < 0 || p.iterations < 0 || p.elites < 0 || p.horizon < 0 || p.fan < 0 ||
         p.threads < 0)
         return FAIL(err, FIRM_E_USAGE, "controller parameters must not be negative");
+    if ((unsigned)p.device > FIRM_DEVICE_CUDA || (unsigned)p.precision > FIRM_PRECISION_BF16)
+        return FAIL(err, FIRM_E_USAGE, "the controller's device or precision does not exist");
+    if (p.device == FIRM_DEVICE_CPU && p.precision != FIRM_PRECISION_FP32)
+        return FAIL(err, FIRM_E_USAGE,
+                    "the CPU plans in fp32 only; leave the precision, or use the device cuda");
     firm_controller* c = mem_calloc(1, sizeof *c);
     if (!c) return FAIL(err, FIRM_E_MEMORY, "no memory for a controller");
     c->m = model;
@@ -106,7 +134,7 @@ firm_status controller_create_with(const firm_model* model, const firm_controlle
         c->options = *options;
     else
         st = read_options(model, &p, &c->options, err);
-    if (st == FIRM_OK) st = build(c, &p, err);
+    if (st == FIRM_OK) st = build(c, &p, shared, err);
     if (st != FIRM_OK) {
         firm_controller_free(c);
         return st;
@@ -117,7 +145,7 @@ firm_status controller_create_with(const firm_model* model, const firm_controlle
 
 firm_status firm_controller_create(const firm_model* model, const firm_controller_params* params,
                                    firm_controller** ctl, firm_error* err) {
-    return controller_create_with(model, params, NULL, ctl, err);
+    return controller_create_with(model, params, NULL, NULL, ctl, err);
 }
 
 void firm_controller_free(firm_controller* c) {
@@ -126,6 +154,8 @@ void firm_controller_free(firm_controller* c) {
     plan_support_free(c->support);
     plan_learned_free(c->learned);
     plan_net_free(c->net);
+    plan_learned_gpu_free(c->learned_gpu);
+    plan_gpu_free(c->own_gpu);
     perception_free(c->eyes);
     pool_free(c->threads);
     mem_free(c->fiber);
@@ -134,9 +164,12 @@ void firm_controller_free(firm_controller* c) {
 }
 
 size_t firm_controller_bytes(const firm_controller* c) {
-    return sizeof *c + perception_bytes(c->eyes) + plan_net_bytes(c->net) +
-           plan_solver_bytes(c->solver) +
-           (size_t)pool_threads(c->threads) * plan_net_scratch_bytes(c->net);
+    size_t bytes = sizeof *c + perception_bytes(c->eyes) + plan_solver_bytes(c->solver);
+    if (c->own_gpu) bytes += plan_gpu_bytes(c->own_gpu);
+    if (c->net)
+        bytes += plan_net_bytes(c->net) +
+                 (size_t)pool_threads(c->threads) * plan_net_scratch_bytes(c->net);
+    return bytes;
 }
 
 // ---- running ------------------------------------------------------------------------------------
@@ -177,17 +210,59 @@ const float* controller_goal_config(const firm_controller* c) {
     return c->goal;
 }
 
-static firm_status solve(firm_controller* c, const float* goal, int64_t deadline_ns) {
-    float c0[FIRM_MAX_CONFIG];
-    TRY(perception_state(c->eyes, c->has_truth ? c->truth : NULL, c0, c->fiber));
-    if (c->given) plan_solver_advance(c->solver, c->given / MODEL_CONTROLS);
-    plan_learned_start(c->learned, c0, c->fiber);
-    plan_solver_solve(c->solver, c0, goal, deadline_ns, &c->result);
+// The plan of c->result becomes the one in hand.
+static void take_plan(firm_controller* c) {
     plan_actions_raw(&c->actions, c->result.plan, c->result.horizon * MODEL_CONTROLS, c->raw);
     c->given = 0;
     int macros = c->options.replan < c->result.horizon ? c->options.replan : c->result.horizon;
     c->ready = macros * MODEL_CONTROLS;
+}
+
+static firm_status solve(firm_controller* c, const float* goal, int64_t deadline_ns) {
+    float c0[FIRM_MAX_CONFIG];
+    TRY(perception_state(c->eyes, c->has_truth ? c->truth : NULL, c0, c->fiber));
+    if (c->given) plan_solver_advance(c->solver, c->given / MODEL_CONTROLS);
+    if (c->gpu)
+        plan_learned_gpu_start(c->learned_gpu, c0, c->fiber);
+    else
+        plan_learned_start(c->learned, c0, c->fiber);
+    plan_solver_solve(c->solver, c0, goal, deadline_ns, &c->result);
+    TRY(c->result.status);
+    if (c->gpu) TRY(c->learned_gpu->status);
+    take_plan(c);
     return FIRM_OK;
+}
+
+const char* controller_device(const firm_controller* c) {
+    return c->gpu ? plan_gpu_device(c->gpu) : "cpu";
+}
+
+const char* controller_way(const firm_controller* c) {
+    return c->gpu ? plan_gpu_way_name(c->gpu) : plan_net_simd(c->net);
+}
+
+double controller_search_ms(const firm_controller* c) {
+    return c->result.ms;
+}
+
+int controller_due(const firm_controller* c) {
+    return c->given >= c->ready;
+}
+
+firm_status controller_pose(firm_controller* c, plan_gpu_problem* problem) {
+    float c0[FIRM_MAX_CONFIG];
+    if (!c->has_goal || perception_frames(c->eyes) == 0) return FIRM_E_USAGE;
+    TRY(perception_state(c->eyes, c->has_truth ? c->truth : NULL, c0, c->fiber));
+    if (c->given) plan_solver_advance(c->solver, c->given / MODEL_CONTROLS);
+    plan_solver_pose(c->solver, c0, c->has_truth ? c->truth_goal : c->goal, problem);
+    problem->m0 = c->fiber;
+    return FIRM_OK;
+}
+
+void controller_accept(firm_controller* c, const plan_gpu_answer* answer, double ms) {
+    plan_solver_accept(c->solver, answer, c->options.iterations, ms, &c->result);
+    take_plan(c);
+    c->accepted_ms = ms;
 }
 
 firm_status firm_controller_act(firm_controller* c, int64_t deadline_ns, firm_step* step) {
@@ -200,7 +275,11 @@ firm_status firm_controller_act(firm_controller* c, int64_t deadline_ns, firm_st
         TRY(solve(c, goal, deadline_ns));
         step->solved = 1;
         step->solve_ms = (double)(clock_ns() - started) * 1e-6;
+    } else if (c->accepted_ms > 0) {
+        step->solved = 1;
+        step->solve_ms = c->accepted_ms;
     }
+    c->accepted_ms = 0;
     const float* next = c->raw + (size_t)c->given * (size_t)env->action_dim;
     for (int i = 0; i < env->action_dim; i++) {
         step->action[i] = next[i];

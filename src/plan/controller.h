@@ -4,13 +4,29 @@
 
 #include "core/config.h"
 #include "model/model.h"
+#include "plan/gpu.h"
 #include "plan/options.h"
 
 // The public create with planner options of the caller's choice (NULL: from the model's own
-// settings).
+// settings), and on a GPU that is shared with other controllers (NULL: one of its own, if
+// params->device says so). The shared one must be made for the same model and options and outlive
+// the controller.
 firm_status controller_create_with(const firm_model* model, const firm_controller_params* params,
-                                   const plan_options* options, firm_controller** out,
-                                   firm_error* err);
+                                   const plan_options* options, plan_gpu* shared,
+                                   firm_controller** out, firm_error* err);
+
+// What plans: "cpu" or the GPU's name; the instruction set or the GPU planner's way.
+const char* controller_device(const firm_controller* ctl);
+const char* controller_way(const firm_controller* ctl);
+// Milliseconds of the last search alone, without perception.
+double controller_search_ms(const firm_controller* ctl);
+
+// Searches of many controllers at once (contract mode, shared GPU): where one is due, pose states
+// the problem and accept takes the answer, so that the next act only hands out the plan. seconds of
+// `ms` are what act will report.
+int controller_due(const firm_controller* ctl);
+firm_status controller_pose(firm_controller* ctl, plan_gpu_problem* problem);
+void controller_accept(firm_controller* ctl, const plan_gpu_answer* answer, double ms);
 
 // oracle-config: the next act uses these true configurations instead of the grounded ones.
 // history (3, config_dim), oldest first; goal (config_dim). Cleared by the next push or goal.

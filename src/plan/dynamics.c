@@ -88,6 +88,56 @@ plan_model plan_learned_model(plan_learned* l) {
                         .rollout = learned_rollout};
 }
 
+// ---- learned, on a GPU --------------------------------------------------------------------------
+
+firm_status plan_learned_gpu_create(plan_gpu* gpu, const plan_net_shape* shape,
+                                    plan_learned_gpu** out, firm_error* err) {
+    *out = NULL;
+    plan_learned_gpu* l = mem_calloc(1, sizeof *l);
+    if (l) l->m0 = mem_calloc((size_t)shape->fiber + 1, sizeof(float));
+    if (!l || !l->m0) {
+        mem_free(l);
+        return FAIL(err, FIRM_E_MEMORY, "no memory for the planner's dynamics");
+    }
+    l->gpu = gpu;
+    l->config = shape->config;
+    l->action = shape->action;
+    l->fiber = shape->fiber;
+    *out = l;
+    return FIRM_OK;
+}
+
+void plan_learned_gpu_free(plan_learned_gpu* l) {
+    if (!l) return;
+    mem_free(l->m0);
+    mem_free(l);
+}
+
+void plan_learned_gpu_start(plan_learned_gpu* l, const float* c0, const float* m0) {
+    memcpy(l->c0, c0, (size_t)l->config * sizeof(float));
+    if (l->fiber) memcpy(l->m0, m0, (size_t)l->fiber * sizeof(float));
+}
+
+static int gpu_rollout(void* context, int worker, int n, int horizon, const float* u,
+                       float* c_out) {
+    (void)worker;
+    plan_learned_gpu* l = context;
+    int nonfinite = n;
+    l->status = plan_gpu_rollout(l->gpu, n, horizon, l->c0, l->m0, u, c_out, &nonfinite, NULL);
+    for (int i = 0; i < n * horizon * l->config && l->status != FIRM_OK; i++) c_out[i] = NAN;
+    return nonfinite;
+}
+
+plan_model plan_learned_gpu_model(plan_learned_gpu* l) {
+    return (plan_model){.context = l,
+                        .config = l->config,
+                        .action = l->action,
+                        .lanes = 1,
+                        .workers = 1,
+                        .whole = 1,
+                        .rollout = gpu_rollout};
+}
+
 // ---- true simulator -----------------------------------------------------------------------------
 
 struct plan_oracle {

@@ -7,6 +7,7 @@
 #define PLAN_DYNAMICS_H
 
 #include "env/env.h"
+#include "plan/gpu.h"
 #include "plan/net.h"
 
 typedef struct plan_model {
@@ -14,6 +15,7 @@ typedef struct plan_model {
     int config, action;  // numbers in a configuration and in a macro action
     int lanes;           // candidates come cheapest in multiples of this
     int workers;         // threads that may call rollout at the same time
+    int whole;           // 1: all candidates of an iteration in one call, a device of its own
     // Predicts n candidates from the start set before: u (n, horizon, action), c_out (n, horizon,
     // config). Called from several threads at once, each with its own worker number. Returns the
     // number of candidates that are not finite. No allocation.
@@ -41,6 +43,20 @@ firm_status plan_learned_create(const plan_net* net, int workers, plan_learned**
 void plan_learned_free(plan_learned* l);
 void plan_learned_start(plan_learned* l, const float* c0, const float* m0);  // copies
 plan_model plan_learned_model(plan_learned* l);
+
+// The learned transition on a GPU; one thread. The plan_gpu must outlive it.
+typedef struct plan_learned_gpu {
+    plan_gpu* gpu;
+    int config, action, fiber;
+    float c0[FIRM_MAX_CONFIG];
+    float* m0;           // (fiber)
+    firm_status status;  // of the last rollout; after a failure all its predictions are NaN
+} plan_learned_gpu;
+firm_status plan_learned_gpu_create(plan_gpu* gpu, const plan_net_shape* shape,
+                                    plan_learned_gpu** out, firm_error* err);
+void plan_learned_gpu_free(plan_learned_gpu* l);
+void plan_learned_gpu_start(plan_learned_gpu* l, const float* c0, const float* m0);  // copies
+plan_model plan_learned_gpu_model(plan_learned_gpu* l);
 
 // The true simulator, one environment per worker.
 typedef struct plan_oracle plan_oracle;

@@ -3,6 +3,8 @@
 
 #include <string.h>
 
+#include "plan/weights.h"
+
 const char plan_precision_names[] = "fp32|tf32|bf16";
 static const char* const names[] = {"fp32", "tf32", "bf16"};
 
@@ -18,6 +20,24 @@ firm_status plan_precision_read(const char* name, plan_precision* out, firm_erro
 
 const char* plan_precision_name(plan_precision p) {
     return names[p];
+}
+
+firm_status plan_gpu_for_model(const firm_model* m, const plan_options* options,
+                               plan_precision precision, plan_gpu_way way, int searches,
+                               plan_gpu** out, firm_error* err) {
+    plan_weights w;
+    *out = NULL;
+    firm_status status = plan_weights_take(m, &w, err);
+    plan_gpu_setup setup = {.spec = m->env,
+                            .shape = w.shape,
+                            .weights = &w.net,
+                            .options = *options,
+                            .precision = precision,
+                            .way = way,
+                            .searches = searches};
+    if (status == FIRM_OK) status = plan_gpu_create(&setup, out, err);
+    plan_weights_free(&w);
+    return status;
 }
 
 #ifndef FIRM_CUDA

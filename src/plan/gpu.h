@@ -44,6 +44,11 @@ typedef struct plan_gpu_setup {
     int searches;  // most that are solved at once, at least 1
 } plan_gpu_setup;
 
+// For a model's transition: the setup's spec, shape and weights.
+firm_status plan_gpu_for_model(const firm_model* m, const plan_options* options,
+                               plan_precision precision, plan_gpu_way way, int searches,
+                               plan_gpu** out, firm_error* err);
+
 // Fails with one clear sentence: no driver or GPU, one that is too old, not enough of its memory, a
 // task whose distances are not described (env_distance), or the cluster way asked for where it
 // cannot be taken.

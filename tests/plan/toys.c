@@ -206,7 +206,12 @@ plan_setup echo_setup(echo* e, firm_mode mode) {
                                .arrive = 0.7f,
                                .patience = 3};
     s.actions = (plan_actions){.dim = ECHO_ACTION, .controls = 1, .deviation = {1.0f, 1.0f}};
-    s.model = (plan_model){e, ECHO_CONFIG, ECHO_ACTION, 1, 1, echo_rollout};
+    s.model = (plan_model){.context = e,
+                           .config = ECHO_CONFIG,
+                           .action = ECHO_ACTION,
+                           .lanes = 1,
+                           .workers = 1,
+                           .rollout = echo_rollout};
     return s;
 }
 

@@ -1,0 +1,71 @@
+// arm_trial.h - the parts of a trial, for the loop over one (arms.c) and over many (together.c).
+#ifndef EVAL_ARM_TRIAL_H
+#define EVAL_ARM_TRIAL_H
+
+#include "eval/arms.h"
+#include "plan/cem.h"
+#include "plan/controller.h"
+
+// What a trial starts from, all of it recorded.
+typedef struct arm_start {
+    const uint8_t* frame[FIRM_HISTORY];     // oldest first
+    const float* action[FIRM_HISTORY - 1];  // between them
+    const uint8_t* goal_frame;
+    uint64_t seed;
+    int trial;
+} arm_start;
+
+typedef struct arm_ops {
+    const char* name;
+    int needs_model, sees;  // sees: wants the frames
+    firm_status (*open)(eval_arm* arm, firm_error* err);
+    firm_status (*begin)(eval_arm* arm, const arm_start* start);
+    firm_status (*act)(eval_arm* arm, int64_t deadline_ns, firm_step* step);
+    firm_status (*look)(eval_arm* arm, const uint8_t* rgb, const float* action);  // after a control
+    firm_status (*pose)(eval_arm* arm, plan_gpu_problem* problem);  // NULL: decides alone
+} arm_ops;
+
+struct eval_arm {
+    const arm_ops* ops;
+    eval_setup setup;
+    env* world;
+    // (FIRM_HISTORY + 1, 224, 224, 3): history or, in [0], the latest; then the goal
+    uint8_t* picture;
+    double state[FIRM_HISTORY][ENV_MAX_STATE];  // the last three, latest last
+    double goal[ENV_MAX_STATE];
+    float goal_config[FIRM_MAX_CONFIG];
+
+    firm_controller* controller;  // firm, oracle-config
+
+    pool* threads;  // oracle-dynamics
+    plan_oracle* oracle;
+    plan_solver* solver;
+    plan_result plan;
+    float* raw;     // (longest horizon * controls, action_dim) the plan in hand
+    int at, until;  // next control of it, and where the next solve is due
+
+    rng noise;  // random
+};
+
+// One trial under way.
+typedef struct arm_trial {
+    eval_arm* arm;
+    const eval_trials* trials;
+    int number;  // of the trial
+    arm_start start;
+    eval_outcome* out;
+    eval_trace* trace;  // NULL: none
+    uint8_t* rgb;       // the latest picture
+    firm_step step;     // the latest decision
+} arm_trial;
+
+// Reads start and goal and sets the world; pictures are used by this call alone.
+firm_status arm_trial_open(arm_trial* t, eval_arm* arm, const eval_trials* trials, frames* pictures,
+                           int number, eval_outcome* out, eval_trace* trace, firm_error* err);
+firm_status arm_trial_begin(arm_trial* t, firm_error* err);  // shows the start to the arm
+int arm_trial_goes_on(const arm_trial* t);
+firm_status arm_trial_decide(arm_trial* t, eval_times* times, firm_error* err);
+firm_status arm_trial_step(arm_trial* t, firm_error* err);  // one control and a look
+firm_status arm_trial_close(arm_trial* t, firm_error* err);
+
+#endif
