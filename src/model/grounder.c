@@ -17,51 +17,55 @@ static nn_id flat(nn_graph* g, const firm_model* m, nn_id tokens) {
 
 // ---- votes: the grid is kept --------------------------------------------------------------------
 
-// how a vote's raw numbers are read: most of what is learned should be learned quickly
-#define SHARP 10.0f   // weights of votes on points: a few cells decide
+// The head starts small and learns at one rate; these bring its numbers into the range they need.
+#define SHARP 10.0f   // how much votes on points count: a few cells decide
 #define TURN 10.0f    // votes on angles, whose length does not matter
 #define STRETCH 2.0f  // votes on points: offsets, half the picture as 1
 
-// Two convolutions let a cell see its surroundings. Then it votes on every quantity, a pair (sin,
-// cos) or a point (x, y): its vote, and how much it counts (a softmax over the cells). A vote on a
-// point is an offset from the cell's own place, so what is learned is the same all over the
-// picture. What the deciding cells saw then corrects the sums a little.
-static nn_id votes(nn_graph* g, const firm_model* m, nn_id tokens) {
-    int grid = m->shape.grid, cells = grid * grid, width = m->shape.grounder_hidden;
-    int dim = m->env->config_dim, all = dim / 2, pairs = m->env->pairs, points = all - pairs;
+// Two convolutions let a cell see its surroundings: (cells, grounder_hidden).
+static nn_id look_around(nn_graph* g, const firm_model* m, nn_id tokens) {
+    int grid = m->shape.grid, width = m->shape.grounder_hidden;
     nn_id h = nn_reshape(g, tokens, 3, (int[]){grid, grid, nn_last(g, tokens)});
     h = nn_conv(g, "grounder.look1", h, width, 3, 1, 1);
     h = nn_gelu(g, nn_groupnorm(g, "grounder.norm1", h, m->shape.groups));
     nn_id more = nn_conv(g, "grounder.look2", h, width, 3, 1, 1);
     h = nn_gelu(g, nn_add(g, h, nn_groupnorm(g, "grounder.norm2", more, m->shape.groups)));
-    nn_id seen = nn_reshape(g, h, 2, (int[]){cells, width});
+    return nn_reshape(g, h, 2, (int[]){grid * grid, width});
+}
 
-    // how much each counts; votes on angles; votes on points
+// A cell votes on every quantity, a pair (sin, cos) or a point (x, y): how much it counts (a
+// softmax over the cells, logits in *weight) and its vote. A vote on a point is an offset from the
+// cell's own place, so what is learned is the same all over the picture.
+static nn_id count_votes(nn_graph* g, const firm_model* m, nn_id seen, nn_id* weight) {
+    int grid = m->shape.grid, cells = grid * grid, dim = m->env->config_dim;
+    int all = dim / 2, pairs = m->env->pairs, points = all - pairs;
     nn_id raw = nn_linear(g, "grounder.vote", seen, 3 * all, SMALL_START);
-    nn_id weight = nn_slice(g, raw, 1, pairs, points);
-    weight = nn_scale(g, weight, SHARP);
-    nn_id offset = nn_scale(g, nn_slice(g, raw, 1, all + 2 * pairs, 2 * points), STRETCH);
-    nn_id value = nn_coords(g, nn_reshape(g, offset, 3, (int[]){grid, grid, 2 * points}));
+    *weight = nn_scale(g, nn_slice(g, raw, 1, pairs, points), SHARP);
+    nn_id value = nn_scale(g, nn_slice(g, raw, 1, all + 2 * pairs, 2 * points), STRETCH);
+    value = nn_coords(g, nn_reshape(g, value, 3, (int[]){grid, grid, 2 * points}));
     value = nn_reshape(g, value, 2, (int[]){cells, 2 * points + 2});
     if (pairs) {
         nn_id turn = nn_scale(g, nn_slice(g, raw, 1, all, 2 * pairs), TURN);
-        weight = nn_concat(g, 1, 2, (nn_id[]){nn_slice(g, raw, 1, 0, pairs), weight});
+        *weight = nn_concat(g, 1, 2, (nn_id[]){nn_slice(g, raw, 1, 0, pairs), *weight});
         value = nn_concat(g, 1, 2, (nn_id[]){turn, value});
     }
-    nn_id sums = nn_softpool(g, weight, value);
-    nn_id part[FIRM_MAX_CONFIG / 2];
-    for (int q = 0; q < all; q++) {
+    nn_id sums = nn_softpool(g, *weight, value), part[FIRM_MAX_CONFIG / 2];
+    for (int q = 0; q < all; q++) {  // of each row its own quantity, and for points the place
         nn_id row = nn_reshape(g, nn_slice(g, sums, 0, q, 1), 1, (int[]){dim + 2});
         part[q] = nn_slice(g, row, 0, 2 * q, 2);
         if (q >= pairs) part[q] = nn_add(g, part[q], nn_slice(g, row, 0, dim, 2));
     }
-    nn_id c = nn_pairnorm(g, nn_concat(g, 0, all, part), pairs);
+    return nn_pairnorm(g, nn_concat(g, 0, all, part), pairs);
+}
 
-    int numbers = all * width;
+// What the deciding cells saw corrects the count a little; at the start it does not.
+static nn_id votes(nn_graph* g, const firm_model* m, nn_id tokens) {
+    int numbers = m->env->config_dim / 2 * m->shape.grounder_hidden;
+    nn_id weight, seen = look_around(g, m, tokens), c = count_votes(g, m, seen, &weight);
     nn_id decided = nn_reshape(g, nn_softpool(g, weight, seen), 1, &numbers);
     nn_id x = nn_concat(g, 0, 2, (nn_id[]){decided, c});
     x = nn_gelu(g, nn_linear(g, "grounder.correct", x, m->shape.grounder_residual, 1.0f));
-    return nn_add(g, c, nn_linear(g, "grounder.out", x, dim, 0.0f));
+    return nn_add(g, c, nn_linear(g, "grounder.out", x, m->env->config_dim, 0.0f));
 }
 
 // ---- staged: a configuration head, then a residual head -----------------------------------------
