@@ -15,6 +15,7 @@
 #include "plan/net_model.h"
 #include "plan/perceive.h"
 #include "plan/settings.h"
+#include "plan/weights.h"
 
 struct firm_controller {
     const firm_model* m;
