@@ -256,7 +256,7 @@ __global__ void __launch_bounds__(BLOCK)
         for (int first = 0; first < TILE; first += GROUP) {
             uint32_t look = word >> first & ((1u << GROUP) - 1);
             if (!__any_sync(0xffffffffu, look)) continue;
-#pragma unroll 2
+#pragma unroll 1  // two at a time would not fit in registers
             for (int j = 0; j < GROUP; j++) {
                 int t = first + j, from = t * at::LINE + me.lane * at::PART;
                 float query[W], slope[W];

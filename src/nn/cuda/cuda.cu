@@ -245,11 +245,14 @@ static void* table_alloc(size_t bytes) {
     return NULL;
 }
 
+// a queue's stream does not wait for the default stream these copies use, nor the other way round
 static void table_upload(void* device, const float* host, size_t count) {
     cudaMemcpy(device, host, count * sizeof *host, cudaMemcpyHostToDevice);
+    cudaDeviceSynchronize();
 }
 
 static void table_download(float* host, const void* device, size_t count) {
+    cudaDeviceSynchronize();
     cudaMemcpy(host, device, count * sizeof *host, cudaMemcpyDeviceToHost);
 }
 

@@ -150,23 +150,24 @@ namespace {
 struct repeat_row {
     const float* row;
     divider cols;
-    __device__ void operator()(const float*, float* y, uint32_t i) const {
+    float beta;
+    __device__ void operator()(const float* x, float* y, uint32_t i) const {
         uint32_t col;
         split(i, cols, &col);
-        y[0] = row[col];
+        y[0] = beta != 0 ? row[col] + beta * x[0] : row[col];
     }
 };
 }  // namespace
 
-// c = bias in every row + beta * c, where no algorithm adds the bias itself
+// c = beta * c + bias in every row, where no algorithm adds the bias itself
 static void bias_first(nn_cuda_queue* q, int64_t m, int64_t n, const float* bias, float beta,
                        float* c, int64_t ldc) {
     if (ldc != n) {
         nn_cuda_note(q, "a product with a bias needs a dense result");
         return;
     }
-    map_arrays<1, 1> arrays = {{c}, {c}, {beta != 0}};
-    map(q, "bias", m * n, arrays, repeat_row{bias, divide_by((uint32_t)n)});
+    map_arrays<1, 1> arrays = {{c}, {c}, {0}};
+    map(q, "bias", m * n, arrays, repeat_row{bias, divide_by((uint32_t)n), beta});
 }
 
 void nn_cuda_gemm(nn_cuda_queue* q, int ta, int tb, int64_t m, int64_t n, int64_t k, const float* a,

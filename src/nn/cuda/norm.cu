@@ -143,17 +143,22 @@ static size_t ln_scratch(const nn_graph* g, const nn_node* n, int rows) {
 // per channel go to scratch, then a warp per group adds up its channels and splits, then each
 // element is computed.
 
-enum { GN_LANES = 16 };
+enum { GN_LANES = 16, GN_BLOCKS = 528 };  // blocks wanted: four for each of 132 processors
 
 typedef struct gn_sizes {
     int samples, positions, channels, groups, splits;
 } gn_sizes;
 
+// 64 positions are the fewest worth a block
+static int64_t gn_most_splits(gn_sizes s) {
+    return (s.positions + 63) / 64;
+}
+
 static gn_sizes gn_sizes_of(const nn_graph* g, const nn_node* n, int rows) {
     const nn_tensor* x = &g->tensor[n->in[0]];
     gn_sizes s = {rows, x->size / last_of(x), last_of(x), n->groups, 1};
     int64_t blocks = (int64_t)rows * ((s.channels + 31) / 32);
-    int64_t most = (s.positions + 63) / 64, enough = (528 + blocks - 1) / blocks;
+    int64_t most = gn_most_splits(s), enough = (GN_BLOCKS + blocks - 1) / blocks;
     s.splits = (int)(most < enough ? most : enough);
     return s;
 }
@@ -344,10 +349,14 @@ static size_t gn_save(const nn_graph* g, const nn_node* n, int rows) {
     return (size_t)rows * n->groups * sizeof(float2);
 }
 
+// Enough for fewer rows too, which are cut into more splits: samples * splits is at most
+// samples + GN_BLOCKS, and at most samples times the most splits there can be.
 static size_t gn_scratch(const nn_graph* g, const nn_node* n, int rows) {
     gn_sizes s = gn_sizes_of(g, n, rows);
-    return pieces::bytes(gn_part_floats(s)) + pieces::bytes((size_t)rows * s.groups * 2) +
-           column_scratch<2>((int64_t)rows * s.splits, s.channels);
+    int64_t lines = (int64_t)rows * gn_most_splits(s);
+    if (lines > rows + GN_BLOCKS) lines = rows + GN_BLOCKS;
+    return pieces::bytes((size_t)lines * 2 * s.channels) +
+           pieces::bytes((size_t)rows * s.groups * 2) + column_scratch<2>(lines, s.channels);
 }
 
 }  // namespace
