@@ -9,8 +9,9 @@
 //     (attention masks);
 //   - one plain run of the same calls: it chooses the algorithm of every matrix product (kept per
 //     shape in the queue) and lets the driver load the kernels.
-// A queue belongs to one thread at a time. Sums are formed in an order given by the shapes alone,
-// so the same inputs give the same bits on the same GPU.
+// save_bytes() and scratch_bytes() grow with the rows, so memory for a batch does for a smaller
+// one. A queue belongs to one thread at a time. Sums are formed in an order given by the shapes
+// alone, so the same inputs give the same bits on the same GPU.
 #ifndef NN_CUDA_CUDA_H
 #define NN_CUDA_CUDA_H
 
