@@ -7,7 +7,8 @@
 
 enum {
     NEEDED = ANCHOR_BEFORE + BRANCH_CONTROLS + 1,  // rows of an episode that can have an anchor
-    MACRO_ROWS = 6                                 // a moment and the five controls after it
+    MACRO_ROWS = 6,                                // a moment and the five controls after it
+    MOST_TRIES = 64
 };
 
 typedef struct draw {
@@ -65,20 +66,50 @@ static firm_status open_draw(draw* d, const data_split* split, int count, int us
     return FIRM_OK;
 }
 
+// May the row be an anchor? Not where its recorded continuation could never be replayed.
+static int replayable(const draw* d, int64_t row) {
+    const env_spec* spec = d->e->spec;
+    for (int t = 0; spec->erratic && t <= BRANCH_CONTROLS; t++)
+        if (spec->erratic(d->e->state + (row + t) * spec->state_dim)) return 0;
+    return 1;
+}
+
+// What an episode list that ran out means: fewer anchors, or an error if more were insisted on.
+static firm_status settle(const draw* d, int count, const char* what, firm_error* err) {
+    if (d->drawn == d->wanted) return FIRM_OK;
+    if (count || d->drawn == 0)
+        return FAIL(err, FIRM_E_VALUE,
+                    "%d %s asked for, but %d training episodes yield only %d; collect more "
+                    "episodes or ask for fewer anchors",
+                    d->wanted, what, d->count, d->drawn);
+    log_warn("only %d of %d %s: the other training episodes have no fitting moment", d->drawn,
+             d->wanted, what);
+    return FIRM_OK;
+}
+
 // ---- any moment ---------------------------------------------------------------------------------
+
+// A moment of the i-th episode; a few draws suffice unless hardly any is replayable.
+static void take_any(draw* d, int i) {
+    rng r = rng_start(d->seed, RNG_STREAM(RNG_ANCHOR, i + 1));
+    for (int tries = 0; tries < MOST_TRIES; tries++) {
+        int64_t row = first_row(d, i) + rng_below(&r, (uint32_t)moments(d, i));
+        if (!replayable(d, row)) continue;
+        d->row[d->drawn++] = row;
+        return;
+    }
+}
 
 firm_status anchors_draw(const episodes* e, const data_split* split, uint64_t seed, int* count,
                          int64_t** rows, firm_error* err) {
     draw d = {.e = e, .seed = seed};
     *rows = NULL;
     firm_status status = open_draw(&d, split, *count, e->spec->interventions.anchors, 0, err);
+    for (int i = 0; status == FIRM_OK && i < d.count && d.drawn < d.wanted; i++) take_any(&d, i);
+    if (status == FIRM_OK) status = settle(&d, *count, "anchors", err);
     if (status == FIRM_OK) {
-        for (int i = 0; i < d.wanted; i++) {
-            rng r = rng_start(seed, RNG_STREAM(RNG_ANCHOR, i + 1));
-            d.row[i] = first_row(&d, i) + rng_below(&r, (uint32_t)moments(&d, i));
-        }
         *rows = d.row;
-        *count = d.wanted;
+        *count = d.drawn;
         d.row = NULL;
     }
     close_draw(&d);
@@ -87,8 +118,10 @@ firm_status anchors_draw(const episodes* e, const data_split* split, uint64_t se
 
 // ---- as many of each class ----------------------------------------------------------------------
 
+// -1: not to be used
 static int class_of(const draw* d, int64_t row) {
     const env_spec* spec = d->e->spec;
+    if (!replayable(d, row)) return -1;
     return spec->structured->classify(d->e->state + row * spec->state_dim, MACRO_ROWS);
 }
 
@@ -96,7 +129,10 @@ static int class_of(const draw* d, int64_t row) {
 static void take_one(draw* d, int i, int lacking[ENV_MAX_CLASS]) {
     const int classes = d->e->spec->structured->classes;
     int have[ENV_MAX_CLASS] = {0}, best = -1;
-    for (int t = 0; t < moments(d, i); t++) have[class_of(d, first_row(d, i) + t)]++;
+    for (int t = 0; t < moments(d, i); t++) {
+        int kind = class_of(d, first_row(d, i) + t);
+        if (kind >= 0) have[kind]++;
+    }
     for (int c = 0; c < classes; c++)
         if (have[c] && lacking[c] > 0 && (best < 0 || lacking[c] > lacking[best])) best = c;
     if (best < 0) return;
@@ -121,16 +157,7 @@ firm_status anchors_draw_balanced(const episodes* e, const data_split* split, ui
         lacking[c] = d.wanted / set->classes + (c < d.wanted % set->classes);
     for (int i = 0; status == FIRM_OK && i < d.count && d.drawn < d.wanted; i++)
         take_one(&d, i, lacking);
-    if (status == FIRM_OK && d.drawn < d.wanted) {
-        if (*count || d.drawn == 0)
-            status = FAIL(err, FIRM_E_VALUE,
-                          "%d balanced anchors asked for, but %d training episodes yield only %d; "
-                          "collect more episodes or ask for fewer anchors",
-                          d.wanted, d.count, d.drawn);
-        else
-            log_warn("only %d of %d balanced anchors: some classes are rare in this data set",
-                     d.drawn, d.wanted);
-    }
+    if (status == FIRM_OK) status = settle(&d, *count, "balanced anchors", err);
     if (status == FIRM_OK) {
         *rows = d.row;
         *classes = d.kind;

@@ -7,9 +7,9 @@
 
 enum { ANCHOR_BEFORE = 2 };  // rows of history an anchor needs
 
-// Draws anchors of distinct training episodes, each a row with 2 earlier and 25 later ones, from
-// the seed alone. *count 0: the task's default, or as many as the data allow; a positive count that
-// they do not allow fails. The caller frees *rows with mem_free.
+// Draws anchors of distinct training episodes, each a row with 2 earlier and 25 later ones, none of
+// which is erratic (env_spec), from the seed alone. *count 0: the task's default, or as many as the
+// data allow; a positive count that they do not allow fails. The caller frees *rows with mem_free.
 firm_status anchors_draw(const episodes* e, const data_split* split, uint64_t seed, int* count,
                          int64_t** rows, firm_error* err);
 

@@ -1,11 +1,11 @@
 // branches.h - common-reset interventions: the same restored state, other actions.
 //
 // An anchor is one row of a training episode (anchors use distinct episodes) with 2 earlier and 25
-// later rows. Every branch restores the anchor's recorded state and runs 25 controls. Branch 0
-// replays the recorded actions (where the task's proposals say so); the others draw from the task's
-// proposals, or, in the structured set of a task that has one, follow manoeuvres from anchors
-// balanced over classes of moments. All 26 raw states of a branch are kept, so configurations, chi
-// and frames follow.
+// later rows that a simulation can follow (env_spec.erratic). Every branch restores the anchor's
+// recorded state and runs 25 controls. Branch 0 replays the recorded actions (where the task's
+// proposals say so); the others draw from the task's proposals, or, in the structured set of a task
+// that has one, follow manoeuvres from anchors balanced over classes of moments. All 26 raw states
+// of a branch are kept, so configurations, chi and frames follow.
 #ifndef DATA_BRANCHES_H
 #define DATA_BRANCHES_H
 

@@ -150,6 +150,11 @@ typedef struct env_spec {
     // states are asked this before anything else is done with them.
     int (*fits)(const double* state);
 
+    // Does the motion at such a state depend on more than it tells? Where it hangs on the last bits
+    // of a simulation that cannot be restored to the bit, nobody could replay a recording; such
+    // moments are not used as anchors. NULL: nowhere.
+    int (*erratic)(const double* state);
+
     // typed conversions, pure functions
     void (*config)(const double* state, float* c);
     // chi at a state, given the state one control and one macro action (or as far back as known)

@@ -237,6 +237,12 @@ static void extra_get(const env* base, double* extra) {
     extra[EXTRA_REWARD] = e->reward;
 }
 
+// A block jammed between agent and wall goes wherever the solver's last bits send it. The walls'
+// inner side is 7 px from the rim, and a block that merely lies against one overlaps 0.1 px.
+static int pressed_into_wall(const double* state) {
+    return pusht_wall_gap(state) < 7.0 - 0.2;
+}
+
 // ---- columns of the public files ----------------------------------------------------------------
 
 static void column_proprio(const double* state, const double* extra, double* out) {
@@ -348,6 +354,7 @@ const env_spec pusht_spec = {
     .rule = {{.angle = 1}, {.first = 2, .count = 4, .scale = 256.0f}},
     .cost = ENV_COST_MAX,
     .fits = pusht_state_fits,
+    .erratic = pressed_into_wall,
     .config = config,
     .chi = chi,
     .measure = measure,

@@ -81,6 +81,39 @@ TEST(data, pusht_branches_and_audit) {
     episodes_free(e);
 }
 
+// Moments before a jam at a wall are not used: nobody could replay them.
+TEST(data, pusht_anchors_avoid_jams) {
+    firm_error err;
+    pool* p;
+    branches* b;
+    audit_result audit;
+    episodes* e = collect("weak", 120, 2);  // jams often, as it pushes at random
+    REQUIRE_OK(pool_create(2, &p, &err), err);
+    int jammed = 0;
+    for (int64_t row = 0; row < e->rows; row++)
+        jammed += pusht_wall_gap(e->state + row * PUSHT_STATE) < 6.8;
+    EXPECT(jammed > e->rows / 100);
+    for (int structured = 0; structured < 2; structured++) {
+        intervene_options opt = {
+            .anchors = 90, .per_anchor = 1, .structured = structured, .seed = 2};
+        REQUIRE_OK(branches_collect(e, &opt, p, &b, &err), err);
+        for (int i = 0; i < b->anchors; i++)
+            for (int t = 0; t <= 25; t++)
+                EXPECT(pusht_wall_gap(e->state + (b->row[i] + t) * PUSHT_STATE) >= 6.8);
+        branches_free(b);
+    }
+    for (uint64_t seed = 0; seed < 4; seed++) {
+        REQUIRE_OK(branches_audit(e, 100, seed, 1, p, &audit, &err), err);
+        EXPECT(audit.pass && audit.h5_p95 <= 0.15 && audit.max <= 1.0);
+    }
+    // episodes that are nothing but a jam have no anchor
+    for (int64_t row = 0; row < e->rows; row++) e->state[row * PUSHT_STATE + PUSHT_BX] = 5;
+    EXPECT_INT(branches_audit(e, 10, 0, 1, p, &audit, &err), FIRM_E_VALUE);
+    EXPECT(strstr(err.message, "yield only 0") != NULL);
+    pool_free(p);
+    episodes_free(e);
+}
+
 // From the agent's rim to the block, by walking along the outline of the T.
 static double walked_gap(const double* s) {
     static const double corner[9][2] = {{-60, 0},   {60, 0},   {60, 30},  {15, 30}, {15, 120},
