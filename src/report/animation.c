@@ -13,7 +13,14 @@
 #include "report/font.h"
 #include "report/report.h"
 
-enum { LIMIT = 1500000, STRIP = 116, MARGIN = 10, INSET = STRIP - 2 * MARGIN, LINE = 20 };
+enum {
+    LIMIT = 1500000,
+    STRIP = 116,
+    MARGIN = 10,
+    INSET = STRIP - 2 * MARGIN,
+    LINE = 20,
+    SMALL_LINE = 14
+};
 
 static const colour paper = {251, 251, 249}, ink = {28, 32, 38}, grey = {112, 118, 126},
                     rule = {214, 216, 214}, blue = {50, 101, 168}, green = {55, 126, 85},
@@ -117,10 +124,11 @@ static void text_at(scene* s, double x, double y, double dot, colour c, const ch
     canvas_blend(&s->c, c, 1);
 }
 
-// Words wrapped to the width, at most two lines.
-static void draw_words(scene* s, double x, double y, double dot, colour c, const char* text) {
-    int room = (int)((s->c.width - MARGIN - x) / (FONT_ADVANCE * dot));
-    for (int line = 0; line < 2 && *text; line++) {
+// Words wrapped to the width; without a colour (c NULL) only counted. Returns the lines needed.
+static int wrap_words(scene* s, double x, double y, double dot, int spacing, const colour* c,
+                      const char* text) {
+    int room = (int)((s->c.width - MARGIN - x) / (FONT_ADVANCE * dot)), line = 0;
+    for (; *text; line++) {
         int n = (int)strlen(text), cut = n;
         if (n > room) {
             for (cut = room; cut > 0 && text[cut] != ' ';) cut--;
@@ -128,9 +136,18 @@ static void draw_words(scene* s, double x, double y, double dot, colour c, const
         }
         char part[128];
         snprintf(part, sizeof part, "%.*s", cut, text);
-        text_at(s, x, y + line * LINE, dot, c, part);
+        if (c) text_at(s, x, y + line * spacing, dot, *c, part);
         for (text += cut; *text == ' ';) text++;
     }
+    return line;
+}
+
+// Two lines, or three small ones for tasks with more distances to tell.
+static void draw_words(scene* s, double x, double y, const char* text) {
+    if (wrap_words(s, x, y, 1.75, LINE, NULL, text) <= 2)
+        wrap_words(s, x, y, 1.75, LINE, &ink, text);
+    else
+        wrap_words(s, x, y - 1, 1.3, SMALL_LINE, &ink, text);
 }
 
 // The distance so far as a small line, the tolerance as a dashed one.
@@ -181,7 +198,7 @@ static void draw_strip(scene* s, int frame) {
              t->mode, f->step, t->frames[t->frame_count - 1].step);
     text_at(s, x, top + MARGIN + 1, 1.3, grey, meta);
     trace_sentence(t, f, words, sizeof words);
-    draw_words(s, x, top + MARGIN + 19, 1.75, ink, words);
+    draw_words(s, x, top + MARGIN + 19, words);
     if (end)
         text_at(s, s->c.width - MARGIN - 7 * FONT_ADVANCE * 1.75, top + MARGIN, 1.75,
                 t->success ? green : orange, t->success ? "reached" : " missed");
