@@ -1,0 +1,36 @@
+#!/usr/bin/env bash
+# compare_torch.sh [TASK] - firm and PyTorch on the same GPU in one go: milliseconds of one contract search, of
+# one among a hundred, and recurrent training updates per second, with the ratios. Needs build-cuda/firm
+# (make cuda), a CUDA GPU, and Python with PyTorch.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+task=${1:-tworoom} firm=build-cuda/firm
+[ -x "$firm" ] || { echo "compare_torch.sh: $firm is missing; run make cuda" >&2; exit 2; }
+command -v python3 >/dev/null || { echo "compare_torch.sh: python3 is missing" >&2; exit 2; }
+out=$(mktemp -d)
+trap 'rm -rf "$out"' EXIT
+python3 bench/plan_torch.py --task "$task" --json >"$out/torch.json"
+for precision in fp32 tf32 bf16; do
+    "$firm" bench plan "$task" --device cuda --precision $precision --json >"$out/plan-$precision.json"
+done
+# a build whose training cannot run on the GPU says so and leaves the file empty
+"$firm" bench train "$task" --device cuda --json >"$out/train.json" || true
+python3 - "$out" <<'PY'
+import json, os, sys
+folder = sys.argv[1]
+load = lambda name: json.load(open(os.path.join(folder, name)))
+torch = load("torch.json")
+print(f"{torch['task']} on {torch['device_name']}, PyTorch {torch['torch']}")
+print(f"{'':8}{'firm ms':>10}{'eager':>10}{'graph':>10}{'compiled':>10}{'batch':>10}{'PyTorch':>10}   firm is faster by")
+for p, t in torch["plan"].items():
+    f = load(f"plan-{p}.json")
+    best = min(x for x in (t["eager_ms"], t["graph_ms"], t["compiled_ms"]) if x)
+    compiled = f"{t['compiled_ms']:.3f}" if t["compiled_ms"] else "-"
+    print(f"{p:8}{f['ms_per_solve']:10.3f}{t['eager_ms']:10.3f}{t['graph_ms']:10.3f}{compiled:>10}{f['batch_ms_per_solve']:10.3f}{t['batch_ms_per_solve']:10.3f}"
+          f"   {t['eager_ms'] / f['ms_per_solve']:.1f}x eager, {best / f['ms_per_solve']:.1f}x its best; batch {t['batch_ms_per_solve'] / f['batch_ms_per_solve']:.1f}x")
+ours = load("train.json")["recurrent_updates_per_s"] if os.path.getsize(os.path.join(folder, "train.json")) else None
+for p, t in torch["train"].items():
+    best = max(x for x in (t["eager_updates_per_s"], t["graph_updates_per_s"]) if x)
+    ratio = f"firm {ours:.1f}, {ours / best:.2f}x" if ours else "firm: not measured"
+    print(f"recurrent updates/s, PyTorch {p}: eager {t['eager_updates_per_s']:.1f}, graph {t['graph_updates_per_s'] or float('nan'):.1f}; {ratio}")
+PY
