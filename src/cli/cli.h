@@ -11,6 +11,7 @@
 #include "core/pool.h"
 #include "data/episodes.h"
 #include "env/env.h"
+#include "train/train.h"
 
 typedef struct cli_command {
     const char* name;
@@ -28,7 +29,8 @@ typedef struct cli_command {
     X(collect)          \
     X(intervene)        \
     X(describe)         \
-    X(audit) X(train) X(plan) X(eval) X(params) X(report) X(bench) X(demo) X(reproduce) X(export)
+    X(audit)            \
+    X(pack) X(train) X(plan) X(eval) X(params) X(report) X(bench) X(demo) X(reproduce) X(export)
 #define CLI_DECLARE(name) extern const cli_command cli_##name;
 CLI_COMMANDS(CLI_DECLARE)
 #undef CLI_DECLARE
@@ -52,6 +54,10 @@ firm_status cli_settings(const args* a, const env_spec* spec, const firm_model* 
 firm_status cli_required(const args* a, const char* name, const char** out, firm_error* err);
 // Episodes of --data.
 firm_status cli_read_data(const args* a, const env_spec* spec, episodes** out, firm_error* err);
+// Episodes and branches of --data, --branches and --structured, or the pack if one is given.
+firm_status cli_train_inputs(const args* a, const env_spec* spec, const char* pack,
+                             train_inputs* in, firm_error* err);
+void cli_free_inputs(train_inputs* in);
 // Loads a model and checks that it is for the task.
 firm_status cli_load_model(const char* path, const env_spec* spec, firm_model** out,
                            firm_error* err);

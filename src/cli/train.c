@@ -11,6 +11,10 @@ static const arg_option options[] = {
     {"data", 0, ARG_TEXT, 0, 0, NULL, NULL, "F.h5", "recorded episodes"},
     {"branches", 0, ARG_TEXT, 0, 0, NULL, NULL, "I.h5",
      "interventions; not needed with --sources F"},
+    {"structured", 0, ARG_TEXT, 0, 0, NULL, NULL, "S.h5",
+     "structured interventions, for stages that have source S"},
+    {"pack", 0, ARG_TEXT, 0, 0, NULL, NULL, "P.h5",
+     "all of the above in one file made by firm pack; instead of --data"},
     {"output", 'o', ARG_TEXT, 0, 0, NULL, NULL, "RUN",
      "run folder: checkpoints, metrics, model, train.json"},
     {"seed", 0, ARG_SEED, 0, 0, "1", NULL, "S", "initial weights and batches"},
@@ -41,6 +45,42 @@ static void show(const cJSON* j) {
            cJSON_GetObjectItemCaseSensitive(j, "model")->valuestring);
 }
 
+firm_status cli_train_inputs(const args* a, const env_spec* spec, const char* pack,
+                             train_inputs* in, firm_error* err) {
+    const char *data, *sources = args_text(a, "sources");
+    const char *plain = args_text(a, "branches"), *structured = args_text(a, "structured");
+    episodes* e;
+    branches* b;
+    *in = (train_inputs){.pack = pack};
+    if (pack && (args_given(a, "data") || plain || structured))
+        return FAIL(err, FIRM_E_USAGE,
+                    "--pack holds the data already; leave --data, --branches and --structured out");
+    if (pack) return FIRM_OK;
+    TRY(cli_required(a, "data", &data, err));
+    if (!plain && !(sources && strcmp(sources, "F") == 0))
+        return FAIL(err, FIRM_E_USAGE,
+                    "--branches is missing; make the file with firm intervene, or train with "
+                    "--sources F");
+    TRY(episodes_read(data, spec, &e, err));
+    in->data = e;
+    if (plain) {
+        TRY(branches_read(plain, e, &b, err));
+        in->interventions = b;
+    }
+    if (structured) {
+        TRY(branches_read(structured, e, &b, err));
+        in->structured = b;
+    }
+    return FIRM_OK;
+}
+
+void cli_free_inputs(train_inputs* in) {
+    branches_free((branches*)in->structured);
+    branches_free((branches*)in->interventions);
+    episodes_free((episodes*)in->data);
+    *in = (train_inputs){0};
+}
+
 // --no-fiber is a setting of the model, so it is recorded with the others
 static firm_status load_settings(const args* a, const env_spec* spec, config** settings,
                                  firm_error* err) {
@@ -55,20 +95,13 @@ static firm_status load_settings(const args* a, const env_spec* spec, config** s
 
 static firm_status run(const args* a, firm_error* err) {
     const env_spec* spec;
-    const char *folder, *data, *branch_path = args_text(a, "branches"),
-                               *sources = args_text(a, "sources");
+    const char *folder, *sources = args_text(a, "sources");
     config* settings = NULL;
-    episodes* e = NULL;
-    branches* b = NULL;
+    train_inputs in = {0};
     cJSON* json = NULL;
     TRY(cli_task(a, 0, &spec, err));
-    TRY(cli_required(a, "data", &data, err));
     TRY(cli_required(a, "output", &folder, err));
     TRY(nn_device_check(args_text(a, "device"), err));
-    if (!branch_path && !(sources && strcmp(sources, "F") == 0))
-        return FAIL(err, FIRM_E_USAGE,
-                    "--branches is missing; make the file with firm intervene, or train with "
-                    "--sources F");
     train_options opt = {.folder = folder,
                          .seed = (uint64_t)args_int(a, "seed"),
                          .threads = (int)args_int(a, "threads"),
@@ -77,11 +110,9 @@ static firm_status run(const args* a, firm_error* err) {
                          .mismatch = args_switch(a, "mismatch"),
                          .device = args_text(a, "device")};
     firm_status status = load_settings(a, spec, &settings, err);
-    if (status == FIRM_OK) status = episodes_read(data, spec, &e, err);
-    if (status == FIRM_OK && branch_path) status = branches_read(branch_path, e, &b, err);
-    if (status == FIRM_OK) status = train_run(settings, spec, e, b, &opt, &json, err);
-    branches_free(b);
-    episodes_free(e);
+    if (status == FIRM_OK) status = cli_train_inputs(a, spec, args_text(a, "pack"), &in, err);
+    if (status == FIRM_OK) status = train_run(settings, spec, &in, &opt, &json, err);
+    cli_free_inputs(&in);
     config_free(settings);
     // a missed gate still has a result to show
     if (json && (status == FIRM_OK || status == FIRM_E_GATE)) {
@@ -100,7 +131,8 @@ static firm_status run(const args* a, firm_error* err) {
 const cli_command cli_train = {
     "train",
     "train TASK --data F.h5 --branches I.h5 -o RUN [--seed S --device cpu|cuda --resume "
-    "--sources F|I|FI]",
+    "--sources F|I|FI]\n"
+    "       firm train TASK --pack P.h5 -o RUN",
     "train a model through all stages",
     "The stages, their updates, rates, batches and gates come from the task's settings;\n"
     "firm help settings lists the keys.\n",

@@ -140,6 +140,12 @@ static void chi(const double* state, const double* before, const double* macro_b
     for (int i = 0; i < 6; i++) out[19 + i] = (float)rotation[i];
 }
 
+// lifted: clearly above where it rests on the table
+static int rare(const double* state, const double* before) {
+    (void)before;
+    return state[CUBE_BLOCK + 2] > CUBE_LIFTED;
+}
+
 static void measure(const float* c, const float* goal, float* out) {
     float sum = 0.0f;
     for (int i = 0; i < 3; i++) sum += (c[i] - goal[i]) * (c[i] - goal[i]);
@@ -229,6 +235,7 @@ const env_spec cube_spec = {
     .fits = cube_state_fits,
     .config = config,
     .chi = chi,
+    .rare = rare,
     .measure = measure,
     .points = 1,
     .project = project,

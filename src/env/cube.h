@@ -17,6 +17,7 @@ enum {
 enum { CUBE_ENV_BYTES = 512 };  // room for the simulation's struct
 #define CUBE_GRIPPER_RANGE 0.8  // rad: coordinate of the closed gripper
 #define CUBE_TOLERANCE 0.04     // m, inclusive
+#define CUBE_LIFTED 0.03        // m; the centre of a cube on the table is at 0.02
 
 // A state: what the setter accepts, then what only the running simulator knows.
 enum {

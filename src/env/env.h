@@ -160,6 +160,9 @@ typedef struct env_spec {
     // chi at a state, given the state one control and one macro action (or as far back as known)
     // before
     void (*chi)(const double* state, const double* before, const double* macro_before, float* chi);
+    // 1 for the task's rare kind of moment, which balanced sampling shows as often as the rest (the
+    // cube is lifted, the block is pushed); `before` is one control earlier. NULL: none.
+    int (*rare)(const double* state, const double* before);
     // named distances between configurations, in physical units (as in `distance`)
     void (*measure)(const float* c, const float* goal, float* distance);
     // where the moving parts of a configuration appear in the image, for drawing plans over a

@@ -291,6 +291,13 @@ static void chi(const double* s, const double* before, const double* macro_befor
     out[4] = (float)remainder(s[PUSHT_ANGLE] - macro_before[PUSHT_ANGLE], 2 * PUSHT_PI);
 }
 
+// the block is being pushed: it has moved since the last control
+static int rare(const double* s, const double* before) {
+    double moved = hypot(s[PUSHT_BX] - before[PUSHT_BX], s[PUSHT_BY] - before[PUSHT_BY]);
+    double turned = fabs(remainder(s[PUSHT_ANGLE] - before[PUSHT_ANGLE], 2 * PUSHT_PI));
+    return moved > 0.5 || turned > 0.01;
+}
+
 static void measure(const float* c, const float* goal, float* out) {
     // angle of the rotation between the two directions; their lengths do not matter
     out[0] = fabsf(atan2f(c[0] * goal[1] - c[1] * goal[0], c[1] * goal[1] + c[0] * goal[0]));
@@ -357,6 +364,7 @@ const env_spec pusht_spec = {
     .erratic = pressed_into_wall,
     .config = config,
     .chi = chi,
+    .rare = rare,
     .measure = measure,
     .points = 2,
     .project = project,

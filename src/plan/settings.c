@@ -7,7 +7,7 @@
 #include "plan/options.h"
 #include "train/train.h"
 
-enum { MOST_KEYS = 128 };
+enum { MOST_KEYS = 192 };
 
 static config_key keys[MOST_KEYS];  // lives as long as the configs made from it
 static int key_count;

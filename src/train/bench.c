@@ -18,7 +18,8 @@ static int stage_of(const bench* b, const char* objective, int sources, stage* s
     int found = 0;
     stage each;
     for (int i = 0; stage_read(b->settings, i, NULL, &each); i++)
-        if (strcmp(each.objective, objective) == 0 && (each.sources & sources) == sources) {
+        if (strcmp(each.objective, objective) == 0 && (each.sources & sources) == sources &&
+            (stage_sees_frames(&each) || !stage_trains(&each, "history."))) {
             *s = each;
             found = 1;
         }
@@ -59,26 +60,28 @@ static firm_status time_updates(bench* b, const nn_part* part, int parts, const 
 static firm_status bench_frontend(bench* b, train_speed* out, firm_error* err) {
     stage s;
     if (!stage_of(b, "ground", 0, &s)) return FIRM_OK;
+    s.terms.anchor = 0;
     frontend_graph g = {0};
-    firm_status st = ground_graph(b->model, 1, s.refine > 0, &g, err);
+    const pairs* from = &b->set.data.list[b->set.data.lists - 1].p;
+    firm_status st = pixel_graph(b->model, &s, 1, &g, err);
     frontend_batch batch = {
-        .set = &b->set, .model = b->model, .graph = &g, .sources = SOURCE_F, .lag = s.lag};
+        .set = &b->set, .model = b->model, .graph = &g, .from = from, .rows = from->count};
     nn_part part = {.label = "",
                     .graph = g.g,
-                    .batch = s.batch,
+                    .batch = s.batch[0],
                     .shard = setting(b, "frontend_shard"),
                     .weight = 1,
                     .fill = pair_fill,
                     .ctx = &batch};
     double rate = 0;
     if (st == FIRM_OK) st = time_updates(b, &part, 1, &s, &rate, err);
-    out->frontend_batch = 2 * s.batch;  // a sample is a pair of frames
+    out->frontend_batch = 2 * s.batch[0];  // a sample is a pair of frames
     out->frontend_frames_per_s = rate * out->frontend_batch;
     nn_graph_free(g.g);
     return st;
 }
 
-static firm_status blank_cache(const bench* b, const moments* of, history_cache* c,
+static firm_status blank_cache(const bench* b, const records* of, history_cache* c,
                                firm_error* err) {
     c->count = of->histories;
     c->belief = mem_calloc((size_t)of->histories * (size_t)b->model->shape.belief, sizeof(float));
@@ -98,14 +101,14 @@ static firm_status bench_rollout(bench* b, train_speed* out, firm_error* err) {
     nn_part part[2];
     firm_status st = FIRM_OK;
     for (int i = 0; i < 2 && st == FIRM_OK; i++) {
-        const moments* from = i ? &b->set.intervened : &b->set.factual;
-        st = rollout_graph_build(b->model, &w, 1, &g[i], err);
+        const records* from = &b->set.data.set[i];
+        st = rollout_graph_build(b->model, &w, &s, &g[i], err);
         if (st == FIRM_OK) st = blank_cache(b, from, &cache[i], err);
         batch[i] = (rollout_batch){
             .set = &b->set, .model = b->model, .graph = &g[i], .from = from, .cache = &cache[i]};
         part[i] = (nn_part){.label = "",
                             .graph = g[i].g,
-                            .batch = i ? s.batch_i : s.batch,
+                            .batch = s.batch[i],
                             .shard = setting(b, "rollout_shard"),
                             .weight = 1,
                             .fill = rollout_fill,
@@ -114,7 +117,7 @@ static firm_status bench_rollout(bench* b, train_speed* out, firm_error* err) {
                             .pick = train_pick_key(b->set.seed, i)};
     }
     if (st == FIRM_OK) st = time_updates(b, part, 2, &s, &out->recurrent_updates_per_s, err);
-    out->recurrent_batch = s.batch + s.batch_i;
+    out->recurrent_batch = s.batch[0] + s.batch[1];
     for (int i = 0; i < 2; i++) {
         nn_graph_free(g[i].g);
         cache_free(&cache[i]);
@@ -139,7 +142,8 @@ firm_status train_bench(const config* settings, const env_spec* env, const char*
     if (st == FIRM_OK) st = episodes_collect(env, &collect, b.p, &data, err);
     if (st == FIRM_OK) st = branches_collect(data, &intervene, b.p, &inter, err);
     if (st == FIRM_OK)
-        st = train_set_open(settings, env, data, inter, &opt, pool_threads(b.p), &b.set, err);
+        st = train_set_open(settings, env, &(train_inputs){.data = data, .interventions = inter},
+                            &opt, pool_threads(b.p), &b.set, err);
     if (st == FIRM_OK) st = model_create(env, &shape, 1, 1, &b.model, err);
     if (st == FIRM_OK) st = train_set_stats(&b.set, &b.model->stats, err);
     b.set.device = where;

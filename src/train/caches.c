@@ -1,5 +1,5 @@
-// caches.c - frozen modules evaluated once: tokens for the history stage, beliefs and grounded
-// configurations for the recurrent stages.
+// caches.c - frozen modules evaluated once: tokens for the history stage and as anchors, beliefs
+// and grounded configurations for the recurrent stages.
 #include <string.h>
 
 #include "core/log.h"
@@ -10,6 +10,7 @@ enum { CHUNK = 128, SHARD = 4, FRAMES = HIST + 1 };
 
 typedef struct encode_graph {
     nn_graph* g;
+    int frames;
     nn_id image[FRAMES], action[HIST - 1];
     nn_id tokens[FRAMES], config[HIST], belief;
 } encode_graph;
@@ -19,6 +20,7 @@ static firm_status encode_build(const firm_model* m, int frames, int belief, enc
                                 firm_error* err) {
     memset(e, 0, sizeof *e);
     TRY(nn_graph_create(m->store, &e->g, err));
+    e->frames = frames;
     for (int f = 0; f < frames; f++) {
         e->image[f] = nn_image(e->g, "frame", ENV_IMAGE);
         e->tokens[f] = model_tokens(e->g, m, e->image[f], f ? e->image[f - 1] : NN_NONE);
@@ -38,31 +40,37 @@ static firm_status encode_build(const firm_model* m, int frames, int belief, enc
     return FIRM_OK;
 }
 
+// What is encoded: histories (rows of `records`), records with the frame after them, or pairs.
+typedef enum encode_what { HISTORIES, RECORDS, PAIRS } encode_what;
+
 typedef struct encode_batch {
     const train_set* set;
     const firm_model* model;
     const encode_graph* graph;
-    const moment* item;  // the moment of each sample
-    int frames, belief;
-    const int64_t* rows;  // histories: rows instead of moments
+    encode_what what;
+    const records* records;
+    const pairs* pairs;
+    int belief;
 } encode_batch;
+
+static int64_t scene_of(const encode_batch* b, int at, int frame) {
+    if (b->what == PAIRS) return b->pairs->scene[2 * at];
+    if (frame == HIST) return b->records->after[at];
+    int history = b->what == RECORDS ? b->records->history[at] : at;
+    return b->records->seen[history * HIST + frame];
+}
 
 static firm_status encode_fill(void* ctx, const nn_feed* feed) {
     const encode_batch* b = ctx;
     int dim = b->model->env->action_dim;
-    size_t bytes = ENV_IMAGE * ENV_IMAGE * 3;
     for (int i = 0; i < feed->count; i++) {
         int at = feed->first + i;
-        moment plain = {.row = b->rows ? b->rows[at] : 0, .branch = -1, .outcome = -1};
-        const moment* m = b->rows ? &plain : &b->item[at];
-        for (int f = 0; f < b->frames; f++)
-            TRY(moment_frame(b->set, m, f - (HIST - 1), feed->worker,
-                             nn_feed_bytes(feed, b->graph->image[f]) + (size_t)i * bytes));
-        for (int f = 0; f + 1 < HIST && b->belief; f++) {
-            float raw[FIRM_MAX_ACTION];
-            moment_actions(b->set, m, f - (HIST - 1), 1, raw);
-            model_standardise(b->model, raw, 1, nn_feed_real(feed, b->graph->action[f]) + i * dim);
-        }
+        for (int f = 0; f < b->graph->frames; f++)
+            TRY(train_frame(b->set, feed->worker, scene_of(b, at, f),
+                            nn_feed_bytes(feed, b->graph->image[f]) + (size_t)i * ENV_FRAME_BYTES));
+        for (int f = 0; f + 1 < HIST && b->belief; f++)
+            model_standardise(b->model, b->records->past + (at * (HIST - 1) + f) * dim, 1,
+                              nn_feed_real(feed, b->graph->action[f]) + i * dim);
     }
     return FIRM_OK;
 }
@@ -94,6 +102,8 @@ static firm_status encode_all(const encode_batch* b, int count, pool* p, const c
     return st;
 }
 
+// ---- beliefs and configurations -----------------------------------------------------------------
+
 static void take_history(void* sink, const nn_exec* e, int first, int n) {
     encode_sink* to = sink;
     size_t belief = (size_t)to->belief, config = (size_t)to->config;
@@ -107,7 +117,7 @@ static void take_history(void* sink, const nn_exec* e, int first, int n) {
     progress_step(&to->bar, first + n, "");
 }
 
-firm_status cache_histories(const train_set* s, const firm_model* m, const moments* of, pool* p,
+firm_status cache_histories(const train_set* s, const firm_model* m, const records* of, pool* p,
                             const char* label, history_cache* out, firm_error* err) {
     encode_sink to = {.histories = out, .belief = m->shape.belief, .config = s->env->config_dim};
     out->count = of->histories;
@@ -118,7 +128,7 @@ firm_status cache_histories(const train_set* s, const firm_model* m, const momen
     encode_graph g;
     firm_status st = encode_build(m, HIST, 1, &g, err);
     encode_batch b = {
-        .set = s, .model = m, .graph = &g, .rows = of->row, .frames = HIST, .belief = 1};
+        .set = s, .model = m, .graph = &g, .what = HISTORIES, .records = of, .belief = 1};
     if (st == FIRM_OK) st = encode_all(&b, of->histories, p, label, take_history, &to, err);
     nn_graph_free(g.g);
     return st;
@@ -130,31 +140,59 @@ void cache_free(history_cache* c) {
     *c = (history_cache){0};
 }
 
+// ---- tokens -------------------------------------------------------------------------------------
+
 static void take_tokens(void* sink, const nn_exec* e, int first, int n) {
     encode_sink* to = sink;
     token_cache* c = to->tokens;
-    size_t size = (size_t)c->size;
+    size_t size = (size_t)c->size, frames = (size_t)c->frames;
     for (int i = 0; i < n; i++)
-        for (int f = 0; f < FRAMES; f++)
-            memcpy(c->tokens + ((size_t)(first + i) * FRAMES + (size_t)f) * size,
+        for (size_t f = 0; f < frames; f++)
+            memcpy(c->tokens + ((size_t)(first + i) * frames + f) * size,
                    nn_exec_output(e, to->graph->tokens[f]) + (size_t)i * size,
                    size * sizeof(float));
     progress_step(&to->bar, first + n, "");
 }
 
-firm_status cache_tokens(const train_set* s, const firm_model* m, const moments* of, pool* p,
-                         const char* label, token_cache* out, firm_error* err) {
-    out->count = of->count;
-    out->size = model_token_count(m) * model_token_width(m);
-    out->tokens = mem_alloc((size_t)of->count * FRAMES * (size_t)out->size * sizeof(float));
+static firm_status cache_tokens(encode_batch* b, int count, int frames, pool* p, const char* label,
+                                token_cache* out, firm_error* err) {
+    *out = (token_cache){count, frames, model_token_count(b->model) * model_token_width(b->model),
+                         NULL};
+    out->tokens =
+        mem_alloc((size_t)count * (size_t)frames * (size_t)out->size * sizeof *out->tokens);
     if (!out->tokens)
         return FAIL(err, FIRM_E_MEMORY,
-                    "no memory for the tokens of %d moments; lower train.segments", of->count);
+                    "no memory for the tokens of %d x %d frames; lower train.segments or "
+                    "train.frame_pool",
+                    count, frames);
     encode_graph g;
-    firm_status st = encode_build(m, FRAMES, 0, &g, err);
-    encode_batch b = {.set = s, .model = m, .graph = &g, .item = of->item, .frames = FRAMES};
+    firm_status st = encode_build(b->model, frames, 0, &g, err);
+    b->graph = &g;
     encode_sink to = {.tokens = out};
-    if (st == FIRM_OK) st = encode_all(&b, of->count, p, label, take_tokens, &to, err);
+    if (st == FIRM_OK) st = encode_all(b, count, p, label, take_tokens, &to, err);
     nn_graph_free(g.g);
     return st;
+}
+
+firm_status cache_record_tokens(const train_set* s, const firm_model* m, const records* of, pool* p,
+                                const char* label, token_cache* out, firm_error* err) {
+    encode_batch b = {.set = s, .model = m, .what = RECORDS, .records = of};
+    return cache_tokens(&b, of->count, HIST + 1, p, label, out, err);
+}
+
+firm_status cache_history_tokens(const train_set* s, const firm_model* m, const records* of,
+                                 pool* p, const char* label, token_cache* out, firm_error* err) {
+    encode_batch b = {.set = s, .model = m, .what = HISTORIES, .records = of};
+    return cache_tokens(&b, of->histories, HIST, p, label, out, err);
+}
+
+firm_status cache_pair_tokens(const train_set* s, const firm_model* m, const pairs* of, pool* p,
+                              const char* label, token_cache* out, firm_error* err) {
+    encode_batch b = {.set = s, .model = m, .what = PAIRS, .pairs = of};
+    return cache_tokens(&b, of->count, 1, p, label, out, err);
+}
+
+void token_cache_free(token_cache* c) {
+    mem_free(c->tokens);
+    *c = (token_cache){0};
 }

@@ -1,59 +1,152 @@
-// frontend.c - graphs and batches of the pixel stages.
+// frontend.c - graphs and batches of the pixel stages and of the history stage.
 #include "train/frontend.h"
 
 #include <string.h>
 
-firm_status picture_graph(const firm_model* m, int train, frontend_graph* out, firm_error* err) {
+static firm_status open_graph(const firm_model* m, const stage* s, int train, frontend_graph* out,
+                              firm_error* err) {
     memset(out, 0, sizeof *out);
     TRY(nn_graph_create(m->store, &out->g, err));
-    nn_graph* g = out->g;
-    if (train) {
-        nn_train(g, "tokenizer.");
-        nn_train(g, "aux.picture.");
-    }
-    out->image = nn_image(g, "image", ENV_IMAGE);
-    out->before = nn_image(g, "before", ENV_IMAGE);
+    if (train) stage_train(s, out->g);
+    out->config_now = out->config_before = out->turned = out->ends = out->anchor = NN_NONE;
+    return FIRM_OK;
+}
+
+// ---- pixel stages -------------------------------------------------------------------------------
+
+static void picture_terms(const firm_model* m, float weight, frontend_graph* f) {
+    nn_graph* g = f->g;
     nn_id rgb, change;
-    model_picture(g, m, model_tokens(g, m, out->image, out->before), &rgb, &change);
-    nn_id seen = nn_patches(g, out->image, 8, m->stats.image_mean, m->stats.image_std);
-    nn_loss(g, "rgb", nn_mse(g, rgb, seen), 1.0f);
+    model_picture(g, m, model_tokens(g, m, f->image, f->before), &rgb, &change);
+    nn_id seen = nn_patches(g, f->image, 8, m->stats.image_mean, m->stats.image_std);
+    nn_loss(g, "rgb", nn_mse(g, rgb, seen), weight);
     // changed pixels are few: weighted so that they are not drowned
-    nn_id changed = nn_patchmask(g, out->image, out->before, 8);
-    nn_loss(g, "change", nn_bce(g, change, changed, 10.0f), 1.0f);
-    return FIRM_OK;
+    nn_id changed = nn_patchmask(g, f->image, f->before, 8);
+    nn_loss(g, "change", nn_bce(g, change, changed, 10.0f), weight);
 }
 
-firm_status ground_graph(const firm_model* m, int train, int refine, frontend_graph* out,
-                         firm_error* err) {
-    memset(out, 0, sizeof *out);
-    TRY(nn_graph_create(m->store, &out->g, err));
-    nn_graph* g = out->g;
-    if (train) nn_train(g, "grounder.");
-    if (train && refine) nn_train(g, "tokenizer.");
+static nn_id change_of(nn_graph* g, const firm_model* m, nn_id now, nn_id then) {
+    return m->env->pairs ? nn_relative(g, now, then, m->env->pairs) : nn_sub(g, now, then);
+}
+
+static void config_terms(const firm_model* m, const pixel_terms* w, nn_id plain,
+                         frontend_graph* f) {
+    nn_graph* g = f->g;
     int dim = m->env->config_dim;
-    out->image = nn_image(g, "image", ENV_IMAGE);
-    out->before = nn_image(g, "before", ENV_IMAGE);
-    out->config_now = nn_input1(g, "now", dim);
-    out->config_before = nn_input1(g, "then", dim);
-    nn_id now = model_ground(g, m, model_tokens(g, m, out->image, NN_NONE));
-    nn_id then = model_ground(g, m, model_tokens(g, m, out->before, NN_NONE));
-    nn_loss(g, "config", nn_mse(g, now, out->config_now), 1.0f);
-    nn_loss(g, "config_before", nn_mse(g, then, out->config_before), 1.0f);
+    f->config_now = nn_input1(g, "now", dim);
+    f->config_before = nn_input1(g, "then", dim);
+    nn_id now = model_ground(g, m, plain);
+    nn_id then = model_ground(g, m, model_tokens(g, m, f->before, NN_NONE));
+    nn_loss(g, "config", nn_mse(g, now, f->config_now), w->config);
+    nn_loss(g, "config_before", nn_mse(g, then, f->config_before), w->config);
     nn_loss(g, "difference",
-            nn_mse(g, nn_sub(g, now, then), nn_sub(g, out->config_now, out->config_before)), 1.0f);
-    out->grounded = now;
+            nn_mse(g, change_of(g, m, now, then), change_of(g, m, f->config_now, f->config_before)),
+            w->difference);
+    if (w->tail > 0) nn_loss_topmean(g, "tail", nn_mse(g, now, f->config_now), w->tail, 0.25f);
+    f->grounded = now;
     nn_output(g, now);
+}
+
+// keypoints of the turned picture against the turned keypoints: x' = xx x + xy y + shift
+static void equivariance_term(const firm_model* m, float weight, nn_id plain, frontend_graph* f) {
+    nn_graph* g = f->g;
+    int n = m->shape.keypoints;
+    f->turned = nn_image(g, "turned", ENV_IMAGE);
+    nn_id here = model_keypoints(g, m, plain);
+    nn_id there = model_keypoints(g, m, model_tokens(g, m, f->turned, NN_NONE));
+    nn_id axis[2] = {nn_slice(g, here, 1, 0, 1), nn_slice(g, here, 1, 1, 1)}, wanted[2];
+    for (int i = 0; i < 6; i++) f->turn[i] = nn_input(g, "turn", 2, (int[]){n, 1});
+    for (int a = 0; a < 2; a++)
+        wanted[a] = nn_add(
+            g,
+            nn_add(g, nn_mul(g, axis[0], f->turn[3 * a]), nn_mul(g, axis[1], f->turn[3 * a + 1])),
+            f->turn[3 * a + 2]);
+    nn_loss(g, "equivariance", nn_mse(g, there, nn_concat(g, 1, 2, wanted)), weight);
+}
+
+firm_status pixel_graph(const firm_model* m, const stage* s, int train, frontend_graph* f,
+                        firm_error* err) {
+    const pixel_terms* w = &s->terms;
+    TRY(open_graph(m, s, train, f, err));
+    nn_graph* g = f->g;
+    f->image = nn_image(g, "image", ENV_IMAGE);
+    f->before = nn_image(g, "before", ENV_IMAGE);
+    if (w->picture > 0) picture_terms(m, w->picture, f);
+    int configs = w->config > 0 || w->difference > 0 || w->tail > 0,
+        anchored = train && w->anchor > 0;
+    if (!configs && !anchored && w->equivariance <= 0 && w->physical <= 0) return FIRM_OK;
+
+    nn_id plain = model_tokens(g, m, f->image, NN_NONE);
+    if (configs) config_terms(m, w, plain, f);
+    if (w->physical > 0) {
+        f->ends = nn_input1(g, "ends", 2 * m->env->pairs);
+        nn_loss(g, "physical", nn_mse(g, model_physical(g, m, plain), f->ends), w->physical);
+    }
+    if (anchored) {
+        f->anchor = nn_input(g, "anchor", 2, (int[]){model_token_count(m), model_token_width(m)});
+        nn_loss(g, "anchor", nn_mse(g, plain, f->anchor), w->anchor);
+    }
+    if (w->equivariance > 0) equivariance_term(m, w->equivariance, plain, f);
     return FIRM_OK;
 }
 
-firm_status dynamics_graph(const firm_model* m, int train, frontend_graph* out, firm_error* err) {
-    memset(out, 0, sizeof *out);
-    TRY(nn_graph_create(m->store, &out->g, err));
-    nn_graph* g = out->g;
-    if (train) {
-        nn_train(g, "history.");
-        nn_train(g, "aux.next.");
+static void fill_turn(const frontend_batch* b, const nn_feed* feed, int i, int64_t at,
+                      const uint8_t* image) {
+    const frontend_graph* g = b->graph;
+    turning t = turning_of(at);
+    turn_frame(&t, image, nn_feed_bytes(feed, g->turned) + (size_t)i * ENV_FRAME_BYTES);
+    const float number[6] = {(float)t.xx, (float)t.xy, (float)t.dx / (0.5f * ENV_IMAGE),
+                             (float)t.yx, (float)t.yy, (float)t.dy / (0.5f * ENV_IMAGE)};
+    int n = b->model->shape.keypoints;
+    for (int k = 0; k < 6; k++)
+        for (int j = 0; j < n; j++) nn_feed_real(feed, g->turn[k])[i * n + j] = number[k];
+}
+
+static firm_status fill_pair(const frontend_batch* b, const nn_feed* feed, int i, int64_t at) {
+    const frontend_graph* g = b->graph;
+    const env_spec* env = b->set->env;
+    size_t dim = (size_t)env->config_dim;
+    uint8_t* image = nn_feed_bytes(feed, g->image) + (size_t)i * ENV_FRAME_BYTES;
+    uint8_t* before = nn_feed_bytes(feed, g->before) + (size_t)i * ENV_FRAME_BYTES;
+    const float* config = b->from->config + (size_t)(2 * at) * dim;
+    TRY(train_frame(b->set, feed->worker, b->from->scene[2 * at], image));
+    TRY(train_frame(b->set, feed->worker, b->from->scene[2 * at + 1], before));
+    if (g->config_now != NN_NONE) {
+        memcpy(nn_feed_real(feed, g->config_now) + (size_t)i * dim, config, dim * sizeof *config);
+        memcpy(nn_feed_real(feed, g->config_before) + (size_t)i * dim, config + dim,
+               dim * sizeof *config);
     }
+    if (g->ends != NN_NONE)
+        model_physical_target(b->model, config,
+                              nn_feed_real(feed, g->ends) + (size_t)(i * 2 * env->pairs));
+    if (g->anchor != NN_NONE) {
+        size_t n = (size_t)b->anchor->size;
+        memcpy(nn_feed_real(feed, g->anchor) + (size_t)i * n, b->anchor->tokens + (size_t)at * n,
+               n * sizeof(float));
+    }
+    if (g->turned != NN_NONE) fill_turn(b, feed, i, at, image);
+    return FIRM_OK;
+}
+
+firm_status pair_fill(void* ctx, const nn_feed* feed) {
+    const frontend_batch* b = ctx;
+    for (int i = 0; i < feed->count; i++) {
+        int64_t row = nn_feed_row(feed, i);
+        if (b->pick >= 0)
+            row = train_pick(b->set->seed, b->pick, feed->update, (int)row, b->rows);
+        else
+            row %= b->rows;
+        TRY(fill_pair(b, feed, i, b->order ? b->order[row] : row));
+    }
+    return FIRM_OK;
+}
+
+// ---- token dynamics -----------------------------------------------------------------------------
+
+firm_status dynamics_graph(const firm_model* m, const stage* s, int train, frontend_graph* out,
+                           firm_error* err) {
+    TRY(open_graph(m, s, train, out, err));
+    nn_graph* g = out->g;
     int shape[2] = {model_token_count(m), model_token_width(m)};
     for (int f = 0; f < HIST; f++) {
         out->tokens[f] = nn_input(g, "tokens", 2, shape);
@@ -67,66 +160,20 @@ firm_status dynamics_graph(const firm_model* m, int train, frontend_graph* out, 
     return FIRM_OK;
 }
 
-// two moments at most `lag` rows apart: of the recording, of a branch, or of a validation episode
-static firm_status pair_sample(const frontend_batch* b, int64_t update, int sample, int worker,
-                               uint8_t* image, uint8_t* before, float* now, float* then) {
-    const train_set* s = b->set;
-    const env_spec* env = s->env;
-    int from_branch = b->sources == SOURCE_I || (b->sources == (SOURCE_F | SOURCE_I) && sample % 2);
-    const double *state, *earlier;
-    if (!b->held && from_branch) {
-        int64_t pick = train_pick(s->seed, b->stage, update, sample,
-                                  (int64_t)s->intervened.count * BRANCH_CONTROLS);
-        moment m = s->intervened.item[pick / BRANCH_CONTROLS];
-        int control = (int)(pick % BRANCH_CONTROLS) + 1;
-        int then_control = control > b->lag ? control - b->lag : 0;
-        TRY(moment_frame(s, &m, control, worker, image));
-        TRY(moment_frame(s, &m, then_control, worker, before));
-        state = moment_state(s, &m, control);
-        earlier = moment_state(s, &m, then_control);
-    } else {
-        int64_t row =
-            b->held ? s->held.item[sample % s->held.count].row
-                    : s->pair_row[train_pick(s->seed, b->stage, update, sample, s->pair_rows)];
-        int64_t start = s->data->offset[episodes_of_row(s->data, row)];
-        int64_t then_row = row - start > b->lag ? row - b->lag : start;
-        TRY(frames_get(s->frames, worker, row, image));
-        TRY(frames_get(s->frames, worker, then_row, before));
-        state = s->data->state + row * env->state_dim;
-        earlier = s->data->state + then_row * env->state_dim;
-    }
-    if (now) env->config(state, now);
-    if (then) env->config(earlier, then);
-    return FIRM_OK;
-}
-
-firm_status pair_fill(void* ctx, const nn_feed* feed) {
-    const frontend_batch* b = ctx;
-    const frontend_graph* g = b->graph;
-    size_t bytes = ENV_IMAGE * ENV_IMAGE * 3;
-    int dim = b->set->env->config_dim, grounding = g->config_now != g->image;
-    for (int i = 0; i < feed->count; i++)
-        TRY(pair_sample(b, feed->update, (int)nn_feed_row(feed, i), feed->worker,
-                        nn_feed_bytes(feed, g->image) + (size_t)i * bytes,
-                        nn_feed_bytes(feed, g->before) + (size_t)i * bytes,
-                        grounding ? nn_feed_real(feed, g->config_now) + i * dim : NULL,
-                        grounding ? nn_feed_real(feed, g->config_before) + i * dim : NULL));
-    return FIRM_OK;
-}
-
 firm_status dynamics_fill(void* ctx, const nn_feed* feed) {
     const frontend_batch* b = ctx;
     const frontend_graph* g = b->graph;
+    const records* r = b->records;
     size_t size = (size_t)b->tokens->size;
     int dim = b->set->env->action_dim;
     for (int i = 0; i < feed->count; i++) {
-        int64_t at = nn_feed_row(feed, i) % b->from->count;
+        int64_t at = nn_feed_row(feed, i) % r->count;
         const float* tokens = b->tokens->tokens + (size_t)at * (HIST + 1) * size;
         for (int f = 0; f < HIST; f++) {
-            float raw[FIRM_MAX_ACTION];
+            const float* raw = f + 1 < HIST ? r->past + (r->history[at] * (HIST - 1) + f) * dim
+                                            : r->action + at * RECORD_CONTROLS * dim;
             memcpy(nn_feed_real(feed, g->tokens[f]) + (size_t)i * size, tokens + (size_t)f * size,
                    size * sizeof(float));
-            moment_actions(b->set, &b->from->item[at], f - (HIST - 1), 1, raw);
             model_standardise(b->model, raw, 1, nn_feed_real(feed, g->action[f]) + i * dim);
         }
         memcpy(nn_feed_real(feed, g->next) + (size_t)i * size, tokens + HIST * size,

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "core/mem.h"
-#include "train/frontend.h"
+#include "train/internal.h"
 
 static int by_value(const void* a, const void* b) {
     double x = *(const double*)a, y = *(const double*)b;
@@ -19,26 +19,25 @@ static firm_status run_failed(const nn_exec* e, firm_status st, firm_error* err)
 }
 
 typedef struct rollout_sink {
-    const train_set* set;
-    const moments* of;
+    const env_spec* env;
+    const records* of;
     nn_id path;
-    double* units;  // (STEPS, moments)
+    double* units;  // (STEPS, records)
 } rollout_sink;
 
 static void take_paths(void* sink, const nn_exec* e, int first, int count) {
     const rollout_sink* to = sink;
-    const env_spec* env = to->set->env;
+    int dim = to->env->config_dim;
     const float* path = nn_exec_output(e, to->path);
     for (int i = 0; i < count; i++)
         for (int k = 0; k < STEPS; k++) {
-            float truth[FIRM_MAX_CONFIG];
-            moment_config(to->set, &to->of->item[first + i], (k + 1) * MODEL_CONTROLS, truth);
+            const float* truth = to->of->config + ((first + i) * RECORD_POINTS + k + 1) * dim;
             to->units[(size_t)k * (size_t)to->of->count + (size_t)(first + i)] =
-                (double)env_tolerance_units(env, path + (i * STEPS + k) * env->config_dim, truth);
+                (double)env_tolerance_units(to->env, path + (i * STEPS + k) * dim, truth);
         }
 }
 
-firm_status gate_rollout(const train_set* s, const firm_model* m, const moments* of,
+firm_status gate_rollout(const train_set* s, const firm_model* m, const records* of,
                          const history_cache* cache, pool* p, rollout_error* out, firm_error* err) {
     int n = of->count;
     double* units = mem_alloc((size_t)n * STEPS * sizeof *units);
@@ -46,11 +45,11 @@ firm_status gate_rollout(const train_set* s, const firm_model* m, const moments*
     rollout_graph g = {0};
     nn_exec* e = NULL;
     nn_exec_options opt = {.batch = 256, .shard = 64, .lanes = 1, .queue = s->device.queue};
-    firm_status st = rollout_graph_build(m, NULL, 0, &g, err);
+    firm_status st = rollout_graph_build(m, NULL, NULL, &g, err);
     if (st == FIRM_OK) st = nn_exec_create(g.g, s->device.backend, &opt, p, &e, err);
     if (st == FIRM_OK) {
         rollout_batch b = {.set = s, .model = m, .graph = &g, .from = of, .cache = cache};
-        rollout_sink to = {s, of, g.path, units};
+        rollout_sink to = {s->env, of, g.path, units};
         st = nn_exec_stream(e, n, rollout_fill, &b, take_paths, &to);
         if (st != FIRM_OK) st = run_failed(e, st, err);
     }
@@ -68,43 +67,77 @@ firm_status gate_rollout(const train_set* s, const firm_model* m, const moments*
     return st;
 }
 
-typedef struct ground_sink {
+typedef struct ground_batch {
     const train_set* set;
+    const pairs* from;
+    nn_id image;
+} ground_batch;
+
+static firm_status ground_fill(void* ctx, const nn_feed* feed) {
+    const ground_batch* b = ctx;
+    for (int i = 0; i < feed->count; i++)
+        TRY(train_frame(b->set, feed->worker, b->from->scene[2 * (feed->first + i)],
+                        nn_feed_bytes(feed, b->image) + (size_t)i * ENV_FRAME_BYTES));
+    return FIRM_OK;
+}
+
+typedef struct ground_sink {
     nn_id grounded;
-    int total;
-    ground_error* error;
+    size_t dim;
+    float* config;  // (pairs, dim)
 } ground_sink;
 
 static void take_grounded(void* sink, const nn_exec* e, int first, int count) {
     const ground_sink* to = sink;
-    const env_spec* env = to->set->env;
-    for (int i = 0; i < count; i++) {
-        float truth[FIRM_MAX_CONFIG], distance[ENV_MAX_DISTANCE];
-        const float* c = nn_exec_output(e, to->grounded) + i * env->config_dim;
-        moment_config(to->set, &to->set->held.item[first + i], 0, truth);
-        env->measure(c, truth, distance);
-        to->error->mean_units += (double)env_tolerance_units(env, c, truth) / to->total;
-        to->error->mean += (double)distance[0] / to->total;
-        to->error->max = fmax(to->error->max, (double)distance[0]);
-    }
+    memcpy(to->config + (size_t)first * to->dim, nn_exec_output(e, to->grounded),
+           (size_t)count * to->dim * sizeof *to->config);
 }
 
-firm_status gate_ground(const train_set* s, const firm_model* m, int count, pool* p,
-                        ground_error* out, firm_error* err) {
-    frontend_graph g = {0};
+static firm_status ground_all(const train_set* s, const firm_model* m, const pairs* held, pool* p,
+                              float* config, firm_error* err) {
+    nn_graph* g;
     nn_exec* e = NULL;
-    if (count > s->held.count) count = s->held.count;
+    TRY(nn_graph_create(m->store, &g, err));
+    ground_batch b = {s, held, nn_image(g, "image", ENV_IMAGE)};
+    ground_sink to = {.dim = (size_t)s->env->config_dim, .config = config};
+    to.grounded = model_ground(g, m, model_tokens(g, m, b.image, NN_NONE));
+    nn_output(g, to.grounded);
     nn_exec_options opt = {.batch = 128, .shard = 4, .lanes = 1, .queue = s->device.queue};
-    firm_status st = ground_graph(m, 0, 0, &g, err);
-    if (st == FIRM_OK) st = nn_exec_create(g.g, s->device.backend, &opt, p, &e, err);
-    *out = (ground_error){0};
+    firm_status st = nn_exec_create(g, s->device.backend, &opt, p, &e, err);
     if (st == FIRM_OK) {
-        frontend_batch b = {.set = s, .model = m, .graph = &g, .lag = 1, .held = 1};
-        ground_sink to = {s, g.grounded, count, out};
-        st = nn_exec_stream(e, count, pair_fill, &b, take_grounded, &to);
+        st = nn_exec_stream(e, held->count, ground_fill, &b, take_grounded, &to);
         if (st != FIRM_OK) st = run_failed(e, st, err);
     }
     nn_exec_free(e);
-    nn_graph_free(g.g);
+    nn_graph_free(g);
+    return st;
+}
+
+firm_status gate_ground(const train_set* s, const firm_model* m, pool* p, ground_error* out,
+                        firm_error* err) {
+    const pairs* held = train_pairs(s, PACK_HELD, 1);
+    int n = held->count, dim = s->env->config_dim;
+    float* config = mem_alloc((size_t)(n * dim) * sizeof *config);
+    double* units = mem_alloc((size_t)n * sizeof *units);
+    *out = (ground_error){0};
+    firm_status st = config && units ? ground_all(s, m, held, p, config, err)
+                                     : FAIL(err, FIRM_E_MEMORY, "no memory for the gate");
+    for (int i = 0; i < n && st == FIRM_OK; i++) {
+        float distance[ENV_MAX_DISTANCE];
+        const float *c = config + i * dim, *truth = held->config + 2 * i * dim;
+        s->env->measure(c, truth, distance);
+        units[i] = (double)env_tolerance_units(s->env, c, truth);
+        out->mean_units += units[i] / n;
+        for (int d = 0; d < s->env->distances; d++) {
+            out->mean[d] += (double)distance[d] / n;
+            out->max[d] = fmax(out->max[d], (double)distance[d]);
+        }
+    }
+    if (st == FIRM_OK) {
+        qsort(units, (size_t)n, sizeof *units, by_value);
+        out->p95_units = units[(int)(0.95 * (n - 1))];
+    }
+    mem_free(units);
+    mem_free(config);
     return st;
 }

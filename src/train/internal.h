@@ -1,72 +1,104 @@
-// internal.h - what the files of src/train share: the data of a run, its moments, caches and
+// internal.h - what the files of src/train share: the data of a run, caches, losses, gates and
 // stages.
 #ifndef TRAIN_INTERNAL_H
 #define TRAIN_INTERNAL_H
 
 #include "data/frames.h"
-#include "data/split.h"
+#include "data/pack.h"
 #include "nn/trainer.h"
 #include "train/train.h"
 
 enum { HIST = MODEL_HISTORY, STEPS = MODEL_HORIZON, SPAN = MODEL_HORIZON * MODEL_CONTROLS };
+_Static_assert((int)RECORD_FRAMES == HIST && (int)RECORD_POINTS == STEPS + 1 &&
+                   (int)RECORD_CONTROLS == SPAN,
+               "records are made for other horizons");
 
-typedef enum source_bits { SOURCE_F = 1, SOURCE_I = 2 } source_bits;
+// Sources of samples, numbered as in data/pack.h: F recorded, I common-reset, S structured.
+enum { SOURCES = 3, SOURCE_F = 1, SOURCE_I = 2, SOURCE_S = 4 };
 
-// A moment: a recorded history that ends at `row`, and one future of 25 controls after it: the
-// recorded one (branch -1) or a common-reset branch. `outcome` is the branch whose states are taken
-// as the result; it differs from `branch` only in the mismatch ablation.
-typedef struct moment {
-    int64_t row;
-    int branch, outcome;
-    int history;  // index into the caches: moments of one anchor share it
-} moment;
-
-typedef struct moments {
-    moment* item;
-    int count;
-    int64_t* row;  // (histories) the distinct rows
-    int histories;
-} moments;
-
-// Everything a run reads. Training uses train episodes only; `held` are moments of validation
-// episodes.
+// Everything a run reads. Training uses train episodes only; PACK_HELD records and pairs come from
+// validation episodes.
 typedef struct train_set {
     const env_spec* env;
-    const episodes* data;
-    const branches* inter;  // NULL: no interventions
-    data_split split;
-    frames* frames;
-    int64_t* pair_row;  // rows of train episodes that have a row before them
-    int64_t pair_rows;
-    moments factual, intervened, held;
+    pack data;
+    data_split split;  // empty when the data come from a pack's file
+    int frame_pool;    // distinct pairs of frames per source and lag; 0: all there are
+    frames* frames;    // draws frames of episodes
+    env** painter;     // (painters) draws states of a pack's file
+    int painters;
+    pictures* pictures;
     uint64_t seed;
     nn_device device;  // where graphs run; the host until a run says otherwise
 } train_set;
 
-firm_status train_set_open(const config* settings, const env_spec* env, const episodes* data,
-                           const branches* inter, const train_options* opt, int workers,
-                           train_set* out, firm_error* err);
+// The set must stay where it is until it is closed.
+firm_status train_set_open(const config* settings, const env_spec* env, const train_inputs* in,
+                           const train_options* opt, int workers, train_set* out, firm_error* err);
 void train_set_close(train_set* s);
 // The device of that name, with the settings' precision.
 firm_status train_device_open(const config* settings, const char* name, nn_device* out,
                               firm_error* err);
 // image, action and chi statistics from the training split
 firm_status train_set_stats(train_set* s, model_stats* stats, firm_error* err);
+// The pairs of a source (pack_source) `lag` apart; NULL if no stage asked for them.
+const pairs* train_pairs(const train_set* s, int source, int lag);
+// A scene's frame into (224, 224, 3) bytes, by the pool's worker of that number.
+firm_status train_frame(const train_set* s, int worker, int64_t scene, uint8_t* rgb);
 
 // Picks `count` configurations that cover those of the training episodes, and how well they do.
 firm_status support_fill(const train_set* s, firm_model* m, int count, firm_error* err);
 
-const double* moment_state(const train_set* s, const moment* m, int control);  // control: -2 .. 25
-void moment_actions(const train_set* s, const moment* m, int control, int count, float* raw);
-void moment_config(const train_set* s, const moment* m, int control, float* c);
-void moment_chi(const train_set* s, const moment* m, int control, float* chi);
-// the frame `control` steps after the moment's row (-2 .. 25)
-firm_status moment_frame(const train_set* s, const moment* m, int control, int worker,
-                         uint8_t* rgb);
-
 // uniform index below n for sample i of an update: a function of its key alone
 nn_pick train_pick_key(uint64_t seed, int stage);
 int64_t train_pick(uint64_t seed, int stage, int64_t update, int sample, int64_t n);
+
+// ---- stages -------------------------------------------------------------------------------------
+
+enum { MOST_MODULES = 8 };
+
+// Weights of the terms of a pixel stage; 0: absent.
+typedef struct pixel_terms {
+    float picture;       // RGB reconstruction, and which pixels change
+    float config;        // configuration of both frames of a pair
+    float difference;    // change of configuration between them
+    float tail;          // the worst quarter of configuration errors
+    float anchor;        // tokens stay as they were when the stage began
+    float equivariance;  // keypoints of a turned picture are the turned keypoints
+    float physical;      // where the links end can be read from the grounder's trunk
+} pixel_terms;
+
+typedef struct stage {
+    char name[48];
+    const char* objective;  // picture, ground, geometry, physical, dynamics, rollout
+    int sources;            // bits
+    int balance;            // bits: sources whose rare moments are shown as often as the rest
+    int updates;
+    int batch[SOURCES];
+    float weight[SOURCES];
+    nn_adamw_options adamw;
+    struct {
+        char prefix[32];  // "grounder."
+        float factor;     // of the rate
+    } module[MOST_MODULES];
+    int modules;  // those trained
+    int lag;      // pixel stages: rows between the two frames of a pair
+    pixel_terms terms;
+    const char* loss;   // rollout: the [loss.NAME] of all sources; "": each its own
+    int spatial;        // rollout: the spatial residual sees its extra inputs
+    double gate_limit;  // 0: no gate
+    int index;
+} stage;
+int stage_read(const config* settings, int i, const char* sources, stage* out);  // 0 past the last
+int stage_sees_frames(const stage* s);                 // its samples are pairs of frames
+int stage_trains(const stage* s, const char* prefix);  // any parameter of that prefix
+void stage_train(const stage* s, nn_graph* g);         // declares what is trained; s NULL: nothing
+float stage_factor(const stage* s, const char* parameter);
+// settings that contradict each other or the task
+firm_status stage_check(const stage* s, const config* settings, const train_set* set,
+                        const firm_model* m, firm_error* err);
+const char* stage_loss(const stage* s, int source);  // NAME of its [loss.NAME]
+
+// ---- caches -------------------------------------------------------------------------------------
 
 // What frozen modules say about histories: computed once, so that recurrent stages never touch
 // pixels.
@@ -75,19 +107,25 @@ typedef struct history_cache {
     float* belief;  // (count, belief)
     float* config;  // (count, 3, config_dim), grounded from pixels
 } history_cache;
-firm_status cache_histories(const train_set* s, const firm_model* m, const moments* of, pool* p,
+firm_status cache_histories(const train_set* s, const firm_model* m, const records* of, pool* p,
                             const char* label, history_cache* out, firm_error* err);
 void cache_free(history_cache* c);
 
+// Tokens of frames. Of records: t-2, t-1, t and the one after the first control; of histories the
+// first three of these; of pairs: E(o, 0) of the first frame.
 typedef struct token_cache {
-    int count, size;  // size: numbers of one frame's tokens
-    float* tokens;    // (count, 4, size): frames t-2, t-1, t and the one after the first control
+    int count, frames, size;  // size: numbers of one frame's tokens
+    float* tokens;            // (count, frames, size)
 } token_cache;
-firm_status cache_tokens(const train_set* s, const firm_model* m, const moments* of, pool* p,
-                         const char* label, token_cache* out, firm_error* err);
+firm_status cache_record_tokens(const train_set* s, const firm_model* m, const records* of, pool* p,
+                                const char* label, token_cache* out, firm_error* err);
+firm_status cache_history_tokens(const train_set* s, const firm_model* m, const records* of,
+                                 pool* p, const char* label, token_cache* out, firm_error* err);
+firm_status cache_pair_tokens(const train_set* s, const firm_model* m, const pairs* of, pool* p,
+                              const char* label, token_cache* out, firm_error* err);
+void token_cache_free(token_cache* c);
 
-// ---- objectives: each builds its graph and fills its batches
-// -----------------------------------------
+// ---- the rollout loss ---------------------------------------------------------------------------
 
 typedef enum loss_tail {
     TAIL_TERMINAL,      // one error per record: configuration MSE at the horizon
@@ -108,50 +146,46 @@ firm_status loss_read(const config* settings, const env_spec* env, const char* s
 
 typedef struct rollout_graph {
     nn_graph* g;
-    nn_id belief, config[HIST], zero_fiber, u[STEPS], target, chi0, chi;
+    nn_id belief;                        // from the cache, or
+    nn_id tokens[HIST], past[HIST - 1];  // the history module's inputs, where it is trained
+    nn_id config[HIST], zero_fiber, u[STEPS], target, chi0, chi;
     nn_id path;  // (5, config_dim) predicted
 } rollout_graph;
-firm_status rollout_graph_build(const firm_model* m, const loss_weights* w, int train,
+// w NULL: predictions only; s NULL: nothing is trained.
+firm_status rollout_graph_build(const firm_model* m, const loss_weights* w, const stage* s,
                                 rollout_graph* out, firm_error* err);
 
 typedef struct rollout_batch {
     const train_set* set;
     const firm_model* model;
     const rollout_graph* graph;
-    const moments* from;
+    const records* from;
     const history_cache* cache;
-    int first;  // sample i, or row i of a trainer's table, is moment first + i
+    const token_cache* tokens;  // of histories, where the history module is trained
+    const int* order;           // balanced: the record of a row; NULL: its own number
+    int first;                  // sample i, or row i of a trainer's table, is record first + i
 } rollout_batch;
 firm_status rollout_fill(void* ctx, const nn_feed* feed);
+
+// Rows of a table in which rare and other samples come equally often: *rows indices below n, to be
+// freed with mem_free; NULL and n rows if one of the kinds is missing.
+firm_status balanced_order(const uint8_t* rare, int n, int** order, int* rows, firm_error* err);
+
+// ---- gates --------------------------------------------------------------------------------------
 
 // Held-out rollout error by horizon in tolerance units.
 typedef struct rollout_error {
     double mean[STEPS], p95[STEPS];
 } rollout_error;
-firm_status gate_rollout(const train_set* s, const firm_model* m, const moments* of,
+firm_status gate_rollout(const train_set* s, const firm_model* m, const records* of,
                          const history_cache* cache, pool* p, rollout_error* out, firm_error* err);
-// Held-out grounding error of `count` validation frames: mean tolerance units, and mean/max of the
-// first named distance in its unit.
+// Held-out grounding error of validation frames: mean tolerance units, and mean and largest of
+// every named distance in its unit.
 typedef struct ground_error {
-    double mean_units, mean, max;
+    double mean_units, p95_units;
+    double mean[ENV_MAX_DISTANCE], max[ENV_MAX_DISTANCE];
 } ground_error;
-firm_status gate_ground(const train_set* s, const firm_model* m, int count, pool* p,
-                        ground_error* out, firm_error* err);
-
-// ---- stages
-// ------------------------------------------------------------------------------------------
-
-typedef struct stage {
-    char name[48];
-    const char* objective;  // picture, ground, dynamics, rollout
-    int sources;            // source_bits
-    int updates, batch, batch_i;
-    nn_adamw_options adamw;
-    float refine;       // ground: rate factor of the tokenizer; 0: frozen
-    int lag;            // ground: rows between the two frames of a pair
-    double gate_limit;  // 0: no gate
-    int index;
-} stage;
-int stage_read(const config* settings, int i, const char* sources, stage* out);  // 0 past the last
+firm_status gate_ground(const train_set* s, const firm_model* m, pool* p, ground_error* out,
+                        firm_error* err);
 
 #endif

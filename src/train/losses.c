@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "core/mem.h"
 #include "train/internal.h"
 
 firm_status loss_read(const config* c, const env_spec* env, const char* source, loss_weights* w,
@@ -54,18 +55,26 @@ static nn_id tail_errors(nn_graph* g, const firm_model* m, const loss_weights* w
                     m->env->pairs, rounded);
 }
 
-firm_status rollout_graph_build(const firm_model* m, const loss_weights* w, int train,
+// the belief: remembered, or computed where the history module is trained along
+static nn_id belief_of(const firm_model* m, const stage* s, rollout_graph* r) {
+    nn_graph* g = r->g;
+    if (!s || !stage_trains(s, "history."))
+        return r->belief = nn_input1(g, "belief", m->shape.belief);
+    r->belief = NN_NONE;
+    int shape[2] = {model_token_count(m), model_token_width(m)};
+    for (int f = 0; f < HIST; f++) r->tokens[f] = nn_input(g, "tokens", 2, shape);
+    for (int f = 0; f + 1 < HIST; f++) r->past[f] = nn_input1(g, "past", m->env->action_dim);
+    return model_belief(g, m, r->tokens, r->past);
+}
+
+firm_status rollout_graph_build(const firm_model* m, const loss_weights* w, const stage* s,
                                 rollout_graph* r, firm_error* err) {
     memset(r, 0, sizeof *r);
     TRY(nn_graph_create(m->store, &r->g, err));
     nn_graph* g = r->g;
     int dim = m->env->config_dim, chi_dim = m->env->chi_dim;
-    if (train) {
-        nn_train(g, "fiber.");
-        nn_train(g, "transition.");
-        nn_train(g, "aux.chi.");
-    }
-    r->belief = nn_input1(g, "belief", m->shape.belief);
+    stage_train(s, g);
+    nn_id belief = belief_of(m, s, r);
     for (int f = 0; f < HIST; f++) r->config[f] = nn_input1(g, "config", dim);
     for (int k = 0; k < STEPS; k++)
         r->u[k] = nn_input1(g, "u", MODEL_CONTROLS * m->env->action_dim);
@@ -75,7 +84,7 @@ firm_status rollout_graph_build(const firm_model* m, const loss_weights* w, int 
     r->zero_fiber = nn_input1(g, "zero", m->shape.fiber);
 
     nn_id c = r->config[HIST - 1];
-    nn_id fiber = m->shape.no_fiber ? r->zero_fiber : model_fiber(g, m, r->belief, r->config);
+    nn_id fiber = m->shape.no_fiber ? r->zero_fiber : model_fiber(g, m, belief, r->config);
     nn_id chi0 = m->shape.no_fiber ? NN_NONE : model_chi(g, m, fiber);
     nn_id path[STEPS], target[STEPS], chi[STEPS], start = c;
     for (int k = 0; k < STEPS; k++) {
@@ -99,39 +108,75 @@ firm_status rollout_graph_build(const firm_model* m, const loss_weights* w, int 
     return FIRM_OK;
 }
 
+static void put(const nn_feed* feed, nn_id input, int i, const float* from, size_t n) {
+    memcpy(nn_feed_real(feed, input) + (size_t)i * n, from, n * sizeof *from);
+}
+
+// what the history says: a remembered belief, or tokens and actions for the module itself
+static void fill_history(const rollout_batch* b, const nn_feed* feed, int i, int history) {
+    const rollout_graph* r = b->graph;
+    size_t dim = (size_t)b->set->env->config_dim, actions = (size_t)b->set->env->action_dim;
+    if (r->belief != NN_NONE) {
+        size_t n = (size_t)b->model->shape.belief;
+        put(feed, r->belief, i, b->cache->belief + (size_t)history * n, n);
+    } else {
+        size_t n = (size_t)b->tokens->size;
+        for (int f = 0; f < HIST; f++)
+            put(feed, r->tokens[f], i, b->tokens->tokens + (size_t)(history * HIST + f) * n, n);
+        for (int f = 0; f + 1 < HIST; f++)
+            model_standardise(b->model,
+                              b->from->past + (size_t)(history * (HIST - 1) + f) * actions, 1,
+                              nn_feed_real(feed, r->past[f]) + (size_t)i * actions);
+    }
+    for (int f = 0; f < HIST; f++)
+        put(feed, r->config[f], i, b->cache->config + (size_t)(history * HIST + f) * dim, dim);
+}
+
+static void fill_chi(const rollout_batch* b, const float* chi, int count, float* out) {
+    const model_stats* stats = &b->model->stats;
+    int dim = b->set->env->chi_dim;
+    for (int j = 0; j < count * dim; j++)
+        out[j] = (chi[j] - stats->chi_mean[j % dim]) / stats->chi_std[j % dim];
+}
+
 firm_status rollout_fill(void* ctx, const nn_feed* feed) {
     const rollout_batch* b = ctx;
     const rollout_graph* r = b->graph;
     const env_spec* env = b->set->env;
-    int dim = env->config_dim, chi_dim = env->chi_dim, macro = MODEL_CONTROLS * env->action_dim;
-    int belief = b->model->shape.belief;
-    const model_stats* stats = &b->model->stats;
+    const records* from = b->from;
+    size_t dim = (size_t)env->config_dim, chi_dim = (size_t)env->chi_dim;
+    size_t macro = (size_t)(MODEL_CONTROLS * env->action_dim);
+    size_t fiber = (size_t)b->model->shape.fiber;
     for (int i = 0; i < feed->count; i++) {
-        const moment* m = &b->from->item[b->first + nn_feed_row(feed, i)];
-        memcpy(nn_feed_real(feed, r->belief) + i * belief,
-               b->cache->belief + (size_t)m->history * (size_t)belief,
-               (size_t)belief * sizeof(float));
-        for (int f = 0; f < HIST; f++)
-            memcpy(nn_feed_real(feed, r->config[f]) + i * dim,
-                   b->cache->config + ((size_t)m->history * HIST + (size_t)f) * (size_t)dim,
-                   (size_t)dim * sizeof(float));
-        memset(nn_feed_real(feed, r->zero_fiber) + i * b->model->shape.fiber, 0,
-               (size_t)b->model->shape.fiber * sizeof(float));
-        for (int k = 0; k < STEPS; k++) {
-            float raw[MODEL_CONTROLS * FIRM_MAX_ACTION];
-            moment_actions(b->set, m, k * MODEL_CONTROLS, MODEL_CONTROLS, raw);
-            model_standardise(b->model, raw, MODEL_CONTROLS,
-                              nn_feed_real(feed, r->u[k]) + i * macro);
-            moment_config(b->set, m, (k + 1) * MODEL_CONTROLS,
-                          nn_feed_real(feed, r->target) + (i * STEPS + k) * dim);
-        }
-        for (int k = 0; k <= STEPS; k++) {
-            float* chi = k ? nn_feed_real(feed, r->chi) + (i * STEPS + k - 1) * chi_dim
-                           : nn_feed_real(feed, r->chi0) + i * chi_dim;
-            moment_chi(b->set, m, k * MODEL_CONTROLS, chi);
-            for (int j = 0; j < chi_dim; j++)
-                chi[j] = (chi[j] - stats->chi_mean[j]) / stats->chi_std[j];
-        }
+        int64_t row = b->first + nn_feed_row(feed, i);
+        size_t at = (size_t)(b->order ? b->order[row] : row);
+        const float* config = from->config + at * RECORD_POINTS * dim;
+        const float* chi = from->chi + at * RECORD_POINTS * chi_dim;
+        fill_history(b, feed, i, from->history[at]);
+        memset(nn_feed_real(feed, r->zero_fiber) + (size_t)i * fiber, 0, fiber * sizeof(float));
+        for (int k = 0; k < STEPS; k++)
+            model_standardise(b->model, from->action + (at * STEPS + (size_t)k) * macro,
+                              MODEL_CONTROLS, nn_feed_real(feed, r->u[k]) + (size_t)i * macro);
+        put(feed, r->target, i, config + dim, STEPS * dim);
+        fill_chi(b, chi, 1, nn_feed_real(feed, r->chi0) + (size_t)i * chi_dim);
+        fill_chi(b, chi + chi_dim, STEPS, nn_feed_real(feed, r->chi) + (size_t)i * STEPS * chi_dim);
     }
+    return FIRM_OK;
+}
+
+firm_status balanced_order(const uint8_t* rare, int n, int** order, int* rows, firm_error* err) {
+    int count = 0;
+    for (int i = 0; i < n; i++) count += rare[i];
+    int more = count > n - count ? count : n - count;
+    *order = NULL;
+    *rows = n;
+    if (count == 0 || count == n) return FIRM_OK;
+    *order = mem_alloc((size_t)(2 * more) * sizeof **order);
+    if (!*order) return FAIL(err, FIRM_E_MEMORY, "no memory to balance %d samples", n);
+    *rows = 2 * more;
+    // even rows go through the rare ones again and again, odd rows through the others
+    for (int kind = 0; kind < 2; kind++)
+        for (int i = 0, at = 0; at < more; i = (i + 1) % n)
+            if (rare[i] == !kind) (*order)[2 * at++ + kind] = i;
     return FIRM_OK;
 }

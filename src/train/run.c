@@ -39,8 +39,8 @@ static void identity(const train_run_state* run, char text[256]) {
     snprintf(text, 256,
              "config %016" PRIx64 " seed %" PRIu64 " sources %s mismatch %d data %016" PRIx64 "%s",
              training_hash(run->settings), run->opt->seed,
-             run->opt->sources ? run->opt->sources : "FI", run->opt->mismatch, run->set.data->hash,
-             run->set.device.queue ? " device cuda" : "");
+             run->opt->sources ? run->opt->sources : "FI", run->opt->mismatch,
+             run->set.data.data_hash, run->set.device.queue ? " device cuda" : "");
 }
 
 static int make_notes(checkpoint_note* note, char keys[MAX_STAGES][24]) {
@@ -69,6 +69,49 @@ static int parse_result(const char* text, stage_result* r) {
     return 1;
 }
 
+// ---- the tokenizer a stage began with -----------------------------------------------------------
+
+static int anchored(const nn_entry* e) {
+    return strncmp(e->name, "tokenizer.", 10) == 0;
+}
+
+static firm_status alloc_anchor(train_run_state* run, firm_error* err) {
+    const nn_store* store = run->model->store;
+    run->anchor_count = 0;
+    for (int i = 0; i < store->entries; i++)
+        if (anchored(&store->entry[i])) run->anchor_count += store->entry[i].count;
+    mem_free(run->anchor);
+    run->anchor = mem_alloc(run->anchor_count * sizeof *run->anchor);
+    return run->anchor ? FIRM_OK : FAIL(err, FIRM_E_MEMORY, "no memory to remember the tokenizer");
+}
+
+void run_swap_anchor(train_run_state* run) {
+    nn_store* store = run->model->store;
+    float* at = run->anchor;
+    for (int i = 0; i < store->entries; i++) {
+        if (!anchored(&store->entry[i])) continue;
+        float* value = store->value + store->entry[i].offset;
+        for (size_t j = 0; j < store->entry[i].count; j++) {
+            float keep = value[j];
+            value[j] = at[j];
+            at[j] = keep;
+        }
+        at += store->entry[i].count;
+    }
+}
+
+firm_status run_note_anchor(train_run_state* run, firm_error* err) {
+    const nn_store* store = run->model->store;
+    TRY(alloc_anchor(run, err));
+    float* at = run->anchor;
+    for (int i = 0; i < store->entries; i++) {
+        if (!anchored(&store->entry[i])) continue;
+        memcpy(at, store->value + store->entry[i].offset, store->entry[i].count * sizeof *at);
+        at += store->entry[i].count;
+    }
+    return FIRM_OK;
+}
+
 firm_status run_checkpoint(train_run_state* run, int index, int update, nn_trainer* trainer,
                            double seconds, firm_error* err) {
     checkpoint_note note[NOTE_RESULTS + MAX_STAGES];
@@ -80,14 +123,16 @@ firm_status run_checkpoint(train_run_state* run, int index, int update, nn_train
     identity(run, note[NOTE_IDENTITY].value);
     for (int i = 0; i < run->results; i++)
         print_result(&run->result[i], note[NOTE_RESULTS + i].value);
-    checkpoint_extra extra = {.name = "optimiser.moments"};
+    checkpoint_extra extra[2] = {{.name = "optimiser.moments"}};
+    int extras = trainer ? 1 : 0;
     if (trainer) {
         TRY(nn_trainer_pull(trainer, err));
-        extra.data = nn_trainer_moments(trainer, &extra.count);
+        extra[0].data = nn_trainer_moments(trainer, &extra[0].count);
+        if (run->anchor)
+            extra[extras++] = (checkpoint_extra){"stage.anchor", run->anchor, run->anchor_count};
     }
     run_path(run, "checkpoint.safetensors", path);
-    return checkpoint_write(path, run->model, CHECKPOINT_TRAINING, &extra, trainer ? 1 : 0, note,
-                            notes, err);
+    return checkpoint_write(path, run->model, CHECKPOINT_TRAINING, extra, extras, note, notes, err);
 }
 
 firm_status run_read_moments(train_run_state* run, nn_trainer* trainer, firm_error* err) {
@@ -114,6 +159,13 @@ static firm_status read_checkpoint(train_run_state* run, int* stage_index, int* 
     *stage_index = atoi(note[NOTE_STAGE].value);
     *update = atoi(note[NOTE_UPDATE].value);
     run->seconds_before = strtod(note[NOTE_SECONDS].value, NULL);
+    stage s;
+    if (*update > 0 && stage_read(run->settings, *stage_index, run->opt->sources, &s) &&
+        s.terms.anchor > 0) {
+        TRY(alloc_anchor(run, err));
+        checkpoint_extra extra = {"stage.anchor", run->anchor, run->anchor_count};
+        TRY(checkpoint_read_training(path, run->model, &extra, 1, NULL, 0, err));
+    }
     while (run->results < MAX_STAGES &&
            parse_result(note[NOTE_RESULTS + run->results].value, &run->result[run->results]))
         run->results++;
@@ -121,6 +173,27 @@ static firm_status read_checkpoint(train_run_state* run, int* stage_index, int* 
 }
 
 // ---- results ------------------------------------------------------------------------------------
+
+// of the last stage that grounds: every named distance, and the first again by its unit
+static void ground_json(const env_spec* env, const stage_result* r, cJSON* out) {
+    char key[64];
+    cJSON_DeleteItemFromObject(out, "grounder_error");
+    cJSON* all = cJSON_AddObjectToObject(out, "grounder_error");
+    json_add_number(all, "units", r->gate, 4);
+    json_add_number(all, "units_p95", r->detail[2 * ENV_MAX_DISTANCE], 4);
+    for (int d = 0; d < env->distances; d++) {
+        cJSON* one = cJSON_AddObjectToObject(all, env->distance[d].name);
+        cJSON_AddStringToObject(one, "unit", env->distance[d].unit);
+        json_add_number(one, "mean", r->detail[2 * d], 4);
+        json_add_number(one, "max", r->detail[2 * d + 1], 4);
+    }
+    snprintf(key, sizeof key, "grounder_error_%s", env->distance[0].unit);
+    cJSON_DeleteItemFromObject(out, key);
+    json_add_number(out, key, r->detail[0], 4);
+    snprintf(key, sizeof key, "grounder_error_max_%s", env->distance[0].unit);
+    cJSON_DeleteItemFromObject(out, key);
+    json_add_number(out, key, r->detail[1], 4);
+}
 
 static cJSON* results_json(const train_run_state* run, const char* model_path) {
     cJSON* out = cJSON_CreateObject();
@@ -155,11 +228,7 @@ static cJSON* results_json(const train_run_state* run, const char* model_path) {
         stage full;
         stage_read(run->settings, i, run->opt->sources, &full);
         if (strcmp(full.objective, "ground") == 0) {
-            char key[64];
-            snprintf(key, sizeof key, "grounder_error_%s", run->set.env->distance[0].unit);
-            json_add_number(out, key, r->detail[0], 4);
-            snprintf(key, sizeof key, "grounder_error_max_%s", run->set.env->distance[0].unit);
-            json_add_number(out, key, r->detail[1], 4);
+            ground_json(run->set.env, r, out);
         } else if (strcmp(full.objective, "rollout") == 0) {
             cJSON_DeleteItemFromObject(out, "rollout_error");
             cJSON_DeleteItemFromObject(out, "rollout_error_p95");
@@ -214,7 +283,7 @@ static firm_status describe(train_run_state* run, firm_error* err) {
     snprintf(run->model->provenance, sizeof run->model->provenance,
              "version=%d seed=%" PRIu64 " sources=%s data_seed=%" PRIu64 " data_hash=%016" PRIx64,
              firm_version(), run->opt->seed, run->opt->sources ? run->opt->sources : "FI",
-             run->set.data->seed, run->set.data->hash);
+             run->set.data.data_seed, run->set.data.data_hash);
     run_path(run, "config.ini", path);
     file_writer w;
     TRY(file_open_write(&w, path, err));
@@ -236,23 +305,26 @@ static firm_status run_stages(train_run_state* run, cJSON** result, firm_error* 
     } else {
         TRY(train_set_stats(&run->set, &run->model->stats, err));
     }
+    stage s;
+    for (int i = 0; stage_read(run->settings, i, run->opt->sources, &s); i++)
+        TRY(stage_check(&s, run->settings, &run->set, run->model, err));
     TRY(describe(run, err));
     TRY(metrics_open(run, index, update, err));
-    stage s;
     for (; stage_read(run->settings, index, run->opt->sources, &s); index++) {
         if (index >= MAX_STAGES)
             return FAIL(err, FIRM_E_VALUE, "more than %d stages in the settings", MAX_STAGES);
         TRY(stage_run(run, &s, update, err));
         run->seconds_before = 0;
+        mem_free(run->anchor);
+        run->anchor = NULL;
         update = 0;
         TRY(run_checkpoint(run, index + 1, 0, NULL, 0, err));
     }
     return finish(run, result, err);
 }
 
-firm_status train_run(const config* settings, const env_spec* env, const episodes* data,
-                      const branches* interventions, const train_options* opt, cJSON** result,
-                      firm_error* err) {
+firm_status train_run(const config* settings, const env_spec* env, const train_inputs* in,
+                      const train_options* opt, cJSON** result, firm_error* err) {
     train_run_state run = {.settings = settings, .opt = opt};
     model_shape shape;
     stage first;
@@ -266,13 +338,13 @@ firm_status train_run(const config* settings, const env_spec* env, const episode
     TRY(train_device_open(settings, opt->device, &device, err));
     firm_status st = pool_create(opt->threads, &run.p, err);
     if (st == FIRM_OK)
-        st = train_set_open(settings, env, data, interventions, opt, pool_threads(run.p), &run.set,
-                            err);
+        st = train_set_open(settings, env, in, opt, pool_threads(run.p), &run.set, err);
     if (st == FIRM_OK) st = model_create(env, &shape, 1, opt->seed, &run.model, err);
     run.set.device = device;
     if (st == FIRM_OK) st = run_stages(&run, result, err);
     if (run.metrics) fclose(run.metrics);
     run_drop_caches(&run);
+    mem_free(run.anchor);
     firm_model_free(run.model);
     train_set_close(&run.set);
     pool_free(run.p);

@@ -14,8 +14,9 @@ typedef struct stage_result {
     double seconds;
     double gate, limit;  // limit 0: the figure is only reported
     int pass;
-    double
-        detail[2 * STEPS];  // ground: mean and largest distance; rollout: mean and P95 by horizon
+    // ground: mean and largest of each distance, then the P95 in tolerance units; rollout: mean and
+    // P95 by horizon
+    double detail[2 * STEPS];
 } stage_result;
 
 typedef struct train_run_state {
@@ -28,9 +29,9 @@ typedef struct train_run_state {
     double seconds_before;  // spent in earlier sittings of the current stage
     stage_result result[MAX_STAGES];
     int results;
-    // caches of frozen modules, kept over consecutive recurrent stages
-    history_cache cache_f, cache_i, cache_held;
-    int cached;
+    history_cache cache[PACK_SOURCES];  // kept over consecutive recurrent stages
+    float* anchor;                      // the tokenizer the current stage began with, or NULL
+    size_t anchor_count;
 } train_run_state;
 
 // Runs one stage from `from` on (0 for a fresh one); moments come from the checkpoint when from >
@@ -41,6 +42,9 @@ firm_status run_checkpoint(train_run_state* run, int index, int update, nn_train
                            double seconds, firm_error* err);
 firm_status run_read_moments(train_run_state* run, nn_trainer* trainer, firm_error* err);
 void run_drop_caches(train_run_state* run);
+// Remembers the tokenizer as it is now; exchanges the remembered one with the one in the model.
+firm_status run_note_anchor(train_run_state* run, firm_error* err);
+void run_swap_anchor(train_run_state* run);
 
 // metrics.csv
 firm_status metrics_open(train_run_state* run, int stage_index, int update, firm_error* err);

@@ -1,6 +1,7 @@
 // schedule.c - the settings of a run: stages, loss weights, batches. Every number of the paper's
 // training tables is a line in configs/TASK.ini; this file only declares the keys.
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "train/internal.h"
@@ -10,6 +11,10 @@ const config_key train_keys[] = {
     {"data", "frame_cache_mib", CONFIG_INT, 0, 65536, "512", NULL, "memory for rendered frames"},
     {"train", "segments", CONFIG_INT, 1, 1e6, "16384", NULL, "factual rollout segments"},
     {"train", "held_out", CONFIG_INT, 1, 1e5, "1024", NULL, "validation segments behind the gates"},
+    {"train", "frame_pool", CONFIG_INT, 0, 1e6, "0", NULL,
+     "distinct pairs of frames the pixel stages see of each source; 0: all there are"},
+    {"train", "structured", CONFIG_TEXT, 0, 0, "required", "required|optional",
+     "whether stages with source S may do without a --structured file"},
     {"train", "lanes", CONFIG_INT, 1, 64, "8", NULL,
      "gradient blocks: the most threads that help; part of the result's bits"},
     {"train", "frontend_shard", CONFIG_INT, 1, 256, "4", NULL,
@@ -18,10 +23,6 @@ const config_key train_keys[] = {
     {"train", "rollout_shard", CONFIG_INT, 1, 1024, "128", NULL, "likewise, recurrent stages"},
     {"train", "precision", CONFIG_TEXT, 0, 0, "tf32", "tf32|fp32",
      "--device cuda: how matrix products round their operands; sums are float32 in both"},
-    {"train", "frame_pool", CONFIG_INT, 0, 1e6, "0", NULL,
-     "picture, ground: distinct pairs of frames, drawn once, that all updates of a stage pick "
-     "from; "
-     "0: new ones for every update"},
     {"train", "checkpoint_every", CONFIG_INT, 1, 1e6, "250", NULL, "updates between checkpoints"},
     {"train", "log_every", CONFIG_INT, 1, 1e6, "25", NULL, "updates between rows of metrics.csv"},
     {"train", "support", CONFIG_INT, 0, 65536, "2048", NULL,
@@ -37,9 +38,14 @@ const config_key train_keys[] = {
      "changes since the step before, or since the start"},
     {"loss.*", "tail_kind", CONFIG_TEXT, 0, 0, "terminal", "terminal|chord|chord-squared",
      "errors of the tail: at the horizon, or the worst joint's at every step"},
-    {"stage.*", "objective", CONFIG_TEXT, 0, 0, "rollout", "picture|ground|dynamics|rollout",
-     "what the stage learns"},
-    {"stage.*", "sources", CONFIG_TEXT, 0, 0, "F", "F|I|FI", "factual rows, interventions or both"},
+    {"stage.*", "objective", CONFIG_TEXT, 0, 0, "rollout",
+     "picture|ground|geometry|physical|dynamics|rollout", "what the stage learns"},
+    {"stage.*", "modules", CONFIG_TEXT, 0, 0, "auto", NULL,
+     "what is trained, with factors of the rate: 'grounder tokenizer:0.1'; auto: by objective"},
+    {"stage.*", "sources", CONFIG_TEXT, 0, 0, "F", "F|I|S|FI|FS|IS|FIS",
+     "factual rows, interventions, structured interventions"},
+    {"stage.*", "balance", CONFIG_TEXT, 0, 0, "none", "none|F|I|S|FI|FS|IS|FIS",
+     "sources whose rare moments (lifted, pushed) are shown as often as the others"},
     {"stage.*", "updates", CONFIG_INT, 1, 1e7, "1000", NULL, "optimiser updates"},
     {"stage.*", "rate", CONFIG_REAL, 0, 1, "3e-4", NULL, "learning rate"},
     {"stage.*", "schedule", CONFIG_TEXT, 0, 0, "cosine", "constant|cosine",
@@ -50,11 +56,30 @@ const config_key train_keys[] = {
      "samples per update, of the factual source"},
     {"stage.*", "batch_i", CONFIG_INT, 0, 65536, "0", NULL,
      "of the intervention source; 0: as batch"},
+    {"stage.*", "batch_s", CONFIG_INT, 0, 65536, "0", NULL, "of the structured one; likewise"},
+    {"stage.*", "weight_f", CONFIG_REAL, 0.001, 1e3, "1", NULL, "weight of the factual source"},
+    {"stage.*", "weight_i", CONFIG_REAL, 0.001, 1e3, "1", NULL, "of the intervention source"},
+    {"stage.*", "weight_s", CONFIG_REAL, 0.001, 1e3, "1", NULL, "of the structured source"},
+    {"stage.*", "loss", CONFIG_TEXT, 0, 0, "own", NULL,
+     "rollout: the [loss.NAME] of all sources; own: F, I and SR each"},
+    {"stage.*", "spatial", CONFIG_BOOL, 0, 1, "true", NULL,
+     "rollout: the transition's spatial residual sees its extra inputs"},
     {"stage.*", "decay", CONFIG_REAL, 0, 1, "1e-4", NULL, "decoupled weight decay"},
     {"stage.*", "beta2", CONFIG_REAL, 0.5, 0.99999, "0.999", NULL, "AdamW's second-moment memory"},
     {"stage.*", "clip", CONFIG_REAL, 0, 1e3, "1", NULL, "gradient norm limit, 0: none"},
     {"stage.*", "refine", CONFIG_REAL, 0, 10, "0", NULL,
-     "ground: the tokenizer learns too, at this factor of the rate"},
+     "ground: the tokenizer learns too, at this factor of the rate (modules = auto)"},
+    {"stage.*", "picture", CONFIG_REAL, -1, 1e3, "-1", NULL,
+     "pixel stages: weight of reconstruction and change; -1 here and below: by objective"},
+    {"stage.*", "config", CONFIG_REAL, -1, 1e3, "-1", NULL, "weight of configurations"},
+    {"stage.*", "difference", CONFIG_REAL, -1, 1e3, "-1", NULL, "weight of their differences"},
+    {"stage.*", "tail", CONFIG_REAL, -1, 1e3, "-1", NULL, "weight of the worst quarter of errors"},
+    {"stage.*", "anchor", CONFIG_REAL, -1, 1e3, "-1", NULL,
+     "weight of tokens staying as they were when the stage began"},
+    {"stage.*", "equivariance", CONFIG_REAL, -1, 1e3, "-1", NULL,
+     "weight of keypoints turning and shifting with the picture"},
+    {"stage.*", "physical", CONFIG_REAL, -1, 1e3, "-1", NULL,
+     "weight of reading the links' ends from the grounder's trunk"},
     {"stage.*", "lag", CONFIG_INT, 1, 1000, "1", NULL,
      "picture, ground: rows between the two frames of a pair, at most"},
     {"stage.*", "gate", CONFIG_REAL, 0, 1e6, "0", NULL,
@@ -69,7 +94,111 @@ firm_status train_device_open(const config* settings, const char* name, nn_devic
 }
 
 static int source_of(const char* text) {
-    return (strchr(text, 'F') ? SOURCE_F : 0) | (strchr(text, 'I') ? SOURCE_I : 0);
+    return (strchr(text, 'F') ? SOURCE_F : 0) | (strchr(text, 'I') ? SOURCE_I : 0) |
+           (strchr(text, 'S') ? SOURCE_S : 0);
+}
+
+static int is(const stage* s, const char* objective) {
+    return strcmp(s->objective, objective) == 0;
+}
+
+// ---- modules ------------------------------------------------------------------------------------
+
+static void add_module(stage* s, const char* name, size_t length, float factor) {
+    if (s->modules == MOST_MODULES || length + 2 > sizeof s->module->prefix) return;
+    snprintf(s->module[s->modules].prefix, sizeof s->module->prefix, "%.*s.", (int)length, name);
+    s->module[s->modules++].factor = factor;
+}
+
+// "grounder tokenizer:0.1"; what cannot be read leaves the stage without modules
+static void read_modules(const char* text, stage* s) {
+    for (const char* at = text; *at;) {
+        at += strspn(at, " ,");
+        size_t n = strcspn(at, " ,"), name = strcspn(at, ":, ");
+        if (n == 0) break;
+        char* end = (char*)at + n;
+        float factor = name < n ? strtof(at + name + 1, &end) : 1.0f;
+        if (end != at + n || !(factor > 0)) {
+            s->modules = 0;
+            return;
+        }
+        add_module(s, at, name, factor);
+        at += n;
+    }
+}
+
+static void default_modules(stage* s, float refine) {
+    static const struct {
+        const char *objective, *modules;
+    } list[] = {{"picture", "tokenizer aux.picture"},
+                {"ground", "grounder"},
+                {"geometry", "tokenizer aux.picture grounder.trunk aux.physical"},
+                {"physical", "grounder.trunk aux.physical"},
+                {"dynamics", "history aux.next"},
+                {"rollout", "fiber transition aux.chi"}};
+    for (size_t i = 0; i < sizeof list / sizeof *list; i++)
+        if (is(s, list[i].objective)) read_modules(list[i].modules, s);
+    if (is(s, "ground") && refine > 0) add_module(s, "tokenizer", 9, refine);
+}
+
+void stage_train(const stage* s, nn_graph* g) {
+    for (int i = 0; s && i < s->modules; i++) nn_train(g, s->module[i].prefix);
+}
+
+int stage_trains(const stage* s, const char* prefix) {
+    for (int i = 0; i < s->modules; i++)
+        if (strncmp(s->module[i].prefix, prefix, strlen(prefix)) == 0) return 1;
+    return 0;
+}
+
+float stage_factor(const stage* s, const char* parameter) {
+    float factor = 1.0f;
+    size_t longest = 0;
+    for (int i = 0; i < s->modules; i++) {
+        size_t n = strlen(s->module[i].prefix);
+        if (n <= longest || strncmp(parameter, s->module[i].prefix, n) != 0) continue;
+        longest = n;
+        factor = s->module[i].factor;
+    }
+    return factor;
+}
+
+// ---- stages -------------------------------------------------------------------------------------
+
+int stage_sees_frames(const stage* s) {
+    return !is(s, "dynamics") && !is(s, "rollout");
+}
+
+static void read_terms(const config* c, const char* section, stage* s) {
+    const pixel_terms defaults = {
+        .picture = is(s, "picture") || is(s, "geometry"),
+        .config = is(s, "ground"),
+        .difference = is(s, "ground"),
+        .equivariance = is(s, "geometry"),
+        .physical = is(s, "geometry") || is(s, "physical"),
+    };
+    s->terms = defaults;
+    const struct {
+        const char* key;
+        float* weight;
+    } term[] = {{"picture", &s->terms.picture},       {"config", &s->terms.config},
+                {"difference", &s->terms.difference}, {"tail", &s->terms.tail},
+                {"anchor", &s->terms.anchor},         {"equivariance", &s->terms.equivariance},
+                {"physical", &s->terms.physical}};
+    for (size_t i = 0; i < sizeof term / sizeof *term; i++) {
+        double w = config_real(c, section, term[i].key);
+        if (w >= 0) *term[i].weight = (float)w;
+    }
+}
+
+static void read_batches(const config* c, const char* section, stage* s) {
+    static const char* const batch[SOURCES] = {"batch", "batch_i", "batch_s"};
+    static const char* const weight[SOURCES] = {"weight_f", "weight_i", "weight_s"};
+    for (int i = 0; i < SOURCES; i++) {
+        s->batch[i] = (int)config_int(c, section, batch[i]);
+        if (s->batch[i] == 0) s->batch[i] = s->batch[0];
+        s->weight[i] = (float)config_real(c, section, weight[i]);
+    }
 }
 
 int stage_read(const config* c, int i, const char* sources, stage* s) {
@@ -81,12 +210,14 @@ int stage_read(const config* c, int i, const char* sources, stage* s) {
     snprintf(s->name, sizeof s->name, "%s", name);
     s->objective = config_text(c, section, "objective");
     s->sources = source_of(config_text(c, section, "sources"));
+    s->balance = source_of(config_text(c, section, "balance"));
     // a restricted run gives every stage that source, whatever its own list says
-    if (sources && strcmp(sources, "FI") != 0) s->sources = source_of(sources);
+    if (sources && strcmp(sources, "FI") != 0) {
+        s->sources = source_of(sources);
+        if (s->balance) s->balance = s->sources;
+    }
     s->updates = (int)config_int(c, section, "updates");
-    s->batch = (int)config_int(c, section, "batch");
-    s->batch_i = (int)config_int(c, section, "batch_i");
-    if (s->batch_i == 0) s->batch_i = s->batch;
+    read_batches(c, section, s);
     s->adamw = nn_adamw_default();
     s->adamw.rate = (float)config_real(c, section, "rate");
     s->adamw.beta2 = (float)config_real(c, section, "beta2");
@@ -97,8 +228,84 @@ int stage_read(const config* c, int i, const char* sources, stage* s) {
     s->adamw.updates = s->updates;
     s->adamw.schedule =
         strcmp(config_text(c, section, "schedule"), "cosine") == 0 ? NN_COSINE : NN_CONSTANT;
-    s->refine = (float)config_real(c, section, "refine");
+    const char* modules = config_text(c, section, "modules");
+    if (strcmp(modules, "auto") == 0)
+        default_modules(s, (float)config_real(c, section, "refine"));
+    else
+        read_modules(modules, s);
     s->lag = (int)config_int(c, section, "lag");
+    read_terms(c, section, s);
+    s->loss = config_text(c, section, "loss");
+    if (strcmp(s->loss, "own") == 0) s->loss = "";
+    s->spatial = config_bool(c, section, "spatial");
     s->gate_limit = config_real(c, section, "gate");
     return 1;
+}
+
+static int known_prefix(const firm_model* m, const char* prefix) {
+    for (int i = 0; i < m->store->entries; i++)
+        if (strncmp(m->store->entry[i].name, prefix, strlen(prefix)) == 0) return 1;
+    return 0;
+}
+
+const char* stage_loss(const stage* s, int source) {
+    static const char* const own[SOURCES] = {"F", "I", "SR"};
+    return s->loss[0] ? s->loss : own[source];
+}
+
+// a source that was not given: a mistake, unless the settings allow to do without
+static firm_status check_sources(const stage* s, const config* settings, const train_set* set,
+                                 firm_error* err) {
+    int left = 0;
+    loss_weights w;
+    for (int i = 0; i < SOURCES; i++) {
+        if (!(s->sources >> i & 1)) continue;
+        if (is(s, "rollout")) TRY(loss_read(settings, set->env, stage_loss(s, i), &w, err));
+        left += set->data.set[i].count > 0;
+        if (set->data.set[i].count > 0) continue;
+        if (i == PACK_I)
+            return FAIL(err, FIRM_E_USAGE,
+                        "stage %s needs interventions; give --branches or --sources F", s->name);
+        if (strcmp(config_text(settings, "train", "structured"), "required") == 0)
+            return FAIL(err, FIRM_E_USAGE,
+                        "stage %s needs structured interventions; make them with `firm intervene "
+                        "%s --structured` and give --structured, or set train.structured=optional",
+                        s->name, set->env->name);
+    }
+    return left
+               ? FIRM_OK
+               : FAIL(err, FIRM_E_USAGE, "stage %s has no source left; give --structured", s->name);
+}
+
+firm_status stage_check(const stage* s, const config* settings, const train_set* set,
+                        const firm_model* m, firm_error* err) {
+    TRY(check_sources(s, settings, set, err));
+    if (is(s, "rollout") && (stage_trains(s, "tokenizer") || stage_trains(s, "grounder")))
+        return FAIL(err, FIRM_E_VALUE,
+                    "stage.%s: recurrent stages see remembered tokens; train the tokenizer and "
+                    "the grounder in a stage of their own",
+                    s->name);
+    if (s->modules == 0)
+        return FAIL(err, FIRM_E_VALUE,
+                    "stage.%s.modules cannot be read; write names and factors like "
+                    "'grounder tokenizer:0.1'",
+                    s->name);
+    for (int i = 0; i < s->modules; i++)
+        if (!known_prefix(m, s->module[i].prefix))
+            return FAIL(err, FIRM_E_VALUE, "stage.%s trains '%.*s', but the model has no such part",
+                        s->name, (int)strlen(s->module[i].prefix) - 1, s->module[i].prefix);
+    if (stage_sees_frames(s) && s->terms.equivariance > 0 && !m->shape.keypoints)
+        return FAIL(err, FIRM_E_VALUE,
+                    "stage.%s.equivariance needs keypoints; set model.keypoints, or equivariance "
+                    "= 0",
+                    s->name);
+    if (stage_sees_frames(s) && s->terms.physical > 0 && m->shape.grounder != MODEL_GROUND_STAGED)
+        return FAIL(err, FIRM_E_VALUE,
+                    "stage.%s.physical needs model.grounder = staged; use physical = 0", s->name);
+    if (stage_sees_frames(s) && s->terms.anchor > 0 &&
+        config_int(settings, "train", "frame_pool") == 0)
+        return FAIL(err, FIRM_E_VALUE,
+                    "stage.%s.anchor remembers the tokens of all its frames; set train.frame_pool",
+                    s->name);
+    return FIRM_OK;
 }

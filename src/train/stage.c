@@ -1,5 +1,6 @@
-// stage.c - one stage: graphs for its objective, updates, gate. A stage's state is the parameters,
-// the optimiser's moments and the update number, nothing else: that is what a checkpoint holds.
+// stage.c - one stage: a part for each source, updates, gate. A stage's state is the parameters,
+// the optimiser's moments, the update number and, where tokens are anchored, the tokenizer it began
+// with: that is what a checkpoint holds.
 #include <math.h>
 #include <string.h>
 
@@ -10,109 +11,176 @@
 
 // a stage at work: a part for each source, with the graphs and batch descriptions behind them
 typedef struct stage_work {
-    nn_part part[NN_MAX_PARTS];
+    nn_part part[SOURCES];
     int parts;
     nn_trainer* trainer;
-    frontend_graph front;
-    rollout_graph roll_f, roll_i;
-    frontend_batch front_batch;
-    rollout_batch batch_f, batch_i;
-    token_cache tokens, held_tokens;
-    const moments* from;
+    frontend_graph front[SOURCES];
+    rollout_graph roll[SOURCES];
+    frontend_batch front_batch[SOURCES];
+    rollout_batch roll_batch[SOURCES];
+    token_cache tokens[SOURCES], held_tokens;
+    int* order[SOURCES];
 } stage_work;
 
-void run_drop_caches(train_run_state* run) {
-    cache_free(&run->cache_f);
-    cache_free(&run->cache_i);
-    cache_free(&run->cache_held);
-    run->cached = 0;
+// before the names of a part's terms in metrics.csv; the first part has none
+static const char* const labels[SOURCES] = {"f_", "i_", "s_"};
+
+static int is(const stage* s, const char* objective) {
+    return strcmp(s->objective, objective) == 0;
 }
 
-static firm_status fill_caches(train_run_state* run, firm_error* err) {
-    if (run->cached) return FIRM_OK;
-    TRY(cache_histories(&run->set, run->model, &run->set.factual, run->p, "encode factual",
-                        &run->cache_f, err));
-    if (run->set.inter)
-        TRY(cache_histories(&run->set, run->model, &run->set.intervened, run->p, "encode anchors",
-                            &run->cache_i, err));
-    TRY(cache_histories(&run->set, run->model, &run->set.held, run->p, "encode held-out",
-                        &run->cache_held, err));
-    run->cached = 1;
-    return FIRM_OK;
+void run_drop_caches(train_run_state* run) {
+    for (int i = 0; i < PACK_SOURCES; i++) cache_free(&run->cache[i]);
+}
+
+static firm_status fill_cache(train_run_state* run, int source, firm_error* err) {
+    static const char* const label[PACK_SOURCES] = {"encode factual", "encode anchors",
+                                                    "encode structured", "encode held-out"};
+    if (run->cache[source].count) return FIRM_OK;
+    return cache_histories(&run->set, run->model, &run->set.data.set[source], run->p, label[source],
+                           &run->cache[source], err);
 }
 
 static int shard_of(const train_run_state* run, const char* key) {
     return (int)config_int(run->settings, "train", key);
 }
 
-static firm_status prepare_rollout(train_run_state* run, const stage* s, stage_work* w,
-                                   firm_error* err) {
-    TRY(fill_caches(run, err));
-    for (int side = 0; side < 2; side++) {
-        if (!(s->sources & (side ? SOURCE_I : SOURCE_F))) continue;
-        rollout_graph* g = side ? &w->roll_i : &w->roll_f;
-        rollout_batch* b = side ? &w->batch_i : &w->batch_f;
-        loss_weights weights;
-        TRY(loss_read(run->settings, run->set.env, side ? "I" : "F", &weights, err));
-        TRY(rollout_graph_build(run->model, &weights, 1, g, err));
-        *b = (rollout_batch){.set = &run->set,
-                             .model = run->model,
-                             .graph = g,
-                             .from = side ? &run->set.intervened : &run->set.factual,
-                             .cache = side ? &run->cache_i : &run->cache_f};
-        w->part[w->parts] = (nn_part){.label = w->parts ? "i_" : "",
-                                      .graph = g->g,
-                                      .batch = side ? s->batch_i : s->batch,
-                                      .shard = shard_of(run, "rollout_shard"),
-                                      .weight = 1,
-                                      .fill = rollout_fill,
-                                      .ctx = b,
-                                      .rows = b->from->count,
-                                      .pick = train_pick_key(run->set.seed, 2 * s->index + side)};
-        w->parts++;
-    }
+// F and I of stage n pick by 2n and 2n + 1, S far from both
+static int pick_of(const stage* s, int source) {
+    return source == PACK_S ? 0x8000 + s->index : 2 * s->index + source;
+}
+
+static nn_part* add_part(stage_work* w, const stage* s, int source, nn_part part) {
+    part.label = w->parts ? labels[source] : "";
+    part.batch = s->batch[source];
+    part.weight = s->weight[source];
+    w->part[w->parts] = part;
+    return &w->part[w->parts++];
+}
+
+static firm_status balance(const stage* s, stage_work* w, int source, const uint8_t* rare, int n,
+                           int* rows, firm_error* err) {
+    *rows = n;
+    if (!(s->balance >> source & 1)) return FIRM_OK;
+    TRY(balanced_order(rare, n, &w->order[source], rows, err));
+    if (!w->order[source])
+        log_warn("stage %s: source %c has no rare moments", s->name, "FIS"[source]);
     return FIRM_OK;
 }
 
-static firm_status prepare_frontend(train_run_state* run, const stage* s, stage_work* w,
-                                    firm_error* err) {
-    run_drop_caches(run);  // the modules behind them are about to change
-    nn_part part = {.label = "",
-                    .batch = s->batch,
-                    .shard = shard_of(run, "frontend_shard"),
-                    .weight = 1,
-                    .fill = pair_fill,
-                    .ctx = &w->front_batch};
-    w->front_batch = (frontend_batch){.set = &run->set,
-                                      .model = run->model,
-                                      .graph = &w->front,
-                                      .sources = s->sources,
-                                      .stage = 2 * s->index,
-                                      .lag = s->lag};
-    if (strcmp(s->objective, "picture") == 0) {
-        TRY(picture_graph(run->model, 1, &w->front, err));
-    } else if (strcmp(s->objective, "ground") == 0) {
-        TRY(ground_graph(run->model, 1, s->refine > 0, &w->front, err));
-    } else {
-        w->from = s->sources & SOURCE_F ? &run->set.factual : &run->set.intervened;
-        TRY(cache_tokens(&run->set, run->model, w->from, run->p, "encode tokens", &w->tokens, err));
-        TRY(cache_tokens(&run->set, run->model, &run->set.held, run->p, "encode held-out",
-                         &w->held_tokens, err));
-        TRY(dynamics_graph(run->model, 1, &w->front, err));
-        w->front_batch.tokens = &w->tokens;
-        w->front_batch.from = w->from;
-        part.fill = dynamics_fill;
-        part.shard = shard_of(run, "history_shard");
-        part.rows = w->from->count;
-        part.pick = train_pick_key(run->set.seed, 2 * s->index);
+// ---- recurrent stages ---------------------------------------------------------------------------
+
+static firm_status add_rollout(train_run_state* run, const stage* s, int source, stage_work* w,
+                               firm_error* err) {
+    const records* from = &run->set.data.set[source];
+    rollout_graph* g = &w->roll[source];
+    loss_weights weights;
+    int rows;
+    TRY(fill_cache(run, source, err));
+    TRY(loss_read(run->settings, run->set.env, stage_loss(s, source), &weights, err));
+    TRY(rollout_graph_build(run->model, &weights, s, g, err));
+    if (stage_trains(s, "history."))
+        TRY(cache_history_tokens(&run->set, run->model, from, run->p, "encode tokens",
+                                 &w->tokens[source], err));
+    TRY(balance(s, w, source, from->rare, from->count, &rows, err));
+    rollout_batch* b = &w->roll_batch[source];
+    *b = (rollout_batch){.set = &run->set,
+                         .model = run->model,
+                         .graph = g,
+                         .from = from,
+                         .cache = &run->cache[source],
+                         .tokens = &w->tokens[source],
+                         .order = w->order[source]};
+    add_part(w, s, source,
+             (nn_part){.graph = g->g,
+                       .shard = shard_of(run, "rollout_shard"),
+                       .fill = rollout_fill,
+                       .ctx = b,
+                       .rows = rows,
+                       .pick = train_pick_key(run->set.seed, pick_of(s, source))});
+    return FIRM_OK;
+}
+
+// ---- pixel stages -------------------------------------------------------------------------------
+
+// The tokens that a stage keeps close to are those of the tokenizer it began with: after a resumed
+// start that one is put in place for as long as it takes to encode.
+static firm_status anchor_tokens(train_run_state* run, const pairs* from, token_cache* out,
+                                 firm_error* err) {
+    run_swap_anchor(run);
+    firm_status st =
+        cache_pair_tokens(&run->set, run->model, from, run->p, "encode tokens", out, err);
+    run_swap_anchor(run);
+    return st;
+}
+
+static firm_status add_pixels(train_run_state* run, const stage* s, int source, stage_work* w,
+                              firm_error* err) {
+    const pairs* from = train_pairs(&run->set, source, s->lag);
+    frontend_graph* g = &w->front[source];
+    int rows, table = run->set.frame_pool > 0;
+    if (!from)
+        return FAIL(err, FIRM_E_USAGE, "stage %s has no frames of source %c", s->name,
+                    "FIS"[source]);
+    if (s->terms.anchor > 0) TRY(anchor_tokens(run, from, &w->tokens[source], err));
+    TRY(pixel_graph(run->model, s, 1, g, err));
+    TRY(balance(s, w, source, from->rare, from->count, &rows, err));
+    w->front_batch[source] = (frontend_batch){.set = &run->set,
+                                              .model = run->model,
+                                              .graph = g,
+                                              .from = from,
+                                              .order = w->order[source],
+                                              .rows = rows,
+                                              .pick = table ? -1 : pick_of(s, source),
+                                              .anchor = &w->tokens[source]};
+    add_part(w, s, source,
+             (nn_part){.graph = g->g,
+                       .shard = shard_of(run, "frontend_shard"),
+                       .fill = pair_fill,
+                       .ctx = &w->front_batch[source],
+                       .rows = table ? rows : 0,
+                       .pick = train_pick_key(run->set.seed, pick_of(s, source))});
+    return FIRM_OK;
+}
+
+static firm_status add_dynamics(train_run_state* run, const stage* s, int source, stage_work* w,
+                                firm_error* err) {
+    const records* from = &run->set.data.set[source];
+    frontend_graph* g = &w->front[source];
+    TRY(cache_record_tokens(&run->set, run->model, from, run->p, "encode tokens",
+                            &w->tokens[source], err));
+    TRY(dynamics_graph(run->model, s, 1, g, err));
+    w->front_batch[source] = (frontend_batch){.set = &run->set,
+                                              .model = run->model,
+                                              .graph = g,
+                                              .records = from,
+                                              .tokens = &w->tokens[source]};
+    add_part(w, s, source,
+             (nn_part){.graph = g->g,
+                       .shard = shard_of(run, "history_shard"),
+                       .fill = dynamics_fill,
+                       .ctx = &w->front_batch[source],
+                       .rows = from->count,
+                       .pick = train_pick_key(run->set.seed, pick_of(s, source))});
+    return FIRM_OK;
+}
+
+// ---- the stage ----------------------------------------------------------------------------------
+
+static firm_status prepare(train_run_state* run, const stage* s, int from, stage_work* w,
+                           firm_error* err) {
+    int rollout = is(s, "rollout");
+    if (!rollout) run_drop_caches(run);  // the modules behind them are about to change
+    if (s->terms.anchor > 0 && from == 0) TRY(run_note_anchor(run, err));
+    for (int source = 0; source < SOURCES; source++) {
+        // stage_check has refused what must not be missing
+        if (!(s->sources >> source & 1) || run->set.data.set[source].count == 0) continue;
+        TRY(rollout             ? add_rollout(run, s, source, w, err)
+            : is(s, "dynamics") ? add_dynamics(run, s, source, w, err)
+                                : add_pixels(run, s, source, w, err));
     }
-    if (part.fill == pair_fill) {
-        // pairs themselves are drawn under 2 * index: the picks among them need another key
-        part.rows = config_int(run->settings, "train", "frame_pool");
-        part.pick = train_pick_key(run->set.seed, 2 * s->index + 1);
-    }
-    part.graph = w->front.g;
-    w->part[w->parts++] = part;
+    // several sources of one pixel or history objective share its weight
+    for (int i = 0; i < w->parts && !rollout; i++) w->part[i].weight /= (float)w->parts;
     return FIRM_OK;
 }
 
@@ -121,11 +189,7 @@ static firm_status make_trainer(train_run_state* run, const stage* s, stage_work
     nn_store* store = run->model->store;
     float* scale = mem_alloc((size_t)store->entries * sizeof *scale);
     if (!scale) return FAIL(err, FIRM_E_MEMORY, "no memory for the optimiser");
-    for (int i = 0; i < store->entries; i++) {
-        int refined = strcmp(s->objective, "ground") == 0 &&
-                      strncmp(store->entry[i].name, "tokenizer.", 10) == 0;
-        scale[i] = refined ? s->refine : 1.0f;
-    }
+    for (int i = 0; i < store->entries; i++) scale[i] = stage_factor(s, store->entry[i].name);
     nn_trainer_options opt = {.device = &run->set.device,
                               .store = store,
                               .p = run->p,
@@ -139,11 +203,13 @@ static firm_status make_trainer(train_run_state* run, const stage* s, stage_work
 
 static void free_work(stage_work* w) {
     nn_trainer_free(w->trainer);
-    nn_graph_free(w->front.g);
-    nn_graph_free(w->roll_f.g);
-    nn_graph_free(w->roll_i.g);
-    mem_free(w->tokens.tokens);
-    mem_free(w->held_tokens.tokens);
+    for (int i = 0; i < SOURCES; i++) {
+        nn_graph_free(w->front[i].g);
+        nn_graph_free(w->roll[i].g);
+        token_cache_free(&w->tokens[i]);
+        mem_free(w->order[i]);
+    }
+    token_cache_free(&w->held_tokens);
 }
 
 // the stage's own loss on held-out samples, for objectives without a tolerance
@@ -151,49 +217,66 @@ static firm_status held_loss(train_run_state* run, const stage* s, stage_work* w
                              firm_error* err) {
     frontend_graph g = {0};
     nn_exec* e = NULL;
-    int picture = strcmp(s->objective, "picture") == 0, count = 128;
-    nn_exec_options opt = {.batch = count, .shard = 4, .lanes = 1, .queue = run->set.device.queue};
-    frontend_batch b = {.set = &run->set,
+    int dynamics = is(s, "dynamics"), count = 128;
+    const train_set* set = &run->set;
+    const records* held = &set->data.set[PACK_HELD];
+    nn_exec_options opt = {.batch = count, .shard = 4, .lanes = 1, .queue = set->device.queue};
+    frontend_batch b = {.set = set,
                         .model = run->model,
                         .graph = &g,
-                        .lag = 1,
-                        .held = 1,
-                        .tokens = &w->held_tokens,
-                        .from = &run->set.held};
-    firm_status st =
-        picture ? picture_graph(run->model, 0, &g, err) : dynamics_graph(run->model, 0, &g, err);
-    if (st == FIRM_OK) st = nn_exec_create(g.g, run->set.device.backend, &opt, run->p, &e, err);
+                        .from = train_pairs(set, PACK_HELD, 1),
+                        .rows = held->count,
+                        .pick = -1,
+                        .records = held,
+                        .tokens = &w->held_tokens};
+    if (dynamics)
+        TRY(cache_record_tokens(set, run->model, held, run->p, "encode held-out", &w->held_tokens,
+                                err));
+    firm_status st = dynamics ? dynamics_graph(run->model, s, 0, &g, err)
+                              : pixel_graph(run->model, s, 0, &g, err);
+    if (st == FIRM_OK) st = nn_exec_create(g.g, set->device.backend, &opt, run->p, &e, err);
     if (st == FIRM_OK) {
-        st = nn_exec_forward(e, count, picture ? pair_fill : dynamics_fill, &b);
+        st = nn_exec_forward(e, count, dynamics ? dynamics_fill : pair_fill, &b);
         if (st != FIRM_OK)
             st = FAIL(err, st, "%s",
                       nn_exec_fault(e) ? nn_exec_fault(e) : "a validation frame cannot be read");
-        *loss = nn_exec_loss(e);
     }
+    if (st == FIRM_OK) *loss = nn_exec_loss(e);
     nn_exec_free(e);
     nn_graph_free(g.g);
     return st;
 }
 
+static firm_status rollout_figures(train_run_state* run, const stage* s, stage_result* r,
+                                   firm_error* err) {
+    rollout_error e;
+    if (stage_trains(s, "history.")) run_drop_caches(run);  // the beliefs have changed
+    TRY(fill_cache(run, PACK_HELD, err));
+    TRY(gate_rollout(&run->set, run->model, &run->set.data.set[PACK_HELD], &run->cache[PACK_HELD],
+                     run->p, &e, err));
+    r->gate = e.mean[STEPS - 1];
+    memcpy(r->detail, e.mean, sizeof e.mean);
+    memcpy(r->detail + STEPS, e.p95, sizeof e.p95);
+    return FIRM_OK;
+}
+
+static firm_status ground_figures(train_run_state* run, stage_result* r, firm_error* err) {
+    ground_error e;
+    TRY(gate_ground(&run->set, run->model, run->p, &e, err));
+    r->gate = e.mean_units;
+    for (int d = 0; d < ENV_MAX_DISTANCE; d++) {
+        r->detail[2 * d] = e.mean[d];
+        r->detail[2 * d + 1] = e.max[d];
+    }
+    r->detail[2 * ENV_MAX_DISTANCE] = e.p95_units;
+    return FIRM_OK;
+}
+
 static firm_status run_gate(train_run_state* run, const stage* s, stage_work* w, stage_result* r,
                             firm_error* err) {
-    if (strcmp(s->objective, "rollout") == 0) {
-        rollout_error e;
-        TRY(gate_rollout(&run->set, run->model, &run->set.held, &run->cache_held, run->p, &e, err));
-        r->gate = e.mean[STEPS - 1];
-        for (int k = 0; k < STEPS; k++) {
-            r->detail[k] = e.mean[k];
-            r->detail[STEPS + k] = e.p95[k];
-        }
-    } else if (strcmp(s->objective, "ground") == 0) {
-        ground_error e;
-        TRY(gate_ground(&run->set, run->model, run->set.held.count, run->p, &e, err));
-        r->gate = e.mean_units;
-        r->detail[0] = e.mean;
-        r->detail[1] = e.max;
-    } else {
-        TRY(held_loss(run, s, w, &r->gate, err));
-    }
+    TRY(is(s, "rollout")  ? rollout_figures(run, s, r, err)
+        : is(s, "ground") ? ground_figures(run, r, err)
+                          : held_loss(run, s, w, &r->gate, err));
     r->limit = s->gate_limit;
     r->pass = isfinite(r->gate) && (s->gate_limit <= 0 || r->gate <= s->gate_limit);
     return FIRM_OK;
@@ -232,14 +315,26 @@ static firm_status updates(train_run_state* run, const stage* s, nn_trainer* t, 
     return nn_trainer_pull(t, err);
 }
 
+static void report(const train_run_state* run, const stage* s, const stage_result* r) {
+    char more[128] = "";
+    size_t used = 0;
+    for (int d = 0; is(s, "ground") && d < run->set.env->distances && used < sizeof more; d++) {
+        const env_distance* name = &run->set.env->distance[d];
+        used += (size_t)snprintf(more + used, sizeof more - used, "%s%s %.4g %s", d ? ", " : " (",
+                                 name->name, r->detail[2 * d], name->unit);
+    }
+    if (r->limit > 0)
+        log_info("stage %s: held-out %.4f%s%s, gate %.4f: %s", s->name, r->gate, more,
+                 more[0] ? ")" : "", r->limit, r->pass ? "pass" : "FAIL");
+    else
+        log_info("stage %s: held-out %.4f%s%s", s->name, r->gate, more, more[0] ? ")" : "");
+}
+
 firm_status stage_run(train_run_state* run, const stage* s, int from, firm_error* err) {
-    if ((s->sources & SOURCE_I) && !run->set.inter)
-        return FAIL(err, FIRM_E_USAGE,
-                    "stage %s needs interventions; give --branches or --sources F", s->name);
     double started = clock_seconds();
     stage_work w = {0};
-    firm_status st = strcmp(s->objective, "rollout") == 0 ? prepare_rollout(run, s, &w, err)
-                                                          : prepare_frontend(run, s, &w, err);
+    run->model->spatial_off = is(s, "rollout") && !s->spatial;
+    firm_status st = prepare(run, s, from, &w, err);
     if (st == FIRM_OK) st = make_trainer(run, s, &w, err);
     if (st == FIRM_OK && from > 0) {
         st = run_read_moments(run, w.trainer, err);
@@ -250,14 +345,11 @@ firm_status stage_run(train_run_state* run, const stage* s, int from, firm_error
     *r = (stage_result){.updates = s->updates};
     snprintf(r->name, sizeof r->name, "%s", s->name);
     if (st == FIRM_OK) st = run_gate(run, s, &w, r, err);
+    run->model->spatial_off = 0;
     free_work(&w);
     if (st != FIRM_OK) return st;
     r->seconds = run->seconds_before + clock_seconds() - started;
     run->results++;
-    if (r->limit > 0)
-        log_info("stage %s: held-out %.4f, gate %.4f: %s", s->name, r->gate, r->limit,
-                 r->pass ? "pass" : "FAIL");
-    else
-        log_info("stage %s: held-out %.4f", s->name, r->gate);
+    report(run, s, r);
     return FIRM_OK;
 }

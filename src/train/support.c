@@ -22,11 +22,22 @@ static int by_value(const void* a, const void* b) {
     return (x > y) - (x < y);
 }
 
-// configurations of `count` training rows, by the key of their number
+// `count` training configurations, by the key of their number
 static void draw(const train_set* s, int update, int count, float* c) {
+    static const pairs none;
+    const pairs* p = &none;
+    const records* r = &s->data.set[PACK_F];
+    int dim = s->env->config_dim;
+    for (int i = 0; i < s->data.lists; i++)
+        if (s->data.list[i].source == PACK_F) p = &s->data.list[i].p;
+    // all rows of the training episodes, or the pool's and those of the records
+    int64_t pooled = p->count, n = pooled;
+    if (s->frame_pool || !pooled) n += (int64_t)r->count * RECORD_POINTS;
     for (int i = 0; i < count; i++) {
-        int64_t row = s->pair_row[train_pick(0, 0xFFFE, update, i, s->pair_rows)];
-        s->env->config(s->data->state + row * s->env->state_dim, c + i * s->env->config_dim);
+        int64_t at = train_pick(0, 0xFFFE, update, i, n);
+        const float* from =
+            at < pooled ? p->config + 2 * at * dim : r->config + (at - pooled) * dim;
+        memcpy(c + i * dim, from, (size_t)dim * sizeof *c);
     }
 }
 

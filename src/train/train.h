@@ -11,6 +11,13 @@
 #include "data/branches.h"
 #include "model/model.h"
 
+// What a run learns from: episodes with their branches, or a pack made of them.
+typedef struct train_inputs {
+    const episodes* data;
+    const branches *interventions, *structured;  // NULL: none
+    const char* pack;                            // file; the others are NULL then
+} train_inputs;
+
 typedef struct train_options {
     const char* folder;   // the run folder, made if it is not there
     uint64_t seed;        // initial weights and batches; the data split keeps its own seed
@@ -19,6 +26,7 @@ typedef struct train_options {
     const char* sources;  // "F", "I", "FI" restrict every stage; NULL: as the config says
     int mismatch;         // ablation: outcomes of branches are shuffled
     const char* device;   // "cpu" (also NULL) or "cuda"
+    int ablations;        // packs: also what runs restricted to F or I read
 } train_options;
 
 extern const config_key train_keys[];
@@ -26,9 +34,14 @@ extern const int train_key_count;
 
 // Runs all stages. *result (nullable, caller deletes) gets the JSON object of `firm train --json`.
 // FIRM_E_GATE: it ran, the model is written, but a gate failed (the message says which).
-firm_status train_run(const config* settings, const env_spec* env, const episodes* data,
-                      const branches* interventions, const train_options* opt, cJSON** result,
-                      firm_error* err);
+firm_status train_run(const config* settings, const env_spec* env, const train_inputs* in,
+                      const train_options* opt, cJSON** result, firm_error* err);
+
+// Writes all that the stages will read into one file (data/pack.h), with frames as states to draw
+// or as pictures. *result as above.
+firm_status train_pack(const config* settings, const env_spec* env, const train_inputs* in,
+                       const train_options* opt, int as_pictures, const char* path, cJSON** result,
+                       firm_error* err);
 
 // Speed of the two kinds of training update on synthetic batches, for `firm bench train`.
 typedef struct train_speed {

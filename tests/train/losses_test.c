@@ -86,7 +86,7 @@ static void check_kind(const char* tail, int from_start) {
     model_shape_read(settings, &shape);
     REQUIRE_OK(loss_read(settings, env, "F", &w, &err), err);
     REQUIRE_OK(model_create(env, &shape, 1, 5, &m, &err), err);
-    REQUIRE_OK(rollout_graph_build(m, &w, 0, &g, &err), err);
+    REQUIRE_OK(rollout_graph_build(m, &w, NULL, &g, &err), err);
     nn_exec_options opt = {.batch = N, .shard = 7, .lanes = 1};
     REQUIRE_OK(nn_exec_create(g.g, nn_backend_ref(), &opt, NULL, &e, &err), err);
     a.g = &g;

@@ -22,13 +22,14 @@ static int open_fixture(fixture* f, int mismatch) {
     *f = (fixture){.env = env_find("tworoom")};
     train_options opt = {.seed = 5, .mismatch = mismatch};
     model_shape shape;
-    int ok =
-        settings_load(f->env, "smoke", NULL, 0, &f->settings, &err) == FIRM_OK &&
-        episodes_collect(f->env, &(collect_options){.episodes = 120, .seed = 3}, NULL, &f->data,
-                         &err) == FIRM_OK &&
-        branches_collect(f->data, &(intervene_options){.anchors = 24, .per_anchor = 4}, NULL,
-                         &f->inter, &err) == FIRM_OK &&
-        train_set_open(f->settings, f->env, f->data, f->inter, &opt, 1, &f->set, &err) == FIRM_OK;
+    int ok = settings_load(f->env, "smoke", NULL, 0, &f->settings, &err) == FIRM_OK &&
+             episodes_collect(f->env, &(collect_options){.episodes = 120, .seed = 3}, NULL,
+                              &f->data, &err) == FIRM_OK &&
+             branches_collect(f->data, &(intervene_options){.anchors = 24, .per_anchor = 4}, NULL,
+                              &f->inter, &err) == FIRM_OK &&
+             train_set_open(f->settings, f->env,
+                            &(train_inputs){.data = f->data, .interventions = f->inter}, &opt, 1,
+                            &f->set, &err) == FIRM_OK;
     if (ok) {
         model_shape_read(f->settings, &shape);
         ok = model_create(f->env, &shape, 1, 5, &f->model, &err) == FIRM_OK &&
@@ -46,22 +47,38 @@ static void close_fixture(fixture* f) {
     config_free(f->settings);
 }
 
-static int is_valid_row(const fixture* f, int64_t row) {
-    return f->set.split.is_valid[episodes_of_row(f->data, row)];
+// the episode a scene belongs to: its own, or the one its branch left
+static int episode_of(const fixture* f, int64_t scene) {
+    int64_t rows = f->data->rows, per = (int64_t)f->inter->per_anchor * (BRANCH_CONTROLS + 1);
+    return episodes_of_row(f->data, scene < rows ? scene : f->inter->row[(scene - rows) / per]);
+}
+
+// validation episodes lend their frames to held-out records and pairs, and to nothing else
+static void check_scenes(const fixture* f, const int64_t* scene, int64_t n, int held) {
+    int64_t wrong = 0;
+    for (int64_t i = 0; i < n; i++) wrong += f->set.split.is_valid[episode_of(f, scene[i])] != held;
+    EXPECT_INT(wrong, 0);
+}
+
+static void check_split(const fixture* f) {
+    for (int k = 0; k < PACK_SOURCES; k++) {
+        const records* r = &f->set.data.set[k];
+        EXPECT(k == PACK_S || r->count > 0);
+        check_scenes(f, r->seen, r->histories * RECORD_FRAMES, k == PACK_HELD);
+        check_scenes(f, r->after, r->count, k == PACK_HELD);
+    }
+    EXPECT(f->set.data.lists >= 2);
+    for (int k = 0; k < f->set.data.lists; k++) {
+        const pack_list* l = &f->set.data.list[k];
+        check_scenes(f, l->p.scene, 2 * (int64_t)l->p.count, l->source == PACK_HELD);
+    }
 }
 
 TEST(train, no_validation_episode_is_trained_on) {
     fixture f;
     if (!open_fixture(&f, 0)) return;
     EXPECT(f.set.split.valid_count >= 10);
-    for (int i = 0; i < f.set.factual.count; i++)
-        EXPECT(!is_valid_row(&f, f.set.factual.item[i].row));
-    for (int i = 0; i < f.set.intervened.count; i++)
-        EXPECT(!is_valid_row(&f, f.set.intervened.item[i].row));
-    int64_t bad = 0;
-    for (int64_t i = 0; i < f.set.pair_rows; i++) bad += is_valid_row(&f, f.set.pair_row[i]);
-    EXPECT_INT(bad, 0);
-    for (int i = 0; i < f.set.held.count; i++) EXPECT(is_valid_row(&f, f.set.held.item[i].row));
+    check_split(&f);
     close_fixture(&f);
 }
 
@@ -72,65 +89,99 @@ TEST(train, anchors_of_validation_episodes_are_refused) {
     firm_error err;
     f.inter->row[7] = f.data->offset[f.set.split.valid[0]] + 4;
     EXPECT_INT(
-        train_set_open(f.settings, f.env, f.data, f.inter, &(train_options){0}, 1, &other, &err),
+        train_set_open(f.settings, f.env, &(train_inputs){.data = f.data, .interventions = f.inter},
+                       &(train_options){0}, 1, &other, &err),
         FIRM_E_VALUE);
     EXPECT(strstr(err.message, "anchor 7") && strstr(err.message, "firm intervene"));
     train_set_close(&other);
     close_fixture(&f);
 }
 
-TEST(train, moments_tell_what_happened) {
+// stepping the true simulator through a record's actions leads to its configurations and chi
+TEST(train, records_tell_what_happened) {
     fixture f;
     if (!open_fixture(&f, 0)) return;
     env* e;
     firm_error err;
     REQUIRE_OK(env_create(f.env, &e, &err), err);
-    // stepping the true simulator through a moment's actions leads to its states, recorded or
-    // branched
     for (int i = 0; i < 40; i++) {
-        const moment* m = i % 2 ? &f.set.intervened.item[i] : &f.set.factual.item[i];
-        f.env->state_set(e, moment_state(&f.set, m, 0));
-        for (int t = 0; t < SPAN; t++) {
-            float raw[FIRM_MAX_ACTION];
-            double state[ENV_MAX_STATE];
-            moment_actions(&f.set, m, t, 1, raw);
-            f.env->step(e, raw);
+        const records* r = &f.set.data.set[i % 2 ? PACK_I : PACK_F];
+        const int64_t* seen = r->seen + r->history[i] * RECORD_FRAMES;
+        double state[2], before[2];
+        float c[2], chi[2];
+        f.env->state_set(e, pack_state(&f.set.data, seen[RECORD_FRAMES - 1]));
+        for (int t = 0; t <= SPAN; t++) {
+            memcpy(before, state, sizeof state);
             f.env->state_get(e, state);
-            EXPECT(memcmp(state, moment_state(&f.set, m, t + 1), 2 * sizeof *state) == 0);
+            if (t == 1)
+                EXPECT(memcmp(state, pack_state(&f.set.data, r->after[i]), sizeof state) == 0);
+            if (t % MODEL_CONTROLS == 0) {
+                int at = i * RECORD_POINTS + t / MODEL_CONTROLS;
+                f.env->config(state, c);
+                EXPECT(memcmp(c, r->config + 2 * at, sizeof c) == 0);
+                f.env->chi(state, before, before, chi);
+                if (t) EXPECT(memcmp(chi, r->chi + 2 * at, sizeof chi) == 0);
+            }
+            if (t < SPAN) f.env->step(e, r->action + (i * SPAN + t) * 2);
         }
+        // the history is the recording's, with the actions that led through it
+        EXPECT_INT(seen[1], seen[0] + 1);
+        EXPECT_INT(seen[2], seen[0] + 2);
+        EXPECT(memcmp(r->past + r->history[i] * 4, f.data->action + seen[0] * 2,
+                      4 * sizeof(float)) == 0);
     }
     env_free(e);
     close_fixture(&f);
 }
 
 TEST(train, mismatch_keeps_the_marginals) {
-    fixture f;
+    fixture f, plain;
     if (!open_fixture(&f, 1)) return;
-    int n = f.set.intervened.count, moved = 0, *seen = calloc((size_t)n, sizeof *seen);
+    if (!open_fixture(&plain, 0)) return;
+    const records *r = &f.set.data.set[PACK_I], *o = &plain.set.data.set[PACK_I];
+    int n = r->count, moved = 0, *seen = calloc((size_t)n, sizeof *seen);
+    size_t future = 2 * (RECORD_POINTS - 1) * sizeof(float);
+    EXPECT(memcmp(r->action, o->action, (size_t)n * SPAN * 2 * sizeof(float)) == 0);
     for (int i = 0; i < n; i++) {
-        EXPECT_INT(f.set.intervened.item[i].branch, i);
-        seen[f.set.intervened.item[i].outcome]++;
-        moved += f.set.intervened.item[i].outcome != i;
+        const float* c = r->config + 2 * i * RECORD_POINTS;
+        EXPECT(memcmp(c, o->config + 2 * i * RECORD_POINTS, 2 * sizeof(float)) == 0);
+        int from = -1;
+        for (int j = 0; j < n; j++)
+            if (r->after[i] == o->after[j]) from = j;
+        if (from < 0) continue;
+        seen[from]++;
+        moved += from != i;
+        EXPECT(memcmp(c + 2, o->config + 2 * from * RECORD_POINTS + 2, future) == 0);
     }
     for (int i = 0; i < n; i++) EXPECT_INT(seen[i], 1);
     EXPECT(moved > n * 9 / 10);
     free(seen);
+    close_fixture(&plain);
     close_fixture(&f);
 }
 
-static void random_cache(const fixture* f, const moments* of, history_cache* c) {
-    rng r = rng_start(1, RNG_STREAM(RNG_TEST, 77));
+// what caches hold, made up
+static void random_cache(const fixture* f, const records* of, history_cache* c) {
     int belief = f->model->shape.belief, dim = f->env->config_dim;
+    rng r = rng_start(11, RNG_STREAM(RNG_TEST, 0));
     *c = (history_cache){of->histories, mem_alloc((size_t)(of->histories * belief) * sizeof(float)),
                          mem_alloc((size_t)(of->histories * HIST * dim) * sizeof(float))};
     for (int i = 0; i < of->histories * belief; i++) c->belief[i] = rng_gauss(&r);
-    for (int i = 0; i < of->histories; i++)
-        for (int k = 0; k < HIST; k++) {
-            moment m = {.row = of->row[i], .branch = -1, .outcome = -1};
-            moment_config(&f->set, &m, k - (HIST - 1), c->config + (i * HIST + k) * dim);
-            for (int d = 0; d < dim; d++)
-                c->config[(i * HIST + k) * dim + d] += 0.01f * rng_gauss(&r);
-        }
+    for (int i = 0; i < of->histories * HIST; i++) {
+        f->env->config(pack_state(&f->set.data, of->seen[i]), c->config + i * dim);
+        for (int d = 0; d < dim; d++) c->config[i * dim + d] += 0.01f * rng_gauss(&r);
+    }
+}
+
+// a stage that trains what recurrent stages train
+static stage recurrent(void) {
+    stage s = {.objective = "rollout", .modules = 3};
+    static const char* const prefix[] = {"fiber.", "transition.", "aux.chi."};
+    for (int i = 0; i < 3; i++) {
+        snprintf(s.module[i].prefix, sizeof s.module->prefix, "%s", prefix[i]);
+        s.module[i].factor = 1;
+    }
+    return s;
 }
 
 // the terms of the paper's rollout loss, written out from the predicted paths
@@ -143,28 +194,31 @@ TEST(train, rollout_loss_is_the_papers) {
     rollout_graph g;
     history_cache cache;
     nn_exec* e;
-    random_cache(&f, &f.set.factual, &cache);
-    REQUIRE_OK(rollout_graph_build(f.model, &w, 0, &g, &err), err);
+    random_cache(&f, &f.set.data.set[PACK_F], &cache);
+    REQUIRE_OK(rollout_graph_build(f.model, &w, NULL, &g, &err), err);
     REQUIRE_OK(
         nn_exec_create(g.g, nn_backend_ref(),
                        &(nn_exec_options){.batch = N, .shard = 7, .lanes = 1}, NULL, &e, &err),
         err);
-    rollout_batch b = {
-        .set = &f.set, .model = f.model, .graph = &g, .from = &f.set.factual, .cache = &cache};
+    rollout_batch b = {.set = &f.set,
+                       .model = f.model,
+                       .graph = &g,
+                       .from = &f.set.data.set[PACK_F],
+                       .cache = &cache};
     EXPECT_INT(nn_exec_forward(e, N, rollout_fill, &b), FIRM_OK);
     const float* path = nn_exec_output(e, g.path);
     int dim = f.env->config_dim;
     double config_sum = 0, step_sum = 0, terminal[N], tail = 0;
     for (int i = 0; i < N; i++) {
-        const moment* m = &f.set.factual.item[i];
-        const float* last = cache.config + (m->history * HIST + HIST - 1) * dim;
-        float truth[8], before[8];
+        const records* r = &f.set.data.set[PACK_F];
+        const float* last = cache.config + (r->history[i] * HIST + HIST - 1) * dim;
+        float before[8];
         memcpy(before, last,
                (size_t)dim * sizeof(float));  // anchored: the inferred c_0 on both sides
         terminal[i] = 0;
         for (int k = 0; k < STEPS; k++) {
             const float* c = path + (i * STEPS + k) * dim;
-            moment_config(&f.set, m, (k + 1) * MODEL_CONTROLS, truth);
+            const float* truth = r->config + (i * RECORD_POINTS + k + 1) * dim;
             for (int d = 0; d < dim; d++) {
                 double miss = (double)c[d] - truth[d],
                        slip = ((double)c[d] - last[d]) - ((double)truth[d] - before[d]);
@@ -173,7 +227,7 @@ TEST(train, rollout_loss_is_the_papers) {
                 if (k == STEPS - 1) terminal[i] += miss * miss / dim;
             }
             last = c;
-            memcpy(before, truth, sizeof before);
+            memcpy(before, truth, (size_t)dim * sizeof *before);
         }
     }
     // mean of the ceil(0.25 * 24) = 6 largest
@@ -210,14 +264,18 @@ TEST(train, rollout_gradient) {
     rollout_graph g;
     history_cache cache;
     nn_exec* e;
-    random_cache(&f, &f.set.factual, &cache);
-    REQUIRE_OK(rollout_graph_build(f.model, &w, 1, &g, &err), err);
+    random_cache(&f, &f.set.data.set[PACK_F], &cache);
+    stage s = recurrent();
+    REQUIRE_OK(rollout_graph_build(f.model, &w, &s, &g, &err), err);
     REQUIRE_OK(nn_exec_create(g.g, nn_backend_ref(),
                               &(nn_exec_options){.batch = N, .shard = 3, .lanes = 2, .train = 1},
                               NULL, &e, &err),
                err);
-    rollout_batch b = {
-        .set = &f.set, .model = f.model, .graph = &g, .from = &f.set.factual, .cache = &cache};
+    rollout_batch b = {.set = &f.set,
+                       .model = f.model,
+                       .graph = &g,
+                       .from = &f.set.data.set[PACK_F],
+                       .cache = &cache};
     EXPECT_INT(nn_exec_gradient(e, rollout_fill, &b), FIRM_OK);
     const nn_trained* list;
     int entries = nn_exec_trained(e, &list), checked = 0;
@@ -257,15 +315,19 @@ TEST(train, overfits_one_batch) {
     nn_adamw_options opt = nn_adamw_default();
     opt.rate = 3e-3f;
     opt.updates = 300;
-    random_cache(&f, &f.set.factual, &cache);
-    REQUIRE_OK(rollout_graph_build(f.model, &w, 1, &g, &err), err);
+    random_cache(&f, &f.set.data.set[PACK_F], &cache);
+    stage s = recurrent();
+    REQUIRE_OK(rollout_graph_build(f.model, &w, &s, &g, &err), err);
     REQUIRE_OK(nn_exec_create(g.g, nn_backend_cpu(),
                               &(nn_exec_options){.batch = 16, .shard = 8, .lanes = 2, .train = 1},
                               NULL, &e, &err),
                err);
     REQUIRE_OK(nn_adamw_create(e, &opt, NULL, &adamw, &err), err);
-    rollout_batch b = {
-        .set = &f.set, .model = f.model, .graph = &g, .from = &f.set.factual, .cache = &cache};
+    rollout_batch b = {.set = &f.set,
+                       .model = f.model,
+                       .graph = &g,
+                       .from = &f.set.data.set[PACK_F],
+                       .cache = &cache};
     double first = 0;
     for (int u = 0; u < 300; u++) {
         EXPECT_INT(nn_exec_gradient(e, rollout_fill, &b), FIRM_OK);
@@ -327,12 +389,13 @@ TEST(train, support_covers_the_training_data) {
     EXPECT_INT(f.model->support_count, 256);
     EXPECT(f.model->support_radius > 0 && f.model->support_radius < 0.2f);
     int far = 0, n = 0;
-    for (int64_t i = 0; i < f.set.pair_rows; i += 7, n++) {
-        float c[2], least = 1e9f;
-        f.env->config(f.data->state + f.set.pair_row[i] * 2, c);
+    const pairs* p = train_pairs(&f.set, PACK_F, 1);
+    for (int i = 0; i < p->count; i += 7, n++) {
+        const float* c = p->config + 4 * i;
+        float least = 1e9f;
         for (int k = 0; k < 256; k++) {
-            const float* p = f.model->support + 2 * k;
-            float d = hypotf(c[0] - p[0], c[1] - p[1]);
+            const float* near = f.model->support + 2 * k;
+            float d = hypotf(c[0] - near[0], c[1] - near[1]);
             if (d < least) least = d;
         }
         far += least > f.model->support_radius;

@@ -1,0 +1,275 @@
+// records.c - fills records and pairs from recordings and branches; afterwards nobody asks which of
+// the two a sample came from.
+#include "data/records.h"
+
+#include <string.h>
+
+#include "core/mem.h"
+
+enum { BEFORE = RECORD_FRAMES - 1, STATES = BRANCH_CONTROLS + 1 };
+
+// ---- scenes -------------------------------------------------------------------------------------
+
+static int64_t branch_scenes(const branches* b) {
+    return b ? (int64_t)b->anchors * b->per_anchor * STATES : 0;
+}
+
+int64_t scenes_count(const scenes* s) {
+    int64_t n = s->e->rows;
+    for (int i = 0; i < SCENE_BRANCHES; i++) n += branch_scenes(s->b[i]);
+    return n;
+}
+
+int64_t scene_of_branch(const scenes* s, int which, int branch, int control) {
+    int64_t n = s->e->rows;
+    for (int i = 0; i < which; i++) n += branch_scenes(s->b[i]);
+    return n + (int64_t)branch * STATES + control;
+}
+
+const double* scene_state(const scenes* s, int64_t scene) {
+    int dim = s->e->spec->state_dim;
+    if (scene < s->e->rows) return s->e->state + scene * dim;
+    scene -= s->e->rows;
+    for (int i = 0; i < SCENE_BRANCHES; i++) {
+        int64_t n = branch_scenes(s->b[i]);
+        if (scene < n) return s->b[i]->state + scene * dim;
+        scene -= n;
+    }
+    CHECK(0, "a scene that does not exist");
+    return NULL;
+}
+
+// ---- records ------------------------------------------------------------------------------------
+
+// A future: `row` of the recording, then either the rows after it or a branch.
+typedef struct future {
+    const scenes* s;
+    int64_t row, start;  // start: first row of the episode
+    int which, branch;   // branch -1: as recorded
+} future;
+
+static int64_t future_scene(const future* f, int control) {
+    if (control <= 0 || f->branch < 0) {
+        int64_t row = f->row + control;
+        return row > f->start ? row : f->start;
+    }
+    return scene_of_branch(f->s, f->which, f->branch, control);
+}
+
+static const double* future_state(const future* f, int control) {
+    return scene_state(f->s, future_scene(f, control));
+}
+
+static int is_rare(const env_spec* spec, const double* state, const double* before) {
+    return spec->rare && spec->rare(state, before);
+}
+
+static void fill_future(const future* f, records* r, int at) {
+    const env_spec* spec = f->s->e->spec;
+    const float* action =
+        f->branch < 0
+            ? f->s->e->action + f->row * spec->action_dim
+            : f->s->b[f->which]->action + (int64_t)f->branch * BRANCH_CONTROLS * spec->action_dim;
+    size_t numbers = (size_t)(RECORD_CONTROLS * spec->action_dim);
+    memcpy(r->action + (size_t)at * numbers, action, numbers * sizeof *action);
+    r->after[at] = future_scene(f, 1);
+    for (int k = 0; k < RECORD_POINTS; k++) {
+        int control = k * RECORD_MACRO, point = at * RECORD_POINTS + k;
+        const double* state = future_state(f, control);
+        spec->config(state, r->config + (size_t)point * (size_t)spec->config_dim);
+        spec->chi(state, future_state(f, control - 1), future_state(f, control - RECORD_MACRO),
+                  r->chi + (size_t)point * (size_t)spec->chi_dim);
+    }
+    for (int c = 1; c <= RECORD_CONTROLS; c++)
+        r->rare[at] |= (uint8_t)is_rare(spec, future_state(f, c), future_state(f, c - 1));
+}
+
+static void fill_history(const scenes* s, int64_t row, records* r, int at) {
+    int dim = s->e->spec->action_dim;
+    for (int f = 0; f < RECORD_FRAMES; f++) r->seen[at * RECORD_FRAMES + f] = row - BEFORE + f;
+    memcpy(r->past + (size_t)(at * BEFORE * dim), s->e->action + (row - BEFORE) * dim,
+           (size_t)(BEFORE * dim) * sizeof *r->past);
+}
+
+static firm_status records_alloc(const env_spec* spec, int count, int histories, records* r,
+                                 firm_error* err) {
+    size_t n = (size_t)count, h = (size_t)histories;
+    *r = (records){.count = count, .histories = histories};
+    r->history = mem_calloc(n, sizeof *r->history);
+    r->seen = mem_calloc(h, RECORD_FRAMES * sizeof *r->seen);
+    r->past = mem_calloc(h, BEFORE * (size_t)spec->action_dim * sizeof *r->past);
+    r->after = mem_calloc(n, sizeof *r->after);
+    r->action = mem_calloc(n, RECORD_CONTROLS * (size_t)spec->action_dim * sizeof *r->action);
+    r->config = mem_calloc(n, RECORD_POINTS * (size_t)spec->config_dim * sizeof *r->config);
+    r->chi = mem_calloc(n, RECORD_POINTS * (size_t)spec->chi_dim * sizeof *r->chi);
+    r->rare = mem_calloc(n, 1);
+    if (r->history && r->seen && r->past && r->after && r->action && r->config && r->chi && r->rare)
+        return FIRM_OK;
+    records_free(r);
+    return FAIL(err, FIRM_E_MEMORY, "no memory for %d training records", count);
+}
+
+void records_free(records* r) {
+    mem_free(r->history);
+    mem_free(r->seen);
+    mem_free(r->past);
+    mem_free(r->after);
+    mem_free(r->action);
+    mem_free(r->config);
+    mem_free(r->chi);
+    mem_free(r->rare);
+    *r = (records){0};
+}
+
+static int64_t episode_start(const episodes* e, int64_t row) {
+    return e->offset[episodes_of_row(e, row)];
+}
+
+firm_status records_of_rows(const scenes* s, const int64_t* rows, int count, records* r,
+                            firm_error* err) {
+    TRY(records_alloc(s->e->spec, count, count, r, err));
+    for (int i = 0; i < count; i++) {
+        future f = {s, rows[i], episode_start(s->e, rows[i]), 0, -1};
+        r->history[i] = i;
+        fill_history(s, rows[i], r, i);
+        fill_future(&f, r, i);
+    }
+    return FIRM_OK;
+}
+
+firm_status records_of_branches(const scenes* s, int which, records* r, firm_error* err) {
+    const branches* b = s->b[which];
+    TRY(records_alloc(s->e->spec, b->anchors * b->per_anchor, b->anchors, r, err));
+    for (int i = 0; i < b->anchors; i++) fill_history(s, b->row[i], r, i);
+    for (int i = 0; i < r->count; i++) {
+        int64_t row = b->row[i / b->per_anchor];
+        future f = {s, row, episode_start(s->e, row), which, i};
+        r->history[i] = i / b->per_anchor;
+        fill_future(&f, r, i);
+    }
+    return FIRM_OK;
+}
+
+firm_status records_mismatch(records* r, const env_spec* spec, uint64_t seed, firm_error* err) {
+    int* from = mem_alloc((size_t)r->count * sizeof *from);
+    records old;
+    firm_status st = from ? records_alloc(spec, r->count, r->histories, &old, err)
+                          : FAIL(err, FIRM_E_MEMORY, "no memory for %d records", r->count);
+    if (st != FIRM_OK) {
+        mem_free(from);
+        return st;
+    }
+    size_t c = (size_t)spec->config_dim, x = (size_t)spec->chi_dim, n = (size_t)r->count;
+    memcpy(old.after, r->after, n * sizeof *r->after);
+    memcpy(old.config, r->config, n * RECORD_POINTS * c * sizeof *r->config);
+    memcpy(old.chi, r->chi, n * RECORD_POINTS * x * sizeof *r->chi);
+    memcpy(old.rare, r->rare, n);
+    for (int i = 0; i < r->count; i++) from[i] = i;
+    rng g = rng_start(seed, RNG_STREAM(RNG_BRANCH, 1) ^ 0xFFFFFFFFu);
+    rng_shuffle(&g, from, r->count);
+    for (size_t i = 0; i < n; i++) {
+        size_t o = (size_t)from[i];
+        r->after[i] = old.after[o];
+        r->rare[i] = old.rare[o];
+        // what holds at the start stays with the history
+        for (size_t k = 1; k < RECORD_POINTS; k++) {
+            memcpy(r->config + (i * RECORD_POINTS + k) * c,
+                   old.config + (o * RECORD_POINTS + k) * c, c * sizeof *r->config);
+            memcpy(r->chi + (i * RECORD_POINTS + k) * x, old.chi + (o * RECORD_POINTS + k) * x,
+                   x * sizeof *r->chi);
+        }
+    }
+    records_free(&old);
+    mem_free(from);
+    return FIRM_OK;
+}
+
+// ---- pairs --------------------------------------------------------------------------------------
+
+static firm_status pairs_alloc(const env_spec* spec, int count, pairs* p, firm_error* err) {
+    size_t n = (size_t)count;
+    *p = (pairs){.count = count};
+    p->scene = mem_calloc(n, 2 * sizeof *p->scene);
+    p->config = mem_calloc(n, 2 * (size_t)spec->config_dim * sizeof *p->config);
+    p->rare = mem_calloc(n, 1);
+    if (p->scene && p->config && p->rare) return FIRM_OK;
+    pairs_free(p);
+    return FAIL(err, FIRM_E_MEMORY, "no memory for %d pairs of frames; set train.frame_pool",
+                count);
+}
+
+void pairs_free(pairs* p) {
+    mem_free(p->scene);
+    mem_free(p->config);
+    mem_free(p->rare);
+    *p = (pairs){0};
+}
+
+// `step`: the scene one control before `now`
+static void set_pair(const scenes* s, pairs* p, int at, int64_t now, int64_t then, int64_t step) {
+    const env_spec* spec = s->e->spec;
+    const double* state = scene_state(s, now);
+    p->scene[2 * at] = now;
+    p->scene[2 * at + 1] = then;
+    spec->config(state, p->config + (size_t)(2 * at) * (size_t)spec->config_dim);
+    spec->config(scene_state(s, then), p->config + (size_t)(2 * at + 1) * (size_t)spec->config_dim);
+    p->rare[at] = (uint8_t)is_rare(spec, state, scene_state(s, step));
+}
+
+static void set_row_pair(const scenes* s, pairs* p, int at, int64_t row, int lag) {
+    int64_t start = episode_start(s->e, row);
+    set_pair(s, p, at, row, row - start > lag ? row - lag : start, row > start ? row - 1 : row);
+}
+
+firm_status pairs_of_rows(const scenes* s, const data_split* split, int count, int lag, pairs* p,
+                          firm_error* err) {
+    const episodes* e = s->e;
+    if (count > 0) {
+        int64_t* rows;
+        TRY(data_segments(e, split->train, split->train_count, 1, 0, count, 0, 2, &rows, err));
+        firm_status st = pairs_alloc(e->spec, count, p, err);
+        for (int i = 0; i < count && st == FIRM_OK; i++) set_row_pair(s, p, i, rows[i], lag);
+        mem_free(rows);
+        return st;
+    }
+    int64_t total = 0;
+    for (int i = 0; i < split->train_count; i++) total += e->length[split->train[i]] - 1;
+    if (total > INT32_MAX) total = INT32_MAX;
+    TRY(pairs_alloc(e->spec, (int)total, p, err));
+    int at = 0;
+    for (int i = 0; i < split->train_count; i++)
+        for (int t = 1; t < e->length[split->train[i]] && at < p->count; t++)
+            set_row_pair(s, p, at++, e->offset[split->train[i]] + t, lag);
+    return FIRM_OK;
+}
+
+firm_status pairs_of_branches(const scenes* s, int which, int count, int lag, pairs* p,
+                              firm_error* err) {
+    const branches* b = s->b[which];
+    int total = b->anchors * b->per_anchor * BRANCH_CONTROLS, drawn = count > 0;
+    if (count == 0 || count > total) count = total;
+    int* deck = mem_alloc((size_t)total * sizeof *deck);
+    if (!deck) return FAIL(err, FIRM_E_MEMORY, "no memory to draw from %d states", total);
+    for (int i = 0; i < total; i++) deck[i] = i;
+    rng r = rng_start(0, RNG_STREAM(RNG_SEGMENT, 3 + which));
+    if (drawn) rng_shuffle(&r, deck, total);
+    firm_status st = pairs_alloc(s->e->spec, count, p, err);
+    for (int i = 0; i < count && st == FIRM_OK; i++) {
+        int branch = deck[i] / BRANCH_CONTROLS, control = deck[i] % BRANCH_CONTROLS + 1;
+        set_pair(s, p, i, scene_of_branch(s, which, branch, control),
+                 scene_of_branch(s, which, branch, control > lag ? control - lag : 0),
+                 scene_of_branch(s, which, branch, control - 1));
+    }
+    mem_free(deck);
+    return st;
+}
+
+firm_status pairs_of_records(const scenes* s, const records* r, pairs* p, firm_error* err) {
+    TRY(pairs_alloc(s->e->spec, r->histories, p, err));
+    for (int i = 0; i < r->histories; i++) {
+        const int64_t* seen = r->seen + i * RECORD_FRAMES;
+        set_pair(s, p, i, seen[RECORD_FRAMES - 1], seen[RECORD_FRAMES - 2],
+                 seen[RECORD_FRAMES - 2]);
+    }
+    return FIRM_OK;
+}
