@@ -36,6 +36,11 @@ void pack_free(pack* p) {
     *p = (pack){0};
 }
 
+// what of a state is kept: enough for its picture
+static int drawn_dim(const env_spec* spec) {
+    return spec->drawn ? spec->drawn : spec->state_dim;
+}
+
 // ---- columns ------------------------------------------------------------------------------------
 
 typedef enum column_kind { REAL32, REAL64, INT32, INT64, SCENE, BYTE } column_kind;
@@ -161,7 +166,7 @@ static firm_status put_column(hdf5_writer* w, const column* c, const int64_t* nu
 
 static firm_status put_states(hdf5_writer* w, const pack* p, const int64_t* number, int64_t used,
                               uint64_t* hash, firm_error* err) {
-    const size_t dim = (size_t)p->spec->state_dim;
+    const size_t dim = (size_t)drawn_dim(p->spec);
     double* state = mem_alloc((size_t)used * dim * sizeof *state);
     if (!state) return FAIL(err, FIRM_E_MEMORY, "no memory for %" PRId64 " states", used);
     for (int64_t i = 0; i < p->scenes; i++)
@@ -387,6 +392,25 @@ static firm_status get_column(hid_t file, const char* path, const column* c, uin
     return FIRM_OK;
 }
 
+// the rest of a state is zero: nothing but its picture is asked for
+static firm_status get_states(hid_t file, const char* path, pack* p, uint64_t* hash,
+                              firm_error* err) {
+    double* drawn = NULL;
+    const size_t dim = (size_t)p->spec->state_dim, n = (size_t)drawn_dim(p->spec);
+    column c = {.name = "state",
+                .kind = REAL64,
+                .rows = p->scenes,
+                .width = (int)n,
+                .data = (void**)&drawn};
+    firm_status st = get_column(file, path, &c, hash, err);
+    p->state = st == FIRM_OK ? mem_calloc((size_t)p->scenes, dim * sizeof *p->state) : NULL;
+    if (st == FIRM_OK && !p->state) st = FAIL(err, FIRM_E_MEMORY, "no memory to read %s", path);
+    for (size_t i = 0; i < (size_t)p->scenes && st == FIRM_OK; i++)
+        memcpy(p->state + i * dim, drawn + i * n, n * sizeof *drawn);
+    mem_free(drawn);
+    return st;
+}
+
 static firm_status get_pictures(hid_t file, const char* path, pack* p, uint64_t* hash,
                                 firm_error* err) {
     int rank;
@@ -444,12 +468,7 @@ static firm_status get_all(hid_t file, const char* path, pack* p, firm_error* er
     list_columns(p, &c);
     for (int i = 0; i < c.count; i++) TRY(get_column(file, path, &c.item[i], &hash, err));
     if (hdf5_width(file, "state") > 0) {
-        column state = {.name = "state",
-                        .kind = REAL64,
-                        .rows = p->scenes,
-                        .width = p->spec->state_dim,
-                        .data = (void**)&p->state};
-        TRY(get_column(file, path, &state, &hash, err));
+        TRY(get_states(file, path, p, &hash, err));
     } else {
         TRY(get_pictures(file, path, p, &hash, err));
     }

@@ -208,6 +208,7 @@ const env_spec cube_spec = {
     .validation_episodes = 1000,
     .state_column = "qpos",
     .state_bits = 64,
+    .drawn = CUBE_AT_EFFECTOR,
     .state_more = {{"qvel", CUBE_QVEL},
                    {"proprio_effector_pos", 3},
                    {"proprio_effector_yaw", 1},

@@ -128,6 +128,7 @@ typedef struct env_spec {
         state_column;  // HDF5 column that holds the (leading part of the) state: "pos_agent"
     const char* state_also[3];   // other names of it in public files, tried in order; NULL ends
     int state_bits;              // 32 or 64: its precision in the file
+    int drawn;                   // leading numbers of a state that its picture depends on; 0: all
     env_field state_more[4];     // columns that hold the rest of the state, in order
     const char* episode_column;  // HDF5 column of episode numbers; NULL: "ep_idx"
     int extra_dim;               // numbers per row that `extra_get` notes for the columns below

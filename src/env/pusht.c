@@ -335,6 +335,7 @@ const env_spec pusht_spec = {
     .validation_episodes = 2000,
     .state_column = "state",
     .state_bits = 64,
+    .drawn = PUSHT_VX,
     .episode_column = "episode_idx",
     .extra_dim = EXTRAS,
     .columns = sizeof columns / sizeof columns[0],

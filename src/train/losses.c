@@ -9,7 +9,12 @@
 
 firm_status loss_read(const config* c, const env_spec* env, const char* source, loss_weights* w,
                       firm_error* err) {
-    char section[24];
+    char section[80];
+    const char* name;
+    int i = 0;
+    while ((name = config_member(c, "loss.*", i)) && strcmp(name, source) != 0) i++;
+    if (!name)
+        return FAIL(err, FIRM_E_VALUE, "the settings lack a section [loss.%s]; add one", source);
     snprintf(section, sizeof section, "loss.%s", source);
     const char* tail = config_text(c, section, "tail_kind");
     *w = (loss_weights){
@@ -132,11 +137,15 @@ static void fill_history(const rollout_batch* b, const nn_feed* feed, int i, int
         put(feed, r->config[f], i, b->cache->config + (size_t)(history * HIST + f) * dim, dim);
 }
 
+// standardised, and cut where one wild target would drown the rest
 static void fill_chi(const rollout_batch* b, const float* chi, int count, float* out) {
+    const float farthest = 8.0f;
     const model_stats* stats = &b->model->stats;
     int dim = b->set->env->chi_dim;
-    for (int j = 0; j < count * dim; j++)
-        out[j] = (chi[j] - stats->chi_mean[j % dim]) / stats->chi_std[j % dim];
+    for (int j = 0; j < count * dim; j++) {
+        float x = (chi[j] - stats->chi_mean[j % dim]) / stats->chi_std[j % dim];
+        out[j] = x > farthest ? farthest : x < -farthest ? -farthest : x;
+    }
 }
 
 firm_status rollout_fill(void* ctx, const nn_feed* feed) {
