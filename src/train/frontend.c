@@ -69,11 +69,11 @@ firm_status pixel_graph(const firm_model* m, const stage* s, int train, frontend
     const pixel_terms* w = &s->terms;
     TRY(open_graph(m, s, train, f, err));
     nn_graph* g = f->g;
+    int configs = w->config > 0 || w->difference > 0 || w->tail > 0;
+    int anchored = train && w->anchor > 0;
     f->image = nn_image(g, "image", ENV_IMAGE);
-    f->before = nn_image(g, "before", ENV_IMAGE);
+    f->before = w->picture > 0 || configs ? nn_image(g, "before", ENV_IMAGE) : NN_NONE;
     if (w->picture > 0) picture_terms(m, w->picture, f);
-    int configs = w->config > 0 || w->difference > 0 || w->tail > 0,
-        anchored = train && w->anchor > 0;
     if (!configs && !anchored && w->equivariance <= 0 && w->physical <= 0) return FIRM_OK;
 
     nn_id plain = model_tokens(g, m, f->image, NN_NONE);
@@ -107,10 +107,11 @@ static firm_status fill_pair(const frontend_batch* b, const nn_feed* feed, int i
     const env_spec* env = b->set->env;
     size_t dim = (size_t)env->config_dim;
     uint8_t* image = nn_feed_bytes(feed, g->image) + (size_t)i * ENV_FRAME_BYTES;
-    uint8_t* before = nn_feed_bytes(feed, g->before) + (size_t)i * ENV_FRAME_BYTES;
     const float* config = b->from->config + (size_t)(2 * at) * dim;
     TRY(train_frame(b->set, feed->worker, b->from->scene[2 * at], image));
-    TRY(train_frame(b->set, feed->worker, b->from->scene[2 * at + 1], before));
+    if (g->before != NN_NONE)
+        TRY(train_frame(b->set, feed->worker, b->from->scene[2 * at + 1],
+                        nn_feed_bytes(feed, g->before) + (size_t)i * ENV_FRAME_BYTES));
     if (g->config_now != NN_NONE) {
         memcpy(nn_feed_real(feed, g->config_now) + (size_t)i * dim, config, dim * sizeof *config);
         memcpy(nn_feed_real(feed, g->config_before) + (size_t)i * dim, config + dim,

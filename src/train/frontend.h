@@ -7,7 +7,7 @@
 
 typedef struct frontend_graph {
     nn_graph* g;
-    nn_id image, before;                     // pixel stages: a pair of frames
+    nn_id image, before;                     // pixel stages: a pair of frames, or one and NN_NONE
     nn_id config_now, config_before;         // targets, or NN_NONE
     nn_id turned, turn[6];                   // equivariance: the picture turned, and how
     nn_id ends;                              // physical: where the links end

@@ -89,3 +89,11 @@ TEST(cli, cube_path) {
     test_skip("built without MuJoCo; run `make mujoco`");
 #endif
 }
+
+TEST(cli, reacher_path) {
+#ifdef FIRM_MUJOCO
+    run_path(&(path){"reacher", "--episodes 30", "--anchors 10 --branches 4", 8, NULL, 0});
+#else
+    test_skip("built without MuJoCo; run `make mujoco`");
+#endif
+}
