@@ -294,6 +294,9 @@ static firm_status describe(train_run_state* run, firm_error* err) {
 static firm_status run_stages(train_run_state* run, cJSON** result, firm_error* err) {
     char path[1100];
     int index = 0, update = 0;
+    stage s;
+    for (int i = 0; stage_read(run->settings, i, run->opt->sources, &s); i++)
+        TRY(stage_check(&s, run->settings, &run->set, run->model, err));
     run_path(run, "checkpoint.safetensors", path);
     TRY(file_make_dirs(run->opt->folder, err));
     if (run->opt->resume && file_exists(path)) {
@@ -305,9 +308,6 @@ static firm_status run_stages(train_run_state* run, cJSON** result, firm_error* 
     } else {
         TRY(train_set_stats(&run->set, &run->model->stats, err));
     }
-    stage s;
-    for (int i = 0; stage_read(run->settings, i, run->opt->sources, &s); i++)
-        TRY(stage_check(&s, run->settings, &run->set, run->model, err));
     TRY(describe(run, err));
     TRY(metrics_open(run, index, update, err));
     for (; stage_read(run->settings, index, run->opt->sources, &s); index++) {

@@ -39,8 +39,9 @@ TEST(cli, pusht_path) {
 
     EXPECT_REFUSAL(firm_run(folder, 0, "collect pusht --policy expert --episodes 1 -o g.h5"),
                    "collect", "demo, weak");
-    EXPECT_REFUSAL(firm_run(folder, 0, "train pusht --data f.h5 --branches i.h5 -o run"), "train",
-                   "no [stage.NAME] section");
+    EXPECT_REFUSAL(
+        firm_run(folder, 0, "train pusht --data f.h5 --branches i.h5 -o run --config smoke-pusht"),
+        "train", "give --structured, or set train.structured=optional");
     EXPECT_INT(firm_run(folder, 0, "collect tworoom --episodes 20 -o t.h5 --quiet")->code, 0);
     EXPECT_REFUSAL(firm_run(folder, 0, "intervene tworoom --data t.h5 --structured -o g.h5"),
                    "intervene", "no structured interventions");

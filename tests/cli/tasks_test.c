@@ -97,3 +97,12 @@ TEST(cli, reacher_path) {
     test_skip("built without MuJoCo; run `make mujoco`");
 #endif
 }
+
+TEST(cli, pusht_training_path) {
+#ifdef FIRM_CHIPMUNK
+    run_path(&(path){"pusht", "--policy weak --episodes 30", "--anchors 10 --branches 4", 8,
+                     "--structured --anchors 6 --branches 4", 0});
+#else
+    test_skip("built without Chipmunk");
+#endif
+}
