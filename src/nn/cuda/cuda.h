@@ -87,8 +87,9 @@ firm_status nn_cuda_peak(nn_cuda_queue* q, nn_cuda_precision p, double* tflops, 
 
 extern const nn_kernel nn_cuda_linear, nn_cuda_conv2d, nn_cuda_convt2d, nn_cuda_layernorm,
     nn_cuda_groupnorm, nn_cuda_gelu, nn_cuda_add, nn_cuda_addp, nn_cuda_mul, nn_cuda_pairnorm,
-    nn_cuda_clamp, nn_cuda_concat, nn_cuda_slice, nn_cuda_mean, nn_cuda_attention, nn_cuda_patches,
-    nn_cuda_patchdiff, nn_cuda_patchmask, nn_cuda_mse, nn_cuda_bce, nn_cuda_nll;
+    nn_cuda_clamp, nn_cuda_relative, nn_cuda_concat, nn_cuda_slice, nn_cuda_mean, nn_cuda_attention,
+    nn_cuda_coords, nn_cuda_softpool, nn_cuda_spatial, nn_cuda_patches, nn_cuda_patchdiff,
+    nn_cuda_patchmask, nn_cuda_mse, nn_cuda_bce, nn_cuda_nll, nn_cuda_chord;
 
 #ifdef __cplusplus
 }

@@ -130,8 +130,70 @@ static void nll_backward(const nn_call* c) {
     backward(c, nll{});
 }
 
+// ---- CHORD: the largest squared distance of the first pairs, softened by eps; a thread per row ----
+
+// *which: where the pair begins; the first of equals
+__device__ __forceinline__ float worst_pair(const float* x, const float* t, int pairs, int* which) {
+    float most = -1;
+    for (int p = 0; p < pairs; p++) {
+        float a = x[2 * p] - t[2 * p], b = x[2 * p + 1] - t[2 * p + 1], q = a * a + b * b;
+        if (q <= most) continue;
+        most = q;
+        *which = 2 * p;
+    }
+    return most;
+}
+
+__global__ void __launch_bounds__(LOSS_THREADS)
+    chord_value(uint32_t rows, int width, int pairs, float eps, const float* x, const float* t,
+                float* y) {
+    uint32_t r = blockIdx.x * LOSS_THREADS + threadIdx.x;
+    if (r >= rows) return;
+    int which = 0;
+    float q = worst_pair(x + (int64_t)r * width, t + (int64_t)r * width, pairs, &which);
+    y[r] = eps > 0 ? sqrtf(q + eps * eps) - eps : q;
+}
+
+struct chord_sinks {
+    float* to[2];
+    int add[2];
+};
+
+__global__ void __launch_bounds__(LOSS_THREADS)
+    chord_slope(uint32_t rows, int width, int pairs, float eps, const float* x, const float* t,
+                const float* dy, chord_sinks d) {
+    uint32_t r = blockIdx.x * LOSS_THREADS + threadIdx.x;
+    if (r >= rows) return;
+    int64_t at = (int64_t)r * width;
+    int which = 0;
+    float q = worst_pair(x + at, t + at, pairs, &which);
+    float dq = eps > 0 ? dy[r] / (2 * sqrtf(q + eps * eps)) : dy[r];
+    for (int j = 0; j < width; j++) {
+        float g = j == which || j == which + 1 ? 2 * dq * (x[at + j] - t[at + j]) : 0.0f;
+        if (d.to[0]) d.to[0][at + j] = d.add[0] ? d.to[0][at + j] + g : g;
+        if (d.to[1]) d.to[1][at + j] = d.add[1] ? d.to[1][at + j] - g : -g;
+    }
+}
+
+static void chord_forward(const nn_call* c) {
+    uint32_t rows = elements(queue_of(c), (int64_t)c->rows * nn_out(c)->size);
+    launch(queue_of(c), "chord", chord_value, blocks_for(rows, LOSS_THREADS), LOSS_THREADS, rows,
+           last_of(nn_in(c, 0)), c->node->pairs, c->node->eps, input(c, 0), input(c, 1),
+           (float*)c->out);
+}
+
+static void chord_backward(const nn_call* c) {
+    uint32_t rows = elements(queue_of(c), (int64_t)c->rows * nn_out(c)->size);
+    chord_sinks d = {{gradient(c, 0), gradient(c, 1)}, {adds(c, 0), adds(c, 1)}};
+    if (!d.to[0] && !d.to[1]) return;
+    launch(queue_of(c), "chord", chord_slope, blocks_for(rows, LOSS_THREADS), LOSS_THREADS, rows,
+           last_of(nn_in(c, 0)), c->node->pairs, c->node->eps, input(c, 0), input(c, 1),
+           (const float*)c->dout, d);
+}
+
 }  // namespace
 
 const nn_kernel nn_cuda_mse = {mse_forward, mse_backward, NULL, NULL};
 const nn_kernel nn_cuda_bce = {bce_forward, bce_backward, NULL, NULL};
 const nn_kernel nn_cuda_nll = {nll_forward, nll_backward, NULL, NULL};
+const nn_kernel nn_cuda_chord = {chord_forward, chord_backward, NULL, NULL};

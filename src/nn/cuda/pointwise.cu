@@ -1,4 +1,4 @@
-// pointwise.cu - ops that look at one element at a time (PAIRNORM: at two).
+// pointwise.cu - ops that look at one element at a time (PAIRNORM, RELATIVE: at two).
 #include "nn/cuda/device.cuh"
 
 namespace {
@@ -238,6 +238,65 @@ static void clamp_backward(const nn_call* c) {
                     clamp_slope{c->node->alpha, c->node->beta});
 }
 
+// ---- RELATIVE: the turn between (sin, cos) pairs, as a pair again; x - y for the rest ----
+
+// one thread per element: even ones of a pair are sines, odd ones cosines
+__global__ void __launch_bounds__(MAP_THREADS)
+    relative_value(uint32_t count, divider width, uint32_t paired, const float* x, const float* y,
+                   float* z) {
+    uint32_t i = blockIdx.x * MAP_THREADS + threadIdx.x, at;
+    if (i >= count) return;
+    split(i, width, &at);
+    if (at >= paired)
+        z[i] = x[i] - y[i];
+    else if (at % 2 == 0)
+        z[i] = x[i] * y[i + 1] - x[i + 1] * y[i];
+    else
+        z[i] = x[i] * y[i] + x[i - 1] * y[i - 1];
+}
+
+struct relative_sinks {
+    float* to[2];
+    int add[2];
+};
+
+__global__ void __launch_bounds__(MAP_THREADS)
+    relative_slope(uint32_t count, divider width, uint32_t paired, const float* x, const float* y,
+                   const float* dz, relative_sinks d) {
+    uint32_t i = blockIdx.x * MAP_THREADS + threadIdx.x, at;
+    if (i >= count) return;
+    split(i, width, &at);
+    float gx, gy;
+    if (at >= paired) {
+        gx = dz[i];
+        gy = -dz[i];
+    } else if (at % 2 == 0) {
+        gx = dz[i] * y[i + 1] + dz[i + 1] * y[i];
+        gy = dz[i + 1] * x[i] - dz[i] * x[i + 1];
+    } else {
+        gx = dz[i] * y[i] - dz[i - 1] * y[i - 1];
+        gy = dz[i - 1] * x[i - 1] + dz[i] * x[i];
+    }
+    if (d.to[0]) d.to[0][i] = d.add[0] ? d.to[0][i] + gx : gx;
+    if (d.to[1]) d.to[1][i] = d.add[1] ? d.to[1][i] + gy : gy;
+}
+
+static void relative_forward(const nn_call* c) {
+    uint32_t count = elements(queue_of(c), count_of(c));
+    launch(queue_of(c), "relative", relative_value, blocks_for(count, MAP_THREADS), MAP_THREADS,
+           count, divide_by((uint32_t)last_of(nn_in(c, 0))), (uint32_t)(2 * c->node->pairs),
+           input(c, 0), input(c, 1), (float*)c->out);
+}
+
+static void relative_backward(const nn_call* c) {
+    uint32_t count = elements(queue_of(c), count_of(c));
+    relative_sinks d = {{gradient(c, 0), gradient(c, 1)}, {adds(c, 0), adds(c, 1)}};
+    if (!d.to[0] && !d.to[1]) return;
+    launch(queue_of(c), "relative", relative_slope, blocks_for(count, MAP_THREADS), MAP_THREADS,
+           count, divide_by((uint32_t)last_of(nn_in(c, 0))), (uint32_t)(2 * c->node->pairs),
+           input(c, 0), input(c, 1), (const float*)c->dout, d);
+}
+
 }  // namespace
 
 const nn_kernel nn_cuda_gelu = {gelu_forward, gelu_backward, NULL, NULL};
@@ -246,3 +305,4 @@ const nn_kernel nn_cuda_addp = {addp_forward, addp_backward, NULL, addp_scratch}
 const nn_kernel nn_cuda_mul = {mul_forward, mul_backward, NULL, NULL};
 const nn_kernel nn_cuda_pairnorm = {pairnorm_forward, pairnorm_backward, NULL, NULL};
 const nn_kernel nn_cuda_clamp = {clamp_forward, clamp_backward, NULL, NULL};
+const nn_kernel nn_cuda_relative = {relative_forward, relative_backward, NULL, NULL};
