@@ -18,7 +18,7 @@ steps=("$@")
 passed=0 failed=0 skipped=0
 started=$SECONDS
 # the sanitizers slow a kernel down a hundredfold: small graphs, no programs started by tests
-short=(cuda/steps_ cuda/exec_streams cuda/exec_narrow cuda/exec_caches cuda/update_stops)
+short=(cuda/steps_ cuda/exec_streams cuda/exec_narrow cuda/exec_caches cuda/exec_gates cuda/update_stops)
 
 if [ ! -x "$runner" ]; then
     echo "test-cuda: $runner is not there; run make cuda first" >&2

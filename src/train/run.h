@@ -34,6 +34,24 @@ typedef struct train_run_state {
     size_t anchor_count;
 } train_run_state;
 
+// A stage at work: a part for each source, with the graphs and batch descriptions behind them.
+typedef struct stage_work {
+    nn_part part[SOURCES];
+    int parts;
+    nn_trainer* trainer;  // NULL until stage_run makes it
+    frontend_graph front[SOURCES];
+    rollout_graph roll[SOURCES];
+    frontend_batch front_batch[SOURCES];
+    rollout_batch roll_batch[SOURCES];
+    token_cache tokens[SOURCES], held_tokens;
+    int* order[SOURCES];
+} stage_work;
+// What updates of a stage from `from` on need: graphs, caches of frozen modules, samples. The work
+// must stay where it is; stage_end is due even after a failure.
+firm_status stage_begin(train_run_state* run, const stage* s, int from, stage_work* w,
+                        firm_error* err);
+void stage_end(train_run_state* run, stage_work* w);
+
 // Runs one stage from `from` on (0 for a fresh one); moments come from the checkpoint when from >
 // 0.
 firm_status stage_run(train_run_state* run, const stage* s, int from, firm_error* err);

@@ -9,19 +9,6 @@
 #include "core/mem.h"
 #include "train/run.h"
 
-// a stage at work: a part for each source, with the graphs and batch descriptions behind them
-typedef struct stage_work {
-    nn_part part[SOURCES];
-    int parts;
-    nn_trainer* trainer;
-    frontend_graph front[SOURCES];
-    rollout_graph roll[SOURCES];
-    frontend_batch front_batch[SOURCES];
-    rollout_batch roll_batch[SOURCES];
-    token_cache tokens[SOURCES], held_tokens;
-    int* order[SOURCES];
-} stage_work;
-
 // before the names of a part's terms in metrics.csv; the first part has none
 static const char* const labels[SOURCES] = {"f_", "i_", "s_"};
 
@@ -167,9 +154,11 @@ static firm_status add_dynamics(train_run_state* run, const stage* s, int source
 
 // ---- the stage ----------------------------------------------------------------------------------
 
-static firm_status prepare(train_run_state* run, const stage* s, int from, stage_work* w,
-                           firm_error* err) {
+firm_status stage_begin(train_run_state* run, const stage* s, int from, stage_work* w,
+                        firm_error* err) {
     int rollout = is(s, "rollout");
+    *w = (stage_work){0};
+    run->model->spatial_off = rollout && !s->spatial;
     if (!rollout) run_drop_caches(run);  // the modules behind them are about to change
     if (s->terms.anchor > 0 && from == 0) TRY(run_note_anchor(run, err));
     for (int source = 0; source < SOURCES; source++) {
@@ -201,7 +190,8 @@ static firm_status make_trainer(train_run_state* run, const stage* s, stage_work
     return st;
 }
 
-static void free_work(stage_work* w) {
+void stage_end(train_run_state* run, stage_work* w) {
+    run->model->spatial_off = 0;
     nn_trainer_free(w->trainer);
     for (int i = 0; i < SOURCES; i++) {
         nn_graph_free(w->front[i].g);
@@ -332,9 +322,8 @@ static void report(const train_run_state* run, const stage* s, const stage_resul
 
 firm_status stage_run(train_run_state* run, const stage* s, int from, firm_error* err) {
     double started = clock_seconds();
-    stage_work w = {0};
-    run->model->spatial_off = is(s, "rollout") && !s->spatial;
-    firm_status st = prepare(run, s, from, &w, err);
+    stage_work w;
+    firm_status st = stage_begin(run, s, from, &w, err);
     if (st == FIRM_OK) st = make_trainer(run, s, &w, err);
     if (st == FIRM_OK && from > 0) {
         st = run_read_moments(run, w.trainer, err);
@@ -345,8 +334,7 @@ firm_status stage_run(train_run_state* run, const stage* s, int from, firm_error
     *r = (stage_result){.updates = s->updates};
     snprintf(r->name, sizeof r->name, "%s", s->name);
     if (st == FIRM_OK) st = run_gate(run, s, &w, r, err);
-    run->model->spatial_off = 0;
-    free_work(&w);
+    stage_end(run, &w);
     if (st != FIRM_OK) return st;
     r->seconds = run->seconds_before + clock_seconds() - started;
     run->results++;

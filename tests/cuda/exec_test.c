@@ -2,7 +2,6 @@
 // gradients of one batch; frozen-module caches and gates. A failure names the graph and the
 // parameter, so that the op behind it can be looked at in ops_test.c.
 #include "check.h"
-#include "core/mem.h"
 #include "world.h"
 
 // float32 sums in another order, through up to 60 ops: what ops_test.c allows one op, tenfold
@@ -80,7 +79,7 @@ static void compare_part(world* w, const char* name, const nn_part* part, const 
         if (nn_exec_fault(got)) test_fail(__FILE__, __LINE__, "%s", nn_exec_fault(got));
         compare_outputs(name, got, want, part, bound);
         double worst = compare_gradients(name, got, want, w->model->store, bound);
-        printf("  %-9s loss %.9g, expected %.9g; gradients off by at most %.2g\n", name,
+        printf("  %-24s loss %.9g, expected %.9g; gradients off by at most %.2g\n", name,
                nn_exec_loss(got), nn_exec_loss(want), worst);
         // a second run of the same batch gives the same bits
         size_t bytes = nn_exec_grad_count(got) * sizeof(float);
@@ -94,18 +93,20 @@ static void compare_part(world* w, const char* name, const nn_part* part, const 
     nn_exec_free(got);
 }
 
-static void compare_all(int narrow, int batch, nn_precision precision, double bound) {
+static void compare_stages(const char* task, world_size size, int batch, nn_precision precision,
+                           double bound) {
     nn_device d;
     world w;
     if (!device_open(&d, precision)) return;
-    if (world_open(&w, narrow)) {
-        for (int kind = 0; kind < 4; kind++) {  // "pool" has the graph of "picture"
+    if (world_open(&w, task, size, 0)) {
+        for (int i = 0; i < w.stages; i++) {
             job j;
-            if (!job_open(&j, &w, kind, batch)) continue;
-            for (int i = 0; i < j.parts; i++) {
-                char name[32];
-                snprintf(name, sizeof name, "%s%s", j.part[i].label, j.name);
-                compare_part(&w, name, &j.part[i], &d, bound);
+            if (!job_open(&j, &w, i, batch)) continue;
+            for (int k = 0; k < j.work.parts; k++) {
+                const nn_part* part = &j.work.part[k];
+                char name[96];
+                snprintf(name, sizeof name, "%s %s", j.name, part->label);
+                compare_part(&w, name, part, &d, bound);
             }
             job_close(&j);
         }
@@ -114,14 +115,48 @@ static void compare_all(int narrow, int batch, nn_precision precision, double bo
     nn_device_close(&d);
 }
 
+// TwoRoom: picture, ground with the tokenizer, dynamics, rollouts
 TEST(cuda, exec_narrow_graphs_equal_the_hosts) {
-    compare_all(1, 9, NN_FP32, FP32);
+    compare_stages("tworoom", NARROW, 9, NN_FP32, FP32);
 }
 TEST(cuda, exec_full_graphs_equal_the_hosts) {
-    compare_all(0, 16, NN_FP32, FP32);
+    compare_stages("tworoom", WIDE, 16, NN_FP32, FP32);
 }
 TEST(cuda, exec_full_graphs_in_tf32_are_close) {
-    compare_all(0, 16, NN_TF32, TF32);
+    compare_stages("tworoom", WIDE, 16, NN_TF32, TF32);
+}
+
+// Reacher: keypoints that turn with the picture, the staged grounder, composed angles and chords
+TEST(cuda, exec_narrow_reacher_graphs_equal_the_hosts) {
+    compare_stages("reacher", NARROW, 5, NN_FP32, FP32);
+}
+TEST(cuda, exec_reacher_graphs_equal_the_hosts) {
+    compare_stages("reacher", WIDE, 4, NN_FP32, FP32);
+}
+TEST(cuda, exec_reacher_graphs_in_tf32_are_close) {
+    compare_stages("reacher", WIDE, 4, NN_TF32, TF32);
+}
+
+// Push-T: votes, anchored tokens, balanced rows, the spatial residual, the history learning along
+TEST(cuda, exec_narrow_pusht_graphs_equal_the_hosts) {
+    compare_stages("pusht", NARROW, 5, NN_FP32, FP32);
+}
+TEST(cuda, exec_pusht_graphs_equal_the_hosts) {
+    compare_stages("pusht", WIDE, 4, NN_FP32, FP32);
+}
+TEST(cuda, exec_pusht_graphs_in_tf32_are_close) {
+    compare_stages("pusht", WIDE, 4, NN_TF32, TF32);
+}
+
+// Cube: pictures, configurations, anchors and the tail in one graph
+TEST(cuda, exec_narrow_cube_graphs_equal_the_hosts) {
+    compare_stages("cube", NARROW, 5, NN_FP32, FP32);
+}
+TEST(cuda, exec_cube_graphs_equal_the_hosts) {
+    compare_stages("cube", WIDE, 4, NN_FP32, FP32);
+}
+TEST(cuda, exec_cube_graphs_in_tf32_are_close) {
+    compare_stages("cube", WIDE, 4, NN_TF32, TF32);
 }
 
 static void expect_close(const char* what, const float* got, const float* want, size_t n,
@@ -132,29 +167,36 @@ static void expect_close(const char* what, const float* got, const float* want, 
     printf("  %-9s off by %.2g\n", what, d);
 }
 
-// what frozen modules say, and the gates, are the same on both devices
-TEST(cuda, exec_caches_and_gates) {
+enum { TOKENS = 3 };  // of histories, of records, of pairs
+
+static firm_status cache_all(world* w, const records* of, history_cache* history,
+                             token_cache tokens[TOKENS], firm_error* err) {
+    const train_set* s = &w->run.set;
+    const pairs* held = train_pairs(s, PACK_HELD, 1);
+    TRY(cache_histories(s, w->model, of, w->p, "histories", history, err));
+    TRY(cache_history_tokens(s, w->model, of, w->p, "tokens", &tokens[0], err));
+    TRY(cache_record_tokens(s, w->model, of, w->p, "tokens", &tokens[1], err));
+    return cache_pair_tokens(s, w->model, held, w->p, "tokens", &tokens[2], err);
+}
+
+// what frozen modules say is the same on both devices
+TEST(cuda, exec_caches) {
     nn_device d;
     world w;
     if (!device_open(&d, NN_FP32)) return;
-    if (!world_open(&w, 1)) {
+    if (!world_open(&w, "tworoom", NARROW, 0)) {
         nn_device_close(&d);
         return;
     }
     firm_error err = {0};
-    const moments* of = &w.set.intervened;  // 96 moments of 24 histories: fewer than a batch
+    const records* of = &w.run.set.data.set[PACK_I];  // 96 of 24 histories: fewer than a batch
     nn_device both[2] = {nn_device_cpu(), d};
     history_cache history[2] = {{0}};
-    token_cache tokens[2] = {{0}};
-    rollout_error rollout[2];
-    ground_error ground[2];
+    token_cache tokens[2][TOKENS] = {{{0}}};
     int ok = 1;
     for (int i = 0; i < 2 && ok; i++) {
-        w.set.device = both[i];
-        ok = cache_histories(&w.set, w.model, of, w.p, "histories", &history[i], &err) == FIRM_OK &&
-             cache_tokens(&w.set, w.model, of, w.p, "tokens", &tokens[i], &err) == FIRM_OK &&
-             gate_rollout(&w.set, w.model, of, &w.cache_i, w.p, &rollout[i], &err) == FIRM_OK &&
-             gate_ground(&w.set, w.model, 16, w.p, &ground[i], &err) == FIRM_OK;
+        w.run.set.device = both[i];
+        ok = cache_all(&w, of, &history[i], tokens[i], &err) == FIRM_OK;
     }
     if (ok) {
         size_t n = (size_t)of->histories;
@@ -162,20 +204,51 @@ TEST(cuda, exec_caches_and_gates) {
                      n * (size_t)w.model->shape.belief, FP32);
         expect_close("configs", history[1].config, history[0].config,
                      n * HIST * (size_t)w.env->config_dim, FP32);
-        expect_close("tokens", tokens[1].tokens, tokens[0].tokens,
-                     (size_t)of->count * (HIST + 1) * (size_t)tokens[0].size, FP32);
-        for (int k = 0; k < STEPS; k++)
-            EXPECT_NEAR(rollout[1].mean[k], rollout[0].mean[k], FP32 * rollout[0].mean[k]);
-        EXPECT_NEAR(ground[1].mean_units, ground[0].mean_units, FP32 * ground[0].mean_units);
+        for (int k = 0; k < TOKENS; k++) {
+            const token_cache* c = &tokens[0][k];
+            expect_close("tokens", tokens[1][k].tokens, c->tokens,
+                         (size_t)c->count * (size_t)c->frames * (size_t)c->size, FP32);
+        }
     } else {
         test_fail(__FILE__, __LINE__, "%s", err.message);
     }
     for (int i = 0; i < 2; i++) {
         cache_free(&history[i]);
-        mem_free(tokens[i].tokens);
+        for (int k = 0; k < TOKENS; k++) token_cache_free(&tokens[i][k]);
     }
-    w.set.device = both[0];
+    w.run.set.device = both[0];
     world_close(&w);
+    nn_device_close(&d);
+}
+
+// so are the gates
+TEST(cuda, exec_gates) {
+    nn_device d;
+    world w;
+    if (!device_open(&d, NN_FP32)) return;
+    if (world_open(&w, "tworoom", NARROW, 0)) {
+        firm_error err = {0};
+        const train_set* s = &w.run.set;
+        nn_device both[2] = {nn_device_cpu(), d};
+        rollout_error rollout[2] = {0};
+        ground_error ground[2] = {0};
+        for (int i = 0; i < 2; i++) {
+            w.run.set.device = both[i];
+            firm_status st = gate_rollout(s, w.model, &s->data.set[PACK_I], &w.run.cache[PACK_I],
+                                          w.p, &rollout[i], &err);
+            if (st == FIRM_OK) st = gate_ground(s, w.model, w.p, &ground[i], &err);
+            if (st != FIRM_OK) test_fail(__FILE__, __LINE__, "%s", err.message);
+        }
+        EXPECT(rollout[0].mean[0] > 0 && ground[0].mean_units > 0);
+        for (int k = 0; k < STEPS; k++) {
+            EXPECT_NEAR(rollout[1].mean[k], rollout[0].mean[k], FP32 * rollout[0].mean[k]);
+            EXPECT_NEAR(rollout[1].p95[k], rollout[0].p95[k], FP32 * rollout[0].p95[k]);
+        }
+        EXPECT_NEAR(ground[1].mean_units, ground[0].mean_units, FP32 * ground[0].mean_units);
+        EXPECT_NEAR(ground[1].p95_units, ground[0].p95_units, FP32 * ground[0].p95_units);
+        w.run.set.device = both[0];
+        world_close(&w);
+    }
     nn_device_close(&d);
 }
 

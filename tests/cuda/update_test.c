@@ -1,8 +1,6 @@
 // update_test.c - updates on the GPU: the loss follows the host's update by update; the same seed
 // gives the same bits; resumed equals uninterrupted; a sample that cannot be read stops it.
 #include "check.h"
-#include "core/mem.h"
-#include "core/pool.h"
 #include "world.h"
 
 enum { UPDATES = 20, BATCH = 24 };
@@ -25,7 +23,7 @@ static nn_trainer* start(world* w, job* j, const nn_device* d) {
     for (int i = 0; i < w->model->store->entries; i++)
         scale[i] = strncmp(w->model->store->entry[i].name, "tokenizer.", 10) == 0 ? 2.0f : 1.0f;
     opt.scale = scale;
-    if (nn_trainer_create(&opt, j->part, j->parts, &t, &err) != FIRM_OK)
+    if (nn_trainer_create(&opt, j->work.part, j->work.parts, &t, &err) != FIRM_OK)
         test_fail(__FILE__, __LINE__, "%s: %s", j->name, err.message);
     free(scale);
     return t;
@@ -59,45 +57,21 @@ static double apart(const world* w, const float* a, const float* b) {
     return way > 0 ? sqrt(between / way) : INFINITY;
 }
 
-static void follow(nn_precision precision, double bound) {
-    nn_device gpu, cpu = nn_device_cpu();
+// Every job of TwoRoom, those that see frames also with frames from a table.
+typedef void (*with_job)(job* j, const nn_device* gpu, double bound);
+static void each_job(nn_precision precision, with_job run, double bound) {
+    nn_device gpu;
     world w;
+    job j;
     if (!device_open(&gpu, precision)) return;
-    if (world_open(&w, 1)) {
-        for (int kind = 0; kind < JOBS; kind++) {
-            double loss[2][UPDATES], norm[2][UPDATES], worst = 0;
-            int ok = 1;
-            job j;
-            if (!job_open(&j, &w, kind, BATCH)) continue;
-            size_t bytes = w.model->store->count * sizeof(float);
-            float* hosts = malloc(bytes);
-            for (int side = 0; side < 2 && ok; side++) {
-                world_restart(&w);
-                nn_trainer* t = start(&w, &j, side ? &gpu : &cpu);
-                ok = t && advance(t, 0, UPDATES, loss[side], norm[side]);
-                nn_trainer_free(t);
-                if (side == 0) memcpy(hosts, w.model->store->value, bytes);
-            }
-            for (int u = 0; u < UPDATES && ok; u++) {
-                double scale = fmax(fabs(loss[0][u]), 0.1);
-                double share = u == 0 ? 0.1 : 1;  // the first has the same weights
-                if (!(fabs(loss[1][u] - loss[0][u]) <=
-                      share * bound * scale * test_tolerance_scale()))
-                    test_fail(__FILE__, __LINE__, "%s, update %d: loss %.9g, the host's %.9g",
-                              j.name, u, loss[1][u], loss[0][u]);
-                worst = fmax(worst, fabs(loss[1][u] - loss[0][u]) / scale);
-            }
-            if (ok) {
-                EXPECT_NEAR(norm[1][0], norm[0][0], bound * norm[0][0]);
-                // both went the same way; unrelated ways would be 1.4 apart
-                double share = apart(&w, w.model->store->value, hosts);
-                EXPECT(share < 0.5);
-                printf(
-                    "  %-9s loss %.6g -> %.6g, off by at most %.2g of it; weights apart by %.2g of "
-                    "their way\n",
-                    j.name, loss[1][0], loss[1][UPDATES - 1], worst, share);
-            }
-            free(hosts);
+    for (int pool = 0; pool <= 24; pool += 24) {
+        if (!world_open(&w, "tworoom", NARROW, pool)) continue;
+        for (int i = 0; i < w.stages; i++) {
+            if (pool && !stage_sees_frames(&w.stage[i])) continue;
+            if (!job_open(&j, &w, i, BATCH)) continue;
+            if (pool) strcat(j.name, ", table");
+            EXPECT_INT(j.work.part[0].rows > 0, pool || !stage_sees_frames(&w.stage[i]));
+            run(&j, &gpu, bound);
             job_close(&j);
         }
         world_close(&w);
@@ -105,11 +79,50 @@ static void follow(nn_precision precision, double bound) {
     nn_device_close(&gpu);
 }
 
+static void compare_losses(const job* j, double loss[2][UPDATES], double bound) {
+    double worst = 0;
+    for (int u = 0; u < UPDATES; u++) {
+        double scale = fmax(fabs(loss[0][u]), 0.1);
+        double share = u == 0 ? 0.1 : 1;  // the first has the same weights
+        if (!(fabs(loss[1][u] - loss[0][u]) <= share * bound * scale * test_tolerance_scale()))
+            test_fail(__FILE__, __LINE__, "%s, update %d: loss %.9g, the host's %.9g", j->name, u,
+                      loss[1][u], loss[0][u]);
+        worst = fmax(worst, fabs(loss[1][u] - loss[0][u]) / scale);
+    }
+    printf("  %-26s loss %.6g -> %.6g, off by at most %.2g of it", j->name, loss[1][0],
+           loss[1][UPDATES - 1], worst);
+}
+
+static void follow(job* j, const nn_device* gpu, double bound) {
+    world* w = j->w;
+    nn_device cpu = nn_device_cpu();
+    double loss[2][UPDATES], norm[2][UPDATES];
+    size_t bytes = w->model->store->count * sizeof(float);
+    float* hosts = malloc(bytes);
+    int ok = 1;
+    for (int side = 0; side < 2 && ok; side++) {
+        world_restart(w);
+        nn_trainer* t = start(w, j, side ? gpu : &cpu);
+        ok = t && advance(t, 0, UPDATES, loss[side], norm[side]);
+        nn_trainer_free(t);
+        if (side == 0) memcpy(hosts, w->model->store->value, bytes);
+    }
+    if (ok) {
+        compare_losses(j, loss, bound);
+        EXPECT_NEAR(norm[1][0], norm[0][0], bound * norm[0][0]);
+        // both went the same way; unrelated ways would be 1.4 apart
+        double share = apart(w, w->model->store->value, hosts);
+        EXPECT(share < 0.5);
+        printf("; weights apart by %.2g of their way\n", share);
+    }
+    free(hosts);
+}
+
 TEST(cuda, update_losses_follow_the_host) {
-    follow(NN_FP32, FP32);
+    each_job(NN_FP32, follow, FP32);
 }
 TEST(cuda, update_losses_in_tf32_stay_close) {
-    follow(NN_TF32, TF32);
+    each_job(NN_TF32, follow, TF32);
 }
 
 // weights, then moments
@@ -157,32 +170,24 @@ static float* run(world* w, job* j, const nn_device* d, int stop, int reads, siz
 }
 
 // also: whether losses are read after every update or never makes no difference
-TEST(cuda, update_same_seed_same_bits_and_resumed_equals_uninterrupted) {
-    nn_device gpu;
-    world w;
-    if (!device_open(&gpu, NN_TF32)) return;
-    if (world_open(&w, 1)) {
-        for (int kind = 0; kind < JOBS; kind++) {
-            job j;
-            if (!job_open(&j, &w, kind, BATCH)) continue;
-            size_t bytes[4] = {0};
-            float* state[4] = {
-                run(&w, &j, &gpu, 0, 1, &bytes[0]), run(&w, &j, &gpu, 0, 0, &bytes[1]),
-                run(&w, &j, &gpu, 1, 0, &bytes[2]), run(&w, &j, &gpu, 13, 0, &bytes[3])};
-            static const char* const how[] = {"", "again", "resumed at 1", "resumed at 13"};
-            for (int i = 1; i < 4 && state[0]; i++) {
-                EXPECT_INT(bytes[i], bytes[0]);
-                size_t n = state[i] ? differing(state[0], state[i], bytes[0]) : 1;
-                if (n)
-                    test_fail(__FILE__, __LINE__, "%s, %s: %zu numbers differ", j.name, how[i], n);
-            }
-            EXPECT(state[0] && memcmp(state[0], w.start, w.model->store->count * sizeof(float)));
-            for (int i = 0; i < 4; i++) free(state[i]);
-            job_close(&j);
-        }
-        world_close(&w);
+static void repeat(job* j, const nn_device* gpu, double bound) {
+    (void)bound;
+    world* w = j->w;
+    size_t bytes[4] = {0};
+    float* state[4] = {run(w, j, gpu, 0, 1, &bytes[0]), run(w, j, gpu, 0, 0, &bytes[1]),
+                       run(w, j, gpu, 1, 0, &bytes[2]), run(w, j, gpu, 13, 0, &bytes[3])};
+    static const char* const how[] = {"", "again", "resumed at 1", "resumed at 13"};
+    for (int i = 1; i < 4 && state[0]; i++) {
+        EXPECT_INT(bytes[i], bytes[0]);
+        size_t n = state[i] ? differing(state[0], state[i], bytes[0]) : 1;
+        if (n) test_fail(__FILE__, __LINE__, "%s, %s: %zu numbers differ", j->name, how[i], n);
     }
-    nn_device_close(&gpu);
+    EXPECT(state[0] && memcmp(state[0], w->start, w->model->store->count * sizeof(float)));
+    for (int i = 0; i < 4; i++) free(state[i]);
+}
+
+TEST(cuda, update_same_seed_same_bits_and_resumed_equals_uninterrupted) {
+    each_job(NN_TF32, repeat, 0);
 }
 
 static firm_status fail_at_five(void* ctx, const nn_feed* feed) {
@@ -195,9 +200,9 @@ TEST(cuda, update_stops_at_a_sample_that_cannot_be_read) {
     world w;
     job j;
     if (!device_open(&gpu, NN_FP32)) return;
-    if (world_open(&w, 1)) {
+    if (world_open(&w, "tworoom", NARROW, 0)) {
         if (job_open(&j, &w, 0, 4)) {
-            j.part[0].fill = fail_at_five;
+            j.work.part[0].fill = fail_at_five;
             nn_trainer* t = start(&w, &j, &gpu);
             firm_error err = {0};
             firm_status st = FIRM_OK;

@@ -6,67 +6,163 @@
 #include "core/rng.h"
 #include "plan/settings.h"
 
-static float* noise(int kind, size_t count) {
-    float* x = mem_alloc(count * sizeof *x);
-    if (x) rng_fill_normal(4, RNG_STREAM(RNG_TEST, kind), 0, x, (int64_t)count);
-    return x;
+// how much of each task is enough: as little as its stages can be tried on
+typedef struct amount {
+    const char *task, *smoke, *policy;
+    int episodes, anchors, per_anchor, structured;  // structured: anchors of that kind
+    int segments, held_out, pool;
+} amount;
+static const amount amounts[] = {
+    {"tworoom", "smoke", NULL, 120, 24, 4, 0, 64, 16, 0},
+    {"reacher", "smoke-reacher", NULL, 30, 10, 4, 0, 32, 16, 24},
+    {"pusht", "smoke-pusht", "weak", 30, 10, 4, 6, 32, 16, 24},
+    {"cube", "smoke-cube", NULL, 10, 6, 3, 0, 12, 4, 12},
+};
+
+static const amount* amount_of(const char* task) {
+    size_t i = 0;
+    while (strcmp(amounts[i].task, task) != 0) i++;
+    return &amounts[i];
 }
 
-static int fill_caches(world* w) {
-    int belief = w->model->shape.belief, dim = w->env->config_dim;
-    const moments* of[2] = {&w->set.factual, &w->set.intervened};
-    for (int i = 0; i < 2; i++) {
-        history_cache* c = i ? &w->cache_i : &w->cache_f;
-        size_t n = (size_t)of[i]->histories;
-        *c = (history_cache){of[i]->histories, noise(10 + i, n * (size_t)belief),
-                             noise(20 + i, n * (size_t)(HIST * dim))};
-        if (!c->belief || !c->config) return 0;
+static void noise(int kind, float* x, size_t count) {
+    rng_fill_normal(4, RNG_STREAM(RNG_TEST, kind), 0, x, (int64_t)count);
+}
+
+// ---- data ---------------------------------------------------------------------------------------
+
+static firm_status load_settings(world* w, const amount* a, world_size size, int pool,
+                                 firm_error* err) {
+    char few[3][40];
+    snprintf(few[0], sizeof few[0], "train.segments=%d", a->segments);
+    snprintf(few[1], sizeof few[1], "train.held_out=%d", a->held_out);
+    snprintf(few[2], sizeof few[2], "train.frame_pool=%d", pool ? pool : a->pool);
+    const char* set[5] = {few[0], few[1], few[2]};
+    int sets = 3;
+    if (strcmp(a->task, "tworoom") == 0) {  // frames of branches too, and some way apart
+        set[sets++] = "stage.grounder.sources=FI";
+        set[sets++] = "stage.grounder.lag=5";
     }
-    w->tokens.count = w->set.factual.count;
-    w->tokens.size = model_token_count(w->model) * model_token_width(w->model);
-    w->tokens.tokens = noise(30, (size_t)w->tokens.count * (HIST + 1) * (size_t)w->tokens.size);
-    return w->tokens.tokens != NULL;
+    return settings_load(w->env, size == NARROW ? a->smoke : NULL, set, sets, &w->settings, err);
 }
 
-int world_open(world* w, int narrow) {
-    firm_error err = {0};
-    static const char* const few[] = {"train.segments=64", "train.held_out=16"};
-    *w = (world){.env = env_find("tworoom")};
-    train_options opt = {.seed = 5};
+static firm_status collect(world* w, const amount* a, firm_error* err) {
+    collect_options episodes = {.episodes = a->episodes, .seed = 3, .policy = a->policy};
+    intervene_options anchors = {.anchors = a->anchors, .per_anchor = a->per_anchor};
+    TRY(episodes_collect(w->env, &episodes, w->p, &w->data, err));
+    TRY(branches_collect(w->data, &anchors, w->p, &w->inter, err));
+    if (!a->structured) return FIRM_OK;
+    anchors.anchors = a->structured;
+    anchors.structured = 1;
+    return branches_collect(w->data, &anchors, w->p, &w->structured, err);
+}
+
+// ---- model and caches ---------------------------------------------------------------------------
+
+// Some weights begin at zero, and no gradient reaches what lies behind them.
+static firm_status make_model(world* w, firm_error* err) {
     model_shape shape;
-    int ok =
-        settings_load(w->env, narrow ? "smoke" : NULL, few, 2, &w->settings, &err) == FIRM_OK &&
-        pool_create(0, &w->p, &err) == FIRM_OK &&
-        episodes_collect(w->env, &(collect_options){.episodes = 120, .seed = 3}, NULL, &w->data,
-                         &err) == FIRM_OK &&
-        branches_collect(w->data, &(intervene_options){.anchors = 24, .per_anchor = 4}, NULL,
-                         &w->inter, &err) == FIRM_OK &&
-        train_set_open(w->settings, w->env, w->data, w->inter, &opt, pool_threads(w->p), &w->set,
-                       &err) == FIRM_OK;
-    if (ok) {
-        model_shape_read(w->settings, &shape);
-        ok = model_create(w->env, &shape, 1, 5, &w->model, &err) == FIRM_OK &&
-             train_set_stats(&w->set, &w->model->stats, &err) == FIRM_OK && fill_caches(w);
+    model_shape_read(w->settings, &shape);
+    TRY(model_create(w->env, &shape, 1, w->opt.seed, &w->model, err));
+    w->run.model = w->model;
+    TRY(train_set_stats(&w->run.set, &w->model->stats, err));
+    nn_store* store = w->model->store;
+    w->start = mem_alloc(store->count * sizeof *w->start);
+    if (!w->start) return FAIL(err, FIRM_E_MEMORY, "no memory for the weights");
+    noise(0, w->start, store->count);
+    for (size_t i = 0; i < store->count; i++)
+        w->start[i] = store->value[i] != 0 ? store->value[i] : 0.02f * w->start[i];
+    world_restart(w);
+    return FIRM_OK;
+}
+
+// beliefs of noise; configurations near the true ones, so that angles stay angles
+static firm_status fill_cache(world* w, int source, firm_error* err) {
+    const records* of = &w->run.set.data.set[source];
+    history_cache* c = &w->run.cache[source];
+    size_t belief = (size_t)(of->histories * w->model->shape.belief);
+    size_t dim = (size_t)w->env->config_dim, seen = (size_t)(of->histories * HIST);
+    *c = (history_cache){of->histories, mem_alloc(belief * sizeof(float)),
+                         mem_alloc(seen * dim * sizeof(float))};
+    if (!c->belief || !c->config) return FAIL(err, FIRM_E_MEMORY, "no memory for a cache");
+    noise(10 + source, c->belief, belief);
+    noise(20 + source, c->config, seen * dim);
+    for (size_t i = 0; i < seen; i++) {
+        float truth[FIRM_MAX_CONFIG];
+        w->env->config(pack_state(&w->run.set.data, of->seen[i]), truth);
+        for (size_t d = 0; d < dim; d++)
+            c->config[i * dim + d] = truth[d] + 0.05f * c->config[i * dim + d];
     }
-    if (ok) {
-        w->start = mem_alloc(w->model->store->count * sizeof *w->start);
-        ok = w->start != NULL;
+    return FIRM_OK;
+}
+
+// those that are not there: pixel stages drop them
+static firm_status fill_caches(world* w, firm_error* err) {
+    for (int source = 0; source < PACK_SOURCES; source++)
+        if (w->run.set.data.set[source].count && !w->run.cache[source].count)
+            TRY(fill_cache(w, source, err));
+    return FIRM_OK;
+}
+
+// ---- stages -------------------------------------------------------------------------------------
+
+// rates, batches and updates do not shape a graph
+static int same_graphs(const stage* a, const stage* b) {
+    return strcmp(a->objective, b->objective) == 0 && a->sources == b->sources &&
+           a->balance == b->balance && a->lag == b->lag && a->spatial == b->spatial &&
+           strcmp(a->loss, b->loss) == 0 && memcmp(&a->terms, &b->terms, sizeof a->terms) == 0 &&
+           memcmp(a->module, b->module, sizeof a->module) == 0;
+}
+
+static firm_status list_stages(world* w, firm_error* err) {
+    for (int i = 0; i < MAX_STAGES; i++) {
+        stage* s = &w->stage[w->stages];
+        if (!stage_read(w->settings, i, NULL, s)) break;
+        TRY(stage_check(s, w->settings, &w->run.set, w->model, err));
+        int known = 0;
+        while (known < w->stages && !same_graphs(&w->stage[known], s)) known++;
+        w->stages += known == w->stages;
     }
-    if (ok) memcpy(w->start, w->model->store->value, w->model->store->count * sizeof *w->start);
-    if (!ok) {
-        test_fail(__FILE__, __LINE__, "no data to train on: %s", err.message);
-        world_close(w);
+    return FIRM_OK;
+}
+
+// ---- the world ----------------------------------------------------------------------------------
+
+static firm_status fill_world(world* w, const amount* a, world_size size, int pool,
+                              firm_error* err) {
+    TRY(load_settings(w, a, size, pool, err));
+    TRY(pool_create(0, &w->p, err));
+    TRY(collect(w, a, err));
+    w->run = (train_run_state){.settings = w->settings, .opt = &w->opt, .p = w->p};
+    train_inputs in = {.data = w->data, .interventions = w->inter, .structured = w->structured};
+    TRY(train_set_open(w->settings, w->env, &in, &w->opt, pool_threads(w->p), &w->run.set, err));
+    TRY(make_model(w, err));
+    TRY(fill_caches(w, err));
+    return list_stages(w, err);
+}
+
+int world_open(world* w, const char* task, world_size size, int pool) {
+    firm_error err = {0};
+    *w = (world){.opt = {.seed = 5}};
+    firm_status st = env_find_or_fail(task, &w->env, &err);
+    if (st == FIRM_E_UNAVAILABLE) {
+        test_skip(err.message);
+        return 0;
     }
-    return ok;
+    if (st == FIRM_OK) st = fill_world(w, amount_of(task), size, pool, &err);
+    if (st == FIRM_OK) return 1;
+    test_fail(__FILE__, __LINE__, "no %s to train on: %s", task, err.message);
+    world_close(w);
+    return 0;
 }
 
 void world_close(world* w) {
     mem_free(w->start);
-    cache_free(&w->cache_f);
-    cache_free(&w->cache_i);
-    mem_free(w->tokens.tokens);
+    run_drop_caches(&w->run);
+    mem_free(w->run.anchor);
     firm_model_free(w->model);
-    train_set_close(&w->set);
+    train_set_close(&w->run.set);
+    branches_free(w->structured);
     branches_free(w->inter);
     episodes_free(w->data);
     config_free(w->settings);
@@ -78,74 +174,33 @@ void world_restart(world* w) {
     memcpy(w->model->store->value, w->start, w->model->store->count * sizeof *w->start);
 }
 
-static firm_status open_rollout(job* j, world* w, int batch, firm_error* err) {
-    for (int i = 0; i < 2; i++) {
-        loss_weights weights;
-        TRY(loss_read(w->settings, w->env, i ? "I" : "F", &weights, err));
-        TRY(rollout_graph_build(w->model, &weights, 1, &j->roll[i], err));
-        j->roll_batch[i] = (rollout_batch){.set = &w->set,
-                                           .model = w->model,
-                                           .graph = &j->roll[i],
-                                           .from = i ? &w->set.intervened : &w->set.factual,
-                                           .cache = i ? &w->cache_i : &w->cache_f};
-        j->part[i] = (nn_part){.label = i ? "i_" : "",
-                               .graph = j->roll[i].g,
-                               .batch = i ? batch + 3 : batch,  // parts may differ in size
-                               .shard = 8,
-                               .weight = i ? 0.5f : 1,
-                               .fill = rollout_fill,
-                               .ctx = &j->roll_batch[i],
-                               .rows = j->roll_batch[i].from->count,
-                               .pick = train_pick_key(w->set.seed, 6 + i)};
-    }
-    j->parts = 2;
-    return FIRM_OK;
-}
+// ---- jobs ---------------------------------------------------------------------------------------
 
-int job_open(job* j, world* w, int kind, int batch) {
-    static const char* const names[JOBS] = {"picture", "ground", "dynamics", "rollout", "pool"};
+int job_open(job* j, world* w, int index, int batch) {
     firm_error err = {0};
-    firm_status st = FIRM_OK;
-    *j = (job){.name = names[kind], .parts = 1};
-    j->front_batch = (frontend_batch){.set = &w->set,
-                                      .model = w->model,
-                                      .graph = &j->front,
-                                      .sources = kind == 1 ? SOURCE_F | SOURCE_I : SOURCE_F,
-                                      .stage = 2,
-                                      .lag = 5,
-                                      .tokens = &w->tokens,
-                                      .from = &w->set.factual};
-    nn_part part = {.label = "",
-                    .batch = batch,
-                    .shard = 4,
-                    .weight = 1,
-                    .fill = kind == 2 ? dynamics_fill : pair_fill,
-                    .ctx = &j->front_batch};
-    if (kind == 1) {
-        st = ground_graph(w->model, 1, 1, &j->front, &err);
-    } else if (kind == 2) {
-        st = dynamics_graph(w->model, 1, &j->front, &err);
-        part.rows = w->set.factual.count;
-        part.pick = train_pick_key(w->set.seed, 4);
-    } else if (kind == 3) {
-        st = open_rollout(j, w, batch, &err);
-    } else {
-        st = picture_graph(w->model, 1, &j->front, &err);
-        part.rows = kind == 4 ? 24 : 0;
-        part.pick = train_pick_key(w->set.seed, 3);
+    stage s = w->stage[index];
+    *j = (job){.w = w};
+    snprintf(j->name, sizeof j->name, "%s %s", w->env->name, s.name);
+    for (int i = 0; i < SOURCES; i++) s.batch[i] = batch + 3 * (i > 0);  // parts differ in size
+    s.weight[PACK_I] = 0.5f;
+    firm_status st = fill_caches(w, &err);
+    if (st == FIRM_OK) st = stage_begin(&w->run, &s, 0, &j->work, &err);
+    if (st != FIRM_OK) {
+        test_fail(__FILE__, __LINE__, "%s: %s", j->name, err.message);
+        job_close(j);
+        return 0;
     }
-    part.graph = j->front.g;
-    if (kind != 3) j->part[0] = part;
-    if (st == FIRM_OK) return 1;
-    test_fail(__FILE__, __LINE__, "%s: %s", j->name, err.message);
-    job_close(j);
-    return 0;
+    // those of a fresh tokenizer hardly differ from frame to frame, and anchors not at all from
+    // what it says
+    for (int i = 0; i < SOURCES; i++) {
+        token_cache* c = &j->work.tokens[i];
+        noise(30 + i, c->tokens, (size_t)c->count * (size_t)c->frames * (size_t)c->size);
+    }
+    return 1;
 }
 
 void job_close(job* j) {
-    nn_graph_free(j->front.g);
-    nn_graph_free(j->roll[0].g);
-    nn_graph_free(j->roll[1].g);
+    stage_end(&j->w->run, &j->work);
 }
 
 int device_open(nn_device* d, nn_precision precision) {

@@ -1,44 +1,42 @@
-// world.h - a small data set and model, and the training graphs of every objective with what fills
-// them: what the tests of the GPU's executor and trainer run on both devices.
+// world.h - a small data set and model of a task, and the training graphs of its stages with what
+// fills them: what the tests of the GPU's executor and trainer run on both devices.
 #ifndef TESTS_CUDA_WORLD_H
 #define TESTS_CUDA_WORLD_H
 
-#include "train/frontend.h"
+#include "train/run.h"
 
 typedef struct world {
     const env_spec* env;
     config* settings;
     episodes* data;
-    branches* inter;
-    train_set set;
-    firm_model* model;
+    branches *inter, *structured;
+    train_options opt;
+    train_run_state run;  // caches stand for what frozen modules say
+    firm_model* model;    // the run's, with no weight that is zero
+    float* start;         // its weights as they were
     pool* p;
-    float* start;  // the model's weights as they were
-    // stand for what frozen modules say
-    history_cache cache_f, cache_i;
-    token_cache tokens;
+    stage stage[MAX_STAGES];  // of the settings; of those with the same graphs only the first
+    int stages;
 } world;
 
-// narrow: the smoke settings; else TwoRoom's own, with few segments. 1 on success; a failure is
-// reported.
-int world_open(world* w, int narrow);
+typedef enum world_size { WIDE, NARROW } world_size;  // the task's own model, or the smoke one's
+
+// pool: pixel stages pick from a table of so many pairs of frames; 0: from all there are, or as the
+// task needs it. 1 on success; 0 where the task is not built in (the test counts as skipped) or
+// after a failure, which is reported.
+int world_open(world* w, const char* task, world_size size, int pool);
 void world_close(world* w);
 void world_restart(world* w);  // weights as they were
 
 typedef struct job {
-    const char* name;
-    nn_part part[2];
-    int parts;
-    frontend_graph front;
-    rollout_graph roll[2];
-    frontend_batch front_batch;
-    rollout_batch roll_batch[2];
+    char name[80];  // "tworoom tokenizer"
+    world* w;
+    stage_work work;  // its parts are what is run
 } job;
 
-// Each of: picture, ground (tokenizer refined), dynamics, rollout (factual and intervention), pool
-// (picture, its pairs picked from a table of frames).
-enum { JOBS = 5 };
-int job_open(job* j, world* w, int kind, int batch);
+// Graphs and samples of a stage, with tokens made up. The first source has `batch` samples, each
+// other one three more.
+int job_open(job* j, world* w, int stage, int batch);
 void job_close(job* j);
 
 // The device, or 0 where there is none (the test counts as skipped).
