@@ -1,7 +1,7 @@
 // layers_test.c - the picture of the flow stays true: a folder of src/ includes from itself, from
 // folders to its left in env data model train plan eval report, and from core and nn; nn includes
-// from core alone, core from nothing, cli from all. CUDA headers appear in nn/cuda only. Prints the
-// graph it found.
+// from core alone, core from nothing, cli from all. CUDA headers and sources appear in the cuda/
+// folders of nn and plan only. Prints the graph it found.
 #define _GNU_SOURCE
 #include <dirent.h>
 #include <ftw.h>
@@ -65,6 +65,14 @@ static void check_quoted(const char* file, int line, int from, const char* inclu
     }
 }
 
+// headers of the CUDA toolkit
+static int is_cuda(const char* include) {
+    static const char* const starts[] = {"cuda", "cublas", "cudnn", "cooperative_groups", "nv"};
+    for (size_t i = 0; i < sizeof starts / sizeof *starts; i++)
+        if (strncmp(include, starts[i], strlen(starts[i])) == 0) return 1;
+    return 0;
+}
+
 static int scan_file(const char* path, const struct stat* s, int type, struct FTW* f) {
     (void)s, (void)f;
     const char* ending = strrchr(path, '.');
@@ -76,17 +84,17 @@ static int scan_file(const char* path, const struct stat* s, int type, struct FT
 
     const char* inside = path + strlen(current->root) + strlen("/src/");
     int from = folder_index(inside, strcspn(inside, "/"));
-    int cuda = strncmp(inside, "nn/cuda/", 8) == 0;
+    int cuda = strncmp(inside, "nn/cuda/", 8) == 0 || strncmp(inside, "plan/cuda/", 10) == 0;
     FILE* file = fopen(path, "r");
     char text[1024], include[512];
     if (from < 0) violation(path, 0, "", "the folder is not part of the flow");
+    if (!cuda && strncmp(ending, ".cu", 3) == 0)
+        violation(path, 0, "", "CUDA sources belong in nn/cuda and plan/cuda");
     for (int line = 1; file && from >= 0 && fgets(text, sizeof text, file); line++) {
         if (sscanf(text, " # include \"%500[^\"]\"", include) == 1)
             check_quoted(path, line, from, include);
-        if (sscanf(text, " # include <%500[^>]>", include) == 1 && !cuda &&
-            (strncmp(include, "cuda", 4) == 0 || strncmp(include, "cublas", 6) == 0 ||
-             strncmp(include, "cudnn", 5) == 0))
-            violation(path, line, include, "CUDA headers belong in nn/cuda");
+        if (sscanf(text, " # include <%500[^>]>", include) == 1 && !cuda && is_cuda(include))
+            violation(path, line, include, "CUDA headers belong in nn/cuda and plan/cuda");
     }
     if (file) fclose(file);
     return 0;
@@ -148,7 +156,11 @@ TEST(core, layers_checker_works) {
         {"src/nn/a.c", "#include \"env/y.h\"\n", "to the right"},
         {"src/env/a.c", "#include \"../core/x.h\"\n", "without .."},
         {"src/env/a.c", "#include \"core/absent.h\"\n", "no such file"},
+        {"src/plan/cuda/a.c", "#include <cuda_runtime_api.h>\n#include \"plan/p.h\"\n", NULL},
         {"src/plan/a.c", "#include <cublasLt.h>\n", "nn/cuda"},
+        {"src/env/cuda/a.c", "#include <cuda_runtime.h>\n", "plan/cuda"},
+        {"src/plan/a.cu", "", "CUDA sources"},
+        {"src/nn/cuda/a.cu", "#include \"plan/p.h\"\n", "to the right"},
         {"src/other/a.c", "", "not part of the flow"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
