@@ -82,6 +82,46 @@ static void run_path(const path* p) {
     cJSON_Delete(j);
 }
 
+// runs restricted to one source, from a pack made for them, and the two diagnostics
+static void run_ablations(const char* task, const char* collect) {
+    static const char* const ablation[] = {"--sources F", "--sources I", "--sources I --mismatch",
+                                           "--no-fiber"};
+    char folder[512];
+    fresh_folder(folder);
+    EXPECT_INT(firm_run(folder, 0, "collect %s -o f.h5 --seed 4 --quiet %s", task, collect)->code,
+               0);
+    EXPECT_INT(firm_run(folder, 0,
+                        "intervene %s --data f.h5 -o i.h5 --quiet --anchors 8 --branches 3", task)
+                   ->code,
+               0);
+    EXPECT_INT(firm_run(folder, 0,
+                        "pack %s --data f.h5 --branches i.h5 -o p.h5 --ablations --config smoke-%s "
+                        "--set train.structured=optional --quiet",
+                        task, task)
+                   ->code,
+               0);
+    for (int i = 0; i < 4; i++) {
+        cJSON* j = JSON_OF(firm_run(folder, 0,
+                                    "train %s --pack p.h5 -o run%d --config smoke-%s --set "
+                                    "train.structured=optional --json --quiet %s",
+                                    task, i, task, ablation[i]));
+        EXPECT_INT(cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(j, "no_fiber")), i == 3);
+        EXPECT_INT(cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(j, "mismatch")), i == 2);
+        cJSON_Delete(j);
+    }
+    EXPECT(!same_bytes(folder, "run0/model.safetensors", "run1/model.safetensors"));
+    EXPECT(!same_bytes(folder, "run1/model.safetensors", "run2/model.safetensors"));
+}
+
+TEST(cli, ablations) {
+#ifdef FIRM_MUJOCO
+    run_ablations("reacher", "--episodes 30");
+#endif
+#ifdef FIRM_CHIPMUNK
+    run_ablations("pusht", "--policy weak --episodes 30");
+#endif
+}
+
 TEST(cli, cube_path) {
 #ifdef FIRM_MUJOCO
     run_path(&(path){"cube", "--episodes 10", "--anchors 6 --branches 3", 6, NULL, 1});

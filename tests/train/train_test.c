@@ -47,41 +47,6 @@ static void close_fixture(fixture* f) {
     config_free(f->settings);
 }
 
-// the episode a scene belongs to: its own, or the one its branch left
-static int episode_of(const fixture* f, int64_t scene) {
-    int64_t rows = f->data->rows, per = (int64_t)f->inter->per_anchor * (BRANCH_CONTROLS + 1);
-    return episodes_of_row(f->data, scene < rows ? scene : f->inter->row[(scene - rows) / per]);
-}
-
-// validation episodes lend their frames to held-out records and pairs, and to nothing else
-static void check_scenes(const fixture* f, const int64_t* scene, int64_t n, int held) {
-    int64_t wrong = 0;
-    for (int64_t i = 0; i < n; i++) wrong += f->set.split.is_valid[episode_of(f, scene[i])] != held;
-    EXPECT_INT(wrong, 0);
-}
-
-static void check_split(const fixture* f) {
-    for (int k = 0; k < PACK_SOURCES; k++) {
-        const records* r = &f->set.data.set[k];
-        EXPECT(k == PACK_S || r->count > 0);
-        check_scenes(f, r->seen, r->histories * RECORD_FRAMES, k == PACK_HELD);
-        check_scenes(f, r->after, r->count, k == PACK_HELD);
-    }
-    EXPECT(f->set.data.lists >= 2);
-    for (int k = 0; k < f->set.data.lists; k++) {
-        const pack_list* l = &f->set.data.list[k];
-        check_scenes(f, l->p.scene, 2 * (int64_t)l->p.count, l->source == PACK_HELD);
-    }
-}
-
-TEST(train, no_validation_episode_is_trained_on) {
-    fixture f;
-    if (!open_fixture(&f, 0)) return;
-    EXPECT(f.set.split.valid_count >= 10);
-    check_split(&f);
-    close_fixture(&f);
-}
-
 TEST(train, anchors_of_validation_episodes_are_refused) {
     fixture f;
     if (!open_fixture(&f, 0)) return;

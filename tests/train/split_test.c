@@ -1,0 +1,102 @@
+// split_test.c - no validation episode is an anchor, a segment or a frame of any training stage:
+// all tasks, all sources, drawn pools and whole data sets.
+#include "check.h"
+#include "plan/settings.h"
+#include "train/internal.h"
+
+typedef struct sample {
+    const env_spec* env;
+    config* settings;
+    episodes* data;
+    branches *plain, *structured;
+    train_set set;
+} sample;
+
+static int make_sample(const char* task, const char* settings, int episodes_n, const char* pool,
+                       sample* s) {
+    firm_error err;
+    collect_options collect = {.episodes = episodes_n, .seed = 3};
+    intervene_options intervene = {.anchors = episodes_n / 3, .per_anchor = 2};
+    *s = (sample){.env = env_find(task)};
+    if (strcmp(task, "pusht") == 0) collect.policy = "weak";
+    int ok = settings_load(s->env, settings, &pool, 1, &s->settings, &err) == FIRM_OK &&
+             episodes_collect(s->env, &collect, NULL, &s->data, &err) == FIRM_OK &&
+             branches_collect(s->data, &intervene, NULL, &s->plain, &err) == FIRM_OK;
+    intervene.structured = 1;
+    intervene.anchors = 3;
+    if (ok && s->env->structured)
+        ok = branches_collect(s->data, &intervene, NULL, &s->structured, &err) == FIRM_OK;
+    train_inputs in = {.data = s->data, .interventions = s->plain, .structured = s->structured};
+    // ablations: also the frames that runs restricted to one source read
+    if (ok)
+        ok = train_set_open(s->settings, s->env, &in, &(train_options){.ablations = 1}, 1, &s->set,
+                            &err) == FIRM_OK;
+    if (!ok) test_fail(__FILE__, __LINE__, "%s: %s", task, err.message);
+    return ok;
+}
+
+static void free_sample(sample* s) {
+    train_set_close(&s->set);
+    branches_free(s->structured);
+    branches_free(s->plain);
+    episodes_free(s->data);
+    config_free(s->settings);
+}
+
+// the episode a scene belongs to: its own, or the one its branch left
+static int episode_of(const sample* s, int64_t scene) {
+    if (scene < s->data->rows) return episodes_of_row(s->data, scene);
+    scene -= s->data->rows;
+    const branches* b = s->plain;
+    int64_t plain = (int64_t)b->anchors * b->per_anchor * (BRANCH_CONTROLS + 1);
+    if (scene >= plain) {
+        scene -= plain;
+        b = s->structured;
+    }
+    return episodes_of_row(s->data, b->row[scene / (BRANCH_CONTROLS + 1) / b->per_anchor]);
+}
+
+// validation episodes lend their frames to held-out records and pairs, and to nothing else
+static void check_scenes(const sample* s, const int64_t* scene, int64_t n, int held) {
+    int64_t wrong = 0;
+    for (int64_t i = 0; i < n; i++) wrong += s->set.split.is_valid[episode_of(s, scene[i])] != held;
+    EXPECT_INT(wrong, 0);
+}
+
+static void check_task(const char* task, const char* settings, int episodes_n, const char* pool,
+                       int lists) {
+    sample s;
+    if (!make_sample(task, settings, episodes_n, pool, &s)) return;
+    EXPECT(s.set.split.valid_count >= 1);
+    for (int k = 0; k < PACK_SOURCES; k++) {
+        const records* r = &s.set.data.set[k];
+        EXPECT(r->count > 0 || (k == PACK_S && !s.structured));
+        check_scenes(&s, r->seen, (int64_t)r->histories * RECORD_FRAMES, k == PACK_HELD);
+        check_scenes(&s, r->after, r->count, k == PACK_HELD);
+    }
+    EXPECT_INT(s.set.data.lists, lists);
+    for (int k = 0; k < s.set.data.lists; k++) {
+        const pack_list* l = &s.set.data.list[k];
+        check_scenes(&s, l->p.scene, 2 * (int64_t)l->p.count, l->source == PACK_HELD);
+    }
+    // the sample must be able to fail: some validation row is eligible for training
+    EXPECT(s.data->length[s.set.split.valid[0]] > RECORD_FRAMES + RECORD_CONTROLS);
+    free_sample(&s);
+}
+
+TEST(train, no_validation_episode_is_trained_on) {
+    check_task("tworoom", "smoke", 120, "train.frame_pool=0", 3);
+    check_task("tworoom", "smoke", 120, "train.frame_pool=300", 3);
+#ifdef FIRM_CHIPMUNK
+    check_task("pusht", "smoke-pusht", 60, "train.frame_pool=300", 5);
+#endif
+}
+
+TEST(train, no_validation_episode_of_mujoco_tasks_either) {
+#ifdef FIRM_MUJOCO
+    check_task("reacher", "smoke-reacher", 40, "train.frame_pool=300", 5);
+    check_task("cube", "smoke-cube", 10, "train.frame_pool=300", 5);
+#else
+    test_skip("built without MuJoCo; run `make mujoco`");
+#endif
+}
