@@ -2,7 +2,7 @@
 // step whose result is there is skipped, so the study can be stopped and started again at any
 // point; training itself resumes at its last checkpoint.
 //
-//   OUT/TASK/episodes.h5, branches.h5, audit.json, params.json
+//   OUT/TASK/episodes.h5, branches.h5 (Push-T: structured.h5 too), audit.json, params.json
 //   OUT/TASK/seed-N/  the run, eval-MODE-OFFSET.json, trace-*.json
 //   OUT/report/index.html
 #include <string.h>
@@ -259,10 +259,11 @@ static firm_status evaluate(study* s, const env_spec* spec, const char* run, con
 }
 
 static firm_status run_task(study* s, const env_spec* spec, firm_error* err) {
-    char folder[512], data[WORD], branches[WORD], audit[WORD], params[WORD];
+    char folder[512], data[WORD], branches[WORD], structured[WORD], audit[WORD], params[WORD];
     snprintf(folder, sizeof folder, "%.400s/%s", s->out, spec->name);
     snprintf(data, sizeof data, "%s/episodes.h5", folder);
     snprintf(branches, sizeof branches, "%s/branches.h5", folder);
+    snprintf(structured, sizeof structured, "%s/structured.h5", folder);
     snprintf(audit, sizeof audit, "%s/audit.json", folder);
     snprintf(params, sizeof params, "%s/params.json", folder);
     TRY(file_make_dirs(folder, err));
@@ -281,6 +282,16 @@ static firm_status run_task(study* s, const env_spec* spec, firm_error* err) {
     add_flag(&intervene, "-o", branches);
     add_settings(s, spec, &intervene);
     TRY(step(s, &intervene, branches, NULL, err));
+    if (spec->structured) {
+        line more = {0};
+        add(&more, "intervene");
+        add(&more, spec->name);
+        add(&more, "--structured");
+        add_flag(&more, "--data", data);
+        add_flag(&more, "-o", structured);
+        add_settings(s, spec, &more);
+        TRY(step(s, &more, structured, NULL, err));
+    }
 
     add(&check, "audit");
     add(&check, spec->name);
@@ -302,6 +313,7 @@ static firm_status run_task(study* s, const env_spec* spec, firm_error* err) {
         add(&train, spec->name);
         add_flag(&train, "--data", data);
         add_flag(&train, "--branches", branches);
+        if (spec->structured) add_flag(&train, "--structured", structured);
         add_flag(&train, "-o", run);
         add_flag(&train, "--seed", s->seed[i]);
         add_flag(&train, "--device", args_text(s->a, "device"));
