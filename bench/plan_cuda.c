@@ -128,15 +128,16 @@ static void one_search(const subject* s, plan_precision p, plan_gpu_way way, con
     plan_gpu_free(g);
 }
 
-static void many(const subject* s, plan_precision p) {
+static void many(const subject* s, plan_precision p, plan_gpu_way way) {
     static const int counts[] = {1, 5, 10, 20, 25, 50, 100};
-    plan_gpu* g = make(s, p, PLAN_GPU_LAYERED, MANY);
+    plan_gpu* g = make(s, p, way, MANY);
     if (!g) return;
     double macs = (double)plan_net_macs(&s->shape) * 300 * 5 * s->iterations;
     for (size_t i = 0; i < sizeof counts / sizeof *counts; i++) {
         double best, ms = solve_ms(s, g, counts[i], s->iterations, 5, &best);
-        printf("%-8s %-5s layered, %3d at once: %8.3f ms each, %.0f TFLOP/s\n", s->name,
-               plan_precision_name(p), counts[i], ms / counts[i], 2e-9 * macs * counts[i] / ms);
+        printf("%-8s %-5s %-8s %3d at once: %8.3f ms each, %.0f TFLOP/s\n", s->name,
+               plan_precision_name(p), plan_gpu_way_name(g), counts[i], ms / counts[i],
+               2e-9 * macs * counts[i] / ms);
     }
     plan_gpu_free(g);
 }
@@ -165,8 +166,9 @@ int main(void) {
         printf("peak %s: %.0f GFLOP/s\n", plan_precision_name(p), rate);
     }
     for (plan_precision p = PLAN_BF16; p >= PLAN_FP32; p--) {
-        many(&subjects[0], p);
+        many(&subjects[0], p, PLAN_GPU_LAYERED);
         if (p == PLAN_FP32) break;
+        many(&subjects[0], p, PLAN_GPU_BATCH);
     }
     for (int i = 0; i < 2; i++) free(subjects[i].memory);
     return 0;

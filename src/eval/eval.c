@@ -90,7 +90,7 @@ static firm_status read_arms(evaluation* e, firm_error* err) {
                    : FAIL(err, FIRM_E_USAGE, "no arm is given; the arms are %s", eval_arm_names);
 }
 
-// One GPU planner for all arms and trials. The layered way, whatever the batch: a search gives the
+// One GPU planner for all arms and trials. The batch way, whatever the batch: a search gives the
 // same bits alone and among others there.
 static firm_status prepare_gpu(evaluation* e, firm_error* err) {
     const eval_params* p = e->p;
@@ -102,7 +102,7 @@ static firm_status prepare_gpu(evaluation* e, firm_error* err) {
     if (e->batch > p->trials) e->batch = p->trials;
     if (p->mode == FIRM_MODE_REACH) e->batch = 1;
     TRY(plan_gpu_for_model(p->model, &e->setup.options, (plan_precision)p->precision,
-                           PLAN_GPU_LAYERED, e->batch, &e->gpu, err));
+                           PLAN_GPU_BATCH, e->batch, &e->gpu, err));
     e->setup.gpu = e->gpu;
     return FIRM_OK;
 }

@@ -4,11 +4,13 @@
 // ranked and refitted on the device; the host sends a start and a goal and gets a plan. Two ways:
 //   layered  one kernel per matrix product, any GPU from compute capability 8.0, any shape, one
 //            search or many at once (src/plan/cuda/layered.cu)
+//   batch    the same for many searches at once: large tiles, LayerNorm folded into the products
+//            (src/plan/cuda/batch.cu); with float32 it is the layered way
 //   cluster  one kernel for a whole search, the weights held in the registers and shared memory of
 //            clusters of 16 multiprocessors; compute capability 9.0, the tasks' usual shape, one
 //            search at a time (src/plan/cuda/cluster.cu)
-// A row's arithmetic in the layered way does not depend on the rows beside it, so many searches at
-// once give the same bits as one after the other. Same inputs, same GPU: same bits.
+// A row's arithmetic in the first two does not depend on the rows beside it, so many searches at
+// once give the same bits as one after the other in the same way. Same inputs, same GPU: same bits.
 //
 // In a build without CUDA every create fails with FIRM_E_UNAVAILABLE (gpu_none.c).
 #ifndef PLAN_GPU_H
@@ -26,7 +28,13 @@ typedef enum plan_precision {
     PLAN_BF16   // bfloat16 operands: 7 bits
 } plan_precision;
 
-typedef enum plan_gpu_way { PLAN_GPU_AUTO, PLAN_GPU_LAYERED, PLAN_GPU_CLUSTER } plan_gpu_way;
+// AUTO: cluster for one search where it can be taken, else layered; batch for several.
+typedef enum plan_gpu_way {
+    PLAN_GPU_AUTO,
+    PLAN_GPU_LAYERED,
+    PLAN_GPU_BATCH,
+    PLAN_GPU_CLUSTER
+} plan_gpu_way;
 
 extern const char plan_precision_names[];  // "fp32|tf32|bf16", for options
 firm_status plan_precision_read(const char* name, plan_precision* out, firm_error* err);
@@ -56,7 +64,7 @@ firm_status plan_gpu_create(const plan_gpu_setup* setup, plan_gpu** out, firm_er
 void plan_gpu_free(plan_gpu* g);
 size_t plan_gpu_bytes(const plan_gpu* g);          // device memory
 const char* plan_gpu_device(const plan_gpu* g);    // "NVIDIA H200"
-const char* plan_gpu_way_name(const plan_gpu* g);  // how a single search runs: "layered", "cluster"
+const char* plan_gpu_way_name(const plan_gpu* g);  // "layered", "batch" or "cluster"
 
 typedef struct plan_gpu_problem {
     const float *c0, *m0, *goal;

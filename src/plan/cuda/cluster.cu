@@ -726,26 +726,6 @@ static void fragment(const plan_gpu* g, const host_layer* l, float scale, const 
         }
 }
 
-static float as_float(const plan_gpu* g, uint16_t bits) {
-    if (g->setup.precision == PLAN_TF32) {
-        __half_raw h;
-        h.x = bits;
-        return __half2float(__half(h));
-    }
-    __nv_bfloat16_raw b;
-    b.x = bits;
-    return __bfloat162float(__nv_bfloat16(b));
-}
-
-// Sum of a column's stored weights.
-static float column_sum(const plan_gpu* g, const host_layer* l, float scale, int o) {
-    double sum = 0.0;
-    for (int k = 0; k < l->in; k++)
-        sum += as_float(g, gpu_operand(l->w[(size_t)k * (size_t)l->out + (size_t)o] / scale,
-                                       g->setup.precision));
-    return (float)sum;
-}
-
 // Where each part of a packed image begins, in bytes.
 enum {
     UP_BYTES = BLOCKS * RANKS * WARPS * 18 * 256,
@@ -781,7 +761,9 @@ static void pack_rank(plan_gpu* g, int rank, char* image) {
             column[j] = n == 0 ? config + rank * 8 + j : j < config ? j : -1;
             v[V_HEADS + n * 8 + j] = column[j] < 0 ? 0.0f : heads->bias[column[j]];
             v[V_HEADS_SUM + n * 8 + j] =
-                column[j] < 0 ? 0.0f : column_sum(g, heads, a->scale_heads, column[j]);
+                column[j] < 0
+                    ? 0.0f
+                    : gpu_column_sum(heads, a->scale_heads, column[j], g->setup.precision);
         }
         for (int k = 0; k < 24; k++)
             fragment(g, heads, a->scale_heads, NULL, k, column,
@@ -806,7 +788,8 @@ static void pack_rank(plan_gpu* g, int rank, char* image) {
             }
         for (int o = 0; o < 48; o++) {
             v[V_UP + b * 48 + o] = up->bias[rank * 48 + o];
-            v[V_UP_SUM + b * 48 + o] = column_sum(g, up, a->scale_up[b], rank * 48 + o);
+            v[V_UP_SUM + b * 48 + o] =
+                gpu_column_sum(up, a->scale_up[b], rank * 48 + o, g->setup.precision);
         }
         for (int o = 0; o < 24; o++) v[V_DOWN + b * 24 + o] = down->bias[rank * 24 + o];
     }

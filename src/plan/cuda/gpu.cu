@@ -114,6 +114,26 @@ uint16_t gpu_operand(float x, plan_precision precision) {
     return bits;
 }
 
+static float as_float(uint16_t bits, plan_precision precision) {
+    if (precision == PLAN_TF32) {
+        __half_raw h;
+        h.x = bits;
+        return __half2float(__half(h));
+    }
+    __nv_bfloat16_raw b;
+    b.x = bits;
+    return __bfloat162float(__nv_bfloat16(b));
+}
+
+float gpu_column_sum(const host_layer* l, float scale, int o, plan_precision precision) {
+    double sum = 0.0;
+    for (int k = 0; k < l->in; k++)
+        sum +=
+            as_float(gpu_operand(l->w[(size_t)k * (size_t)l->out + (size_t)o] / scale, precision),
+                     precision);
+    return (float)sum;
+}
+
 static firm_status send_layer(plan_gpu* g, const host_layer* h, layer* l, firm_error* err) {
     plan_precision how = g->setup.precision;
     size_t area = (size_t)l->in * (size_t)l->out;
@@ -265,6 +285,12 @@ static firm_status send_bounds(plan_gpu* g, firm_error* err) {
     return FIRM_OK;
 }
 
+// float32 has no batch way of its own: the layered one has large tiles too
+static int batched(const plan_gpu_setup* s) {
+    return s->precision != PLAN_FP32 &&
+           (s->way == PLAN_GPU_BATCH || (s->way == PLAN_GPU_AUTO && s->searches > 1));
+}
+
 static firm_status build(plan_gpu* g, firm_error* err) {
     TRY(check_setup(&g->setup, err));
     TRY(find_device(g, err));
@@ -279,8 +305,9 @@ static firm_status build(plan_gpu* g, firm_error* err) {
     for (int i = 0; i < LAYERS; i++)
         if (g->host[i].w) TRY(send_layer(g, &g->host[i], &g->layers[i], err));
     TRY(send_bounds(g, err));
+    if (batched(&g->setup)) TRY(batch_create(g, err));
     TRY(layered_create(g, err));
-    if (g->setup.way != PLAN_GPU_LAYERED && !why) TRY(cluster_create(g, err));
+    if (!g->batched && g->setup.way != PLAN_GPU_LAYERED && !why) TRY(cluster_create(g, err));
     if (g->setup.way == PLAN_GPU_CLUSTER && !g->cluster)
         return FAIL(err, FIRM_E_UNAVAILABLE,
                     "%s cannot hold clusters of 16 multiprocessors now; plan with the layered way",
@@ -316,6 +343,7 @@ extern "C" void plan_gpu_free(plan_gpu* g) {
     layered_free(g);
     cluster_free(g);
     if (g->memory) cudaFree(g->memory);
+    if (g->batch_memory) cudaFree(g->batch_memory);
     if (g->pinned) cudaFreeHost(g->pinned);
     if (g->stream) cudaStreamDestroy(g->stream);
     mem_free(g);
@@ -328,7 +356,7 @@ extern "C" const char* plan_gpu_device(const plan_gpu* g) {
     return g->device;
 }
 extern "C" const char* plan_gpu_way_name(const plan_gpu* g) {
-    return g->cluster ? "cluster" : "layered";
+    return g->cluster ? "cluster" : g->batched ? "batch" : "layered";
 }
 
 // ---- searching ----------------------------------------------------------------------------------

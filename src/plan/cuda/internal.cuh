@@ -24,7 +24,7 @@ firm_status gpu_failed(cudaError_t code, const char* what, firm_error* err);
 
 constexpr int PAD_ROWS = 128;  // rows of every activation array come in multiples of this
 constexpr int PAD_OUT = 128;   // and outputs of every weight matrix
-constexpr int PAD_IN = 32;     // and inputs
+constexpr int PAD_IN = 64;     // and inputs
 
 static inline int round_up(int n, int to) {
     return (n + to - 1) / to * to;
@@ -82,6 +82,12 @@ typedef struct sizes {
 
 typedef struct cluster_way cluster_way;
 
+// A layer for the batch way.
+typedef struct batch_layer {
+    void* w;      // (out, in), outputs permuted
+    float* sums;  // (out) of the stored weights' columns
+} batch_layer;
+
 struct plan_gpu {
     plan_gpu_setup setup;
     sizes size;
@@ -113,6 +119,10 @@ struct plan_gpu {
     size_t pinned_bytes;
     cudaGraphExec_t iteration_graph, mean_graph;  // of one search
     cluster_way* cluster;
+    int batched;  // predictions by batch_step
+    batch_layer batch[LAYERS];
+    float2* stats;  // (rows, parts) partial sums of h
+    char* batch_memory;
 };
 
 // ---- gpu.cu ----
@@ -120,6 +130,8 @@ struct plan_gpu {
 // brings the largest to 2^8 .. 2^9 in float16, so that what matters stays a normal number.
 float gpu_weight_scale(const host_layer* l, plan_precision precision);
 uint16_t gpu_operand(float x, plan_precision precision);
+// Sum of the stored weights of output o.
+float gpu_column_sum(const host_layer* l, float scale, int o, plan_precision precision);
 
 // ---- layered.cu ----
 firm_status layered_create(plan_gpu* g, firm_error* err);
@@ -154,6 +166,27 @@ typedef struct product {
 firm_status product_run(const plan_gpu* g, product_kind kind, const product* p, firm_error* err);
 firm_status normalise_run(const plan_gpu* g, int rows, firm_error* err);
 firm_status product_prepare(firm_error* err);
+
+// ---- batch.cu ----
+typedef struct batch_product {
+    const void *a, *w;  // (rows, in), (out, in)
+    layer l;
+    const float* sums;
+    int rows, outputs;  // true ones
+    // STORE, ADD: h, float (rows, out_stride), with `half` and `stats`; HEADS: the state; GELU: g
+    void *out, *half;
+    int out_stride;
+    float2* stats;
+    int parts, features;
+    // HEADS, as in product
+    int pairs, config;
+    float* c;
+    int c_stride;
+    void* x;
+    int x_stride;
+} batch_product;
+firm_status batch_create(plan_gpu* g, firm_error* err);
+firm_status batch_step(plan_gpu* g, int rows, int t, int horizon, float* c_out, firm_error* err);
 
 // ---- cluster.cu ----
 firm_status cluster_create(plan_gpu* g, firm_error* err);  // leaves g->cluster NULL if it cannot be

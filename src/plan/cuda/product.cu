@@ -4,9 +4,7 @@
 // through fused multiply-adds. Every output is summed over its inputs in ascending order by one
 // thread or one chain of mma instructions, whatever the tile: a row's bits depend neither on the
 // tile's size nor on the rows beside it.
-#include <type_traits>
-
-#include "plan/cuda/internal.cuh"
+#include "plan/cuda/mma.cuh"
 
 // ---- epilogue -----------------------------------------------------------------------------------
 
@@ -47,31 +45,6 @@ static __device__ __forceinline__ void finish(const product& p, int row, int col
 }
 
 // ---- 16-bit operands ----------------------------------------------------------------------------
-
-static __device__ __forceinline__ void copy16(uint32_t to, const void* from) {
-    asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(to), "l"(from));
-}
-static __device__ __forceinline__ void load_matrices(uint32_t (&r)[4], uint32_t at) {
-    asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0,%1,%2,%3}, [%4];"
-                 : "=r"(r[0]), "=r"(r[1]), "=r"(r[2]), "=r"(r[3])
-                 : "r"(at));
-}
-template <typename T>
-static __device__ __forceinline__ void multiply(float (&d)[4], const uint32_t (&a)[4], uint32_t b0,
-                                                uint32_t b1) {
-    if constexpr (std::is_same<T, __half>::value)
-        asm volatile(
-            "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, "
-            "{%8,%9}, {%0,%1,%2,%3};"
-            : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
-            : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
-    else
-        asm volatile(
-            "mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, "
-            "{%8,%9}, {%0,%1,%2,%3};"
-            : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
-            : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
-}
 
 constexpr int BK = 32, STRIDE = BK + 8;  // 80 bytes a row: ldmatrix meets every bank once
 

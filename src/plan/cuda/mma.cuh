@@ -1,0 +1,49 @@
+// mma.cuh - what the kernels on the tensor cores are made of: copies into shared memory, fragments,
+// and the product of two fragments.
+#ifndef PLAN_CUDA_MMA_CUH
+#define PLAN_CUDA_MMA_CUH
+
+#include <type_traits>
+
+#include "plan/cuda/internal.cuh"
+
+// 16 bytes, asynchronously
+static __device__ __forceinline__ void copy16(uint32_t to, const void* from) {
+    asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(to), "l"(from));
+}
+// four 8 x 8 matrices of 16-bit numbers, one row address per lane
+static __device__ __forceinline__ void load_matrices(uint32_t (&r)[4], uint32_t at) {
+    asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0,%1,%2,%3}, [%4];"
+                 : "=r"(r[0]), "=r"(r[1]), "=r"(r[2]), "=r"(r[3])
+                 : "r"(at));
+}
+// d += a b: a 16 x 16, b 16 x 8
+template <typename T>
+static __device__ __forceinline__ void multiply(float (&d)[4], const uint32_t (&a)[4], uint32_t b0,
+                                                uint32_t b1) {
+    if constexpr (std::is_same<T, __half>::value)
+        asm("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, "
+            "{%8,%9}, {%0,%1,%2,%3};"
+            : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
+            : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
+    else
+        asm("mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, "
+            "{%8,%9}, {%0,%1,%2,%3};"
+            : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
+            : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
+}
+
+template <typename T>
+static __device__ __forceinline__ uint32_t pack_two(float a, float b) {
+    uint32_t bits;
+    if constexpr (std::is_same<T, __half>::value) {
+        __half2 v = __floats2half2_rn(a, b);
+        memcpy(&bits, &v, 4);
+    } else {
+        __nv_bfloat162 v = __floats2bfloat162_rn(a, b);
+        memcpy(&bits, &v, 4);
+    }
+    return bits;
+}
+
+#endif
