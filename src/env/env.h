@@ -170,6 +170,9 @@ typedef struct env_spec {
     // frame: `points` pairs (x right, y down, pixels)
     int points;
     void (*project)(const float* c, float* xy);
+    // whether everything that moves is within the picture: nobody can read a configuration that is
+    // not; NULL: always
+    int (*visible)(const float* c);
     // the reference package's own success test, on states
     int (*success)(const double* state, const double* goal_state);
 

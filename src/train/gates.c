@@ -122,20 +122,26 @@ firm_status gate_ground(const train_set* s, const firm_model* m, pool* p, ground
     *out = (ground_error){0};
     firm_status st = config && units ? ground_all(s, m, held, p, config, err)
                                      : FAIL(err, FIRM_E_MEMORY, "no memory for the gate");
+    int seen = 0;
     for (int i = 0; i < n && st == FIRM_OK; i++) {
         float distance[ENV_MAX_DISTANCE];
         const float *c = config + i * dim, *truth = held->config + 2 * i * dim;
+        if (s->env->visible && !s->env->visible(truth)) continue;
         s->env->measure(c, truth, distance);
-        units[i] = (double)env_tolerance_units(s->env, c, truth);
-        out->mean_units += units[i] / n;
+        units[seen++] = (double)env_tolerance_units(s->env, c, truth);
+        out->mean_units += units[seen - 1];
         for (int d = 0; d < s->env->distances; d++) {
-            out->mean[d] += (double)distance[d] / n;
+            out->mean[d] += (double)distance[d];
             out->max[d] = fmax(out->max[d], (double)distance[d]);
         }
     }
+    if (st == FIRM_OK && seen == 0)
+        st = FAIL(err, FIRM_E_VALUE, "no held-out frame of %s shows all that moves", s->env->name);
     if (st == FIRM_OK) {
-        qsort(units, (size_t)n, sizeof *units, by_value);
-        out->p95_units = units[(int)(0.95 * (n - 1))];
+        out->mean_units /= seen;
+        for (int d = 0; d < s->env->distances; d++) out->mean[d] /= seen;
+        qsort(units, (size_t)seen, sizeof *units, by_value);
+        out->p95_units = units[(int)(0.95 * (seen - 1))];
     }
     mem_free(units);
     mem_free(config);

@@ -179,8 +179,8 @@ typedef struct rollout_error {
 } rollout_error;
 firm_status gate_rollout(const train_set* s, const firm_model* m, const records* of,
                          const history_cache* cache, pool* p, rollout_error* out, firm_error* err);
-// Held-out grounding error of validation frames: mean tolerance units, and mean and largest of
-// every named distance in its unit.
+// Held-out grounding error of validation frames that show all that moves: mean tolerance units, and
+// mean and largest of every named distance in its unit.
 typedef struct ground_error {
     double mean_units, p95_units;
     double mean[ENV_MAX_DISTANCE], max[ENV_MAX_DISTANCE];
