@@ -256,9 +256,10 @@ firm_status pairs_of_branches(const scenes* s, int which, int count, int lag, pa
     firm_status st = pairs_alloc(s->e->spec, count, p, err);
     for (int i = 0; i < count && st == FIRM_OK; i++) {
         int branch = deck[i] / BRANCH_CONTROLS, control = deck[i] % BRANCH_CONTROLS + 1;
-        set_pair(s, p, i, scene_of_branch(s, which, branch, control),
-                 scene_of_branch(s, which, branch, control > lag ? control - lag : 0),
-                 scene_of_branch(s, which, branch, control - 1));
+        future f = {s, b->row[branch / b->per_anchor], 0, which, branch};
+        set_pair(s, p, i, future_scene(&f, control),
+                 future_scene(&f, control > lag ? control - lag : 0),
+                 future_scene(&f, control - 1));
     }
     mem_free(deck);
     return st;

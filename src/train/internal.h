@@ -81,6 +81,7 @@ typedef struct stage {
         float factor;     // of the rate
     } module[MOST_MODULES];
     int modules;  // those trained
+    int records;  // dynamics, rollout: the first so many of a source; 0: all
     int lag;      // pixel stages: rows between the two frames of a pair
     pixel_terms terms;
     const char* loss;   // rollout: the [loss.NAME] of all sources; "": each its own

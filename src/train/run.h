@@ -43,6 +43,7 @@ typedef struct stage_work {
     rollout_graph roll[SOURCES];
     frontend_batch front_batch[SOURCES];
     rollout_batch roll_batch[SOURCES];
+    records few[SOURCES];  // what of a source's records is used; borrowed
     token_cache tokens[SOURCES], held_tokens;
     int* order[SOURCES];
 } stage_work;

@@ -8,7 +8,8 @@
 
 const config_key train_keys[] = {
     {"data", "split_seed", CONFIG_INT, 0, 1e9, "0", NULL, "seed of the train/validation split"},
-    {"data", "frame_cache_mib", CONFIG_INT, 0, 65536, "512", NULL, "memory for rendered frames"},
+    {"data", "frame_cache_mib", CONFIG_INT, 0, 65536, "512", NULL,
+     "memory for drawn frames, packed; 0: draw every time"},
     {"train", "segments", CONFIG_INT, 1, 1e6, "16384", NULL, "factual rollout segments"},
     {"train", "held_out", CONFIG_INT, 1, 1e5, "1024", NULL, "validation segments behind the gates"},
     {"train", "frame_pool", CONFIG_INT, 0, 1e6, "0", NULL,
@@ -60,6 +61,8 @@ const config_key train_keys[] = {
     {"stage.*", "weight_f", CONFIG_REAL, 0.001, 1e3, "1", NULL, "weight of the factual source"},
     {"stage.*", "weight_i", CONFIG_REAL, 0.001, 1e3, "1", NULL, "of the intervention source"},
     {"stage.*", "weight_s", CONFIG_REAL, 0.001, 1e3, "1", NULL, "of the structured source"},
+    {"stage.*", "records", CONFIG_INT, 0, 1e6, "0", NULL,
+     "dynamics, rollout: only so many of a source's records, to save memory; 0: all"},
     {"stage.*", "loss", CONFIG_TEXT, 0, 0, "own", NULL,
      "rollout: the [loss.NAME] of all sources; own: F, I and SR each"},
     {"stage.*", "spatial", CONFIG_BOOL, 0, 1, "true", NULL,
@@ -233,6 +236,7 @@ int stage_read(const config* c, int i, const char* sources, stage* s) {
         default_modules(s, (float)config_real(c, section, "refine"));
     else
         read_modules(modules, s);
+    s->records = (int)config_int(c, section, "records");
     s->lag = (int)config_int(c, section, "lag");
     read_terms(c, section, s);
     s->loss = config_text(c, section, "loss");

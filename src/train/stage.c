@@ -55,11 +55,23 @@ static firm_status balance(const stage* s, stage_work* w, int source, const uint
     return FIRM_OK;
 }
 
+// the records of a source that a stage uses: all, or the first ones with their histories
+static const records* some_records(train_run_state* run, const stage* s, int source,
+                                   stage_work* w) {
+    records* few = &w->few[source];
+    *few = run->set.data.set[source];
+    if (s->records && s->records < few->count) {
+        few->count = s->records;
+        few->histories = few->history[few->count - 1] + 1;
+    }
+    return few;
+}
+
 // ---- recurrent stages ---------------------------------------------------------------------------
 
 static firm_status add_rollout(train_run_state* run, const stage* s, int source, stage_work* w,
                                firm_error* err) {
-    const records* from = &run->set.data.set[source];
+    const records* from = some_records(run, s, source, w);
     rollout_graph* g = &w->roll[source];
     loss_weights weights;
     int rows;
@@ -132,7 +144,7 @@ static firm_status add_pixels(train_run_state* run, const stage* s, int source, 
 
 static firm_status add_dynamics(train_run_state* run, const stage* s, int source, stage_work* w,
                                 firm_error* err) {
-    const records* from = &run->set.data.set[source];
+    const records* from = some_records(run, s, source, w);
     frontend_graph* g = &w->front[source];
     TRY(cache_record_tokens(&run->set, run->model, from, run->p, "encode tokens",
                             &w->tokens[source], err));
