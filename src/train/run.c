@@ -172,83 +172,7 @@ static firm_status read_checkpoint(train_run_state* run, int* stage_index, int* 
     return FIRM_OK;
 }
 
-// ---- results ------------------------------------------------------------------------------------
-
-// of the last stage that grounds: every named distance, and the first again by its unit
-static void ground_json(const env_spec* env, const stage_result* r, cJSON* out) {
-    char key[64];
-    cJSON_DeleteItemFromObject(out, "grounder_error");
-    cJSON* all = cJSON_AddObjectToObject(out, "grounder_error");
-    json_add_number(all, "units", r->gate, 4);
-    json_add_number(all, "units_p95", r->detail[2 * ENV_MAX_DISTANCE], 4);
-    for (int d = 0; d < env->distances; d++) {
-        cJSON* one = cJSON_AddObjectToObject(all, env->distance[d].name);
-        cJSON_AddStringToObject(one, "unit", env->distance[d].unit);
-        json_add_number(one, "mean", r->detail[2 * d], 4);
-        json_add_number(one, "max", r->detail[2 * d + 1], 4);
-    }
-    snprintf(key, sizeof key, "grounder_error_%s", env->distance[0].unit);
-    cJSON_DeleteItemFromObject(out, key);
-    json_add_number(out, key, r->detail[0], 4);
-    snprintf(key, sizeof key, "grounder_error_max_%s", env->distance[0].unit);
-    cJSON_DeleteItemFromObject(out, key);
-    json_add_number(out, key, r->detail[1], 4);
-}
-
-static cJSON* results_json(const train_run_state* run, const char* model_path) {
-    cJSON* out = cJSON_CreateObject();
-    cJSON_AddStringToObject(out, "task", run->set.env->name);
-    cJSON_AddNumberToObject(out, "seed", (double)run->opt->seed);
-    cJSON_AddStringToObject(out, "device", run->set.device.name);
-    if (run->set.device.queue)
-        cJSON_AddStringToObject(out, "precision",
-                                run->set.device.precision == NN_TF32 ? "tf32" : "fp32");
-    cJSON_AddNumberToObject(out, "threads", pool_threads(run->p));
-    cJSON_AddStringToObject(out, "sources", run->opt->sources ? run->opt->sources : "FI");
-    cJSON_AddBoolToObject(out, "no_fiber", run->model->shape.no_fiber);
-    cJSON_AddBoolToObject(out, "mismatch", run->opt->mismatch);
-    cJSON* stages = cJSON_AddArrayToObject(out, "stages");
-    double seconds = 0;
-    int pass = 1;
-    for (int i = 0; i < run->results; i++) {
-        const stage_result* r = &run->result[i];
-        cJSON* s = cJSON_CreateObject();
-        cJSON_AddStringToObject(s, "name", r->name);
-        cJSON_AddNumberToObject(s, "updates", r->updates);
-        json_add_number(s, "seconds", r->seconds, 5);
-        json_add_number(s, "gate", r->gate, 5);
-        if (r->limit > 0)
-            json_add_number(s, "gate_limit", r->limit, 5);
-        else
-            cJSON_AddNullToObject(s, "gate_limit");
-        cJSON_AddBoolToObject(s, "pass", r->pass);
-        cJSON_AddItemToArray(stages, s);
-        seconds += r->seconds;
-        pass &= r->pass;
-        stage full;
-        stage_read(run->settings, i, run->opt->sources, &full);
-        if (strcmp(full.objective, "ground") == 0) {
-            ground_json(run->set.env, r, out);
-        } else if (strcmp(full.objective, "rollout") == 0) {
-            cJSON_DeleteItemFromObject(out, "rollout_error");
-            cJSON_DeleteItemFromObject(out, "rollout_error_p95");
-            cJSON* mean = cJSON_AddArrayToObject(out, "rollout_error");
-            cJSON* p95 = cJSON_AddArrayToObject(out, "rollout_error_p95");
-            for (int k = 0; k < STEPS; k++) {
-                cJSON_AddItemToArray(mean, json_number(r->detail[k], 4));
-                cJSON_AddItemToArray(p95, json_number(r->detail[STEPS + k], 4));
-            }
-        }
-    }
-    json_add_number(out, "seconds", seconds, 6);
-    cJSON_AddBoolToObject(out, "pass", pass);
-    cJSON_AddStringToObject(out, "model", model_path);
-    char hash[24];
-    snprintf(hash, sizeof hash, "%016" PRIx64, config_hash(run->settings));
-    cJSON_AddStringToObject(out, "config_hash", hash);
-    cJSON_AddNumberToObject(out, "version", firm_version());
-    return out;
-}
+// ---- the end ------------------------------------------------------------------------------------
 
 static firm_status finish(train_run_state* run, cJSON** result, firm_error* err) {
     char path[1100], model_path[1100];
@@ -256,7 +180,7 @@ static firm_status finish(train_run_state* run, cJSON** result, firm_error* err)
     TRY(support_fill(&run->set, run->model, (int)config_int(run->settings, "train", "support"),
                      err));
     TRY(checkpoint_write(model_path, run->model, CHECKPOINT_MODEL, NULL, 0, NULL, 0, err));
-    cJSON* json = results_json(run, model_path);
+    cJSON* json = run_results(run, model_path);
     run_path(run, "train.json", path);
     firm_status st = json_write_file(path, json, err);
     if (result && st == FIRM_OK)

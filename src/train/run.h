@@ -65,6 +65,9 @@ void run_drop_caches(train_run_state* run);
 firm_status run_note_anchor(train_run_state* run, firm_error* err);
 void run_swap_anchor(train_run_state* run);
 
+// The JSON of a finished run; the caller deletes it.
+cJSON* run_results(const train_run_state* run, const char* model_path);
+
 // metrics.csv
 firm_status metrics_open(train_run_state* run, int stage_index, int update, firm_error* err);
 // after nn_trainer_read; `update` counts those that are done
