@@ -119,8 +119,10 @@ static double compare_rollout(const toy_net* t, plan_precision precision, plan_g
 
 TEST(cuda, plan_rollout_fp32) {
     static const plan_net_shape shapes[] = {
-        {2, 0, 128, 10, 384, 768, 2, 0}, {6, 1, 128, 10, 96, 200, 2, 0}, {8, 3, 5, 25, 37, 53, 2, 0},
-        {3, 0, 0, 1, 1, 1, 1, 0},        {4, 2, 7, 3, 13, 6, 0, 0},      {6, 1, 128, 10, 384, 1152, 3, 0},
+        {2, 0, 128, 10, 384, 768, 2, 0},  {6, 1, 128, 10, 96, 200, 2, 0},
+        {8, 3, 5, 25, 37, 53, 2, 0},      {3, 0, 0, 1, 1, 1, 1, 0},
+        {6, 1, 19, 10, 41, 50, 1, 71},    {4, 2, 7, 3, 13, 6, 0, 0},
+        {6, 1, 128, 10, 384, 1152, 3, 0},
     };
     for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++) {
         toy_net t = toy_net_make(shapes[i], 100 + i);
@@ -152,8 +154,10 @@ TEST(cuda, plan_rollout_16_bit) {
 
 // Shapes that divide nothing, in the ways that take any shape.
 TEST(cuda, plan_rollout_16_bit_odd) {
-    static const plan_net_shape shapes[] = {
-        {6, 1, 128, 10, 96, 200, 2}, {8, 3, 5, 25, 37, 53, 2}, {6, 1, 128, 10, 384, 1152, 3}};
+    static const plan_net_shape shapes[] = {{6, 1, 128, 10, 96, 200, 2, 0},
+                                            {8, 3, 5, 25, 37, 53, 2, 0},
+                                            {6, 1, 128, 10, 384, 1152, 3, 0},
+                                            {6, 1, 128, 10, 384, 768, 2, 1152}};
     for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++) {
         toy_net t = toy_net_make(shapes[i], 100 + i);
         for (plan_gpu_way way = PLAN_GPU_LAYERED; way <= PLAN_GPU_BATCH; way++) {

@@ -263,6 +263,18 @@ firm_status batch_step(plan_gpu* g, int rows, int t, int horizon, float* c_out, 
     in.half = g->a;
     in.out_stride = s->h_in;
     TRY(run(g, PRODUCT_STORE, &in, err));
+    if (s->spatial) {
+        // the features stand beside LN(h) itself, so its first product is the layered way's
+        product up = layered_spatial_up(g, rows);
+        TRY(spatial_run(g, rows, t, horizon, err));
+        TRY(product_run(g, PRODUCT_GELU, &up, err));
+        batch_product down = product_of(g, LAYER_SPATIAL_DOWN, rows, s->hidden);
+        down.a = g->gs;
+        down.out = g->h;
+        down.half = g->a;
+        down.out_stride = s->h_in;
+        TRY(run(g, PRODUCT_ADD, &down, err));
+    }
     for (int b = 0; b < s->blocks; b++) {
         batch_product up = product_of(g, LAYER_UP + b, rows, s->inner);
         up.a = g->a;

@@ -688,6 +688,7 @@ const char* cluster_why_not(const plan_gpu* g) {
     int longest = g->size.longest * s->action;
     if (g->major != 9) return "it needs compute capability 9.0";
     if (g->setup.precision == PLAN_FP32) return "it has no float32 products";
+    if (s->spatial) return "it has no spatial residual";
     if (s->hidden != HIDDEN || s->inner != INNER || s->blocks != BLOCKS || s->fiber != FIBER ||
         s->config + s->action > X_IN - FIBER || s->config > 8)
         return "it is made for hidden 384, inner 768, 2 blocks and fiber 128";

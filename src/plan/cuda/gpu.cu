@@ -4,6 +4,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "nn/spatial.h"
 #include "plan/cuda/internal.cuh"
 
 enum { MAX_CANDIDATES = 8192 };  // every candidate is ranked against every other
@@ -57,13 +58,13 @@ static firm_status host_layer_make(host_layer* l, int in, int out, firm_error* e
     return l->w && l->bias ? FIRM_OK : FAIL(err, FIRM_E_MEMORY, "no memory for the GPU planner");
 }
 
-// w (in, columns) behind a LayerNorm's scale and shift (nullable) into columns first .. of l; the
-// same arithmetic as pack() of plan/net.c.
-static void fold(host_layer* l, int first, int columns, const float* w, const float* b,
+// w (inputs, columns) behind a LayerNorm's scale and shift (nullable) into columns first .. of l;
+// the same arithmetic as pack() of plan/net.c.
+static void fold(host_layer* l, int first, int inputs, int columns, const float* w, const float* b,
                  const float* scale, const float* shift) {
     for (int o = 0; o < columns; o++) {
         double bias = b[o];
-        for (int k = 0; k < l->in; k++) {
+        for (int k = 0; k < inputs; k++) {
             double weight = w[(size_t)k * (size_t)columns + (size_t)o];
             if (shift) bias += shift[k] * weight;
             l->w[(size_t)k * (size_t)l->out + (size_t)(first + o)] =
@@ -79,18 +80,29 @@ static firm_status fold_weights(plan_gpu* g, firm_error* err) {
     int state = s->config + s->fiber;
     host_layer* h = g->host;
     TRY(host_layer_make(&h[LAYER_IN], state + s->action, s->hidden, err));
-    fold(&h[LAYER_IN], 0, s->hidden, w->w_in, w->b_in, NULL, NULL);
+    fold(&h[LAYER_IN], 0, h[LAYER_IN].in, s->hidden, w->w_in, w->b_in, NULL, NULL);
+    if (s->spatial) {
+        const plan_net_block* q = &w->spatial.block;
+        host_layer *up = &h[LAYER_SPATIAL_UP], *down = &h[LAYER_SPATIAL_DOWN];
+        TRY(host_layer_make(up, s->hidden + SPATIAL_FEATURES, s->spatial, err));
+        TRY(host_layer_make(down, s->spatial, s->hidden, err));
+        fold(up, 0, s->hidden, s->spatial, q->w1, q->b1, q->ln_scale, q->ln_shift);
+        memcpy(up->w + (size_t)s->hidden * (size_t)s->spatial, w->spatial.w_s,
+               (size_t)SPATIAL_FEATURES * (size_t)s->spatial * sizeof(float));
+        fold(down, 0, s->spatial, s->hidden, q->w2, q->b2, NULL, NULL);
+    }
     for (int b = 0; b < s->blocks; b++) {
         const plan_net_block* q = &w->block[b];
         TRY(host_layer_make(&h[LAYER_UP + b], s->hidden, s->inner, err));
         TRY(host_layer_make(&h[LAYER_DOWN + b], s->inner, s->hidden, err));
-        fold(&h[LAYER_UP + b], 0, s->inner, q->w1, q->b1, q->ln_scale, q->ln_shift);
-        fold(&h[LAYER_DOWN + b], 0, s->hidden, q->w2, q->b2, NULL, NULL);
+        fold(&h[LAYER_UP + b], 0, s->hidden, s->inner, q->w1, q->b1, q->ln_scale, q->ln_shift);
+        fold(&h[LAYER_DOWN + b], 0, s->inner, s->hidden, q->w2, q->b2, NULL, NULL);
     }
     TRY(host_layer_make(&h[LAYER_HEADS], s->hidden, state, err));
-    fold(&h[LAYER_HEADS], 0, s->config, w->w_c, w->b_c, w->ln_scale, w->ln_shift);
+    fold(&h[LAYER_HEADS], 0, s->hidden, s->config, w->w_c, w->b_c, w->ln_scale, w->ln_shift);
     if (s->fiber)
-        fold(&h[LAYER_HEADS], s->config, s->fiber, w->w_m, w->b_m, w->ln_scale, w->ln_shift);
+        fold(&h[LAYER_HEADS], s->config, s->hidden, s->fiber, w->w_m, w->b_m, w->ln_scale,
+             w->ln_shift);
     return FIRM_OK;
 }
 
@@ -171,6 +183,9 @@ static void set_sizes(plan_gpu* g) {
     s->x_in = round_up(s->state + s->action, PAD_IN);
     s->h_in = round_up(s->hidden, PAD_IN);
     s->g_in = round_up(s->inner, PAD_IN);
+    s->spatial = n->spatial;
+    s->s_in = n->spatial ? round_up(s->hidden + SPATIAL_FEATURES, PAD_IN) : 0;
+    s->v_in = round_up(n->spatial, PAD_IN);
     s->fit = s->longest * s->action;
     s->m0_at = sizeof(search);
     s->mean_at = s->m0_at + (size_t)s->fiber * 4;
@@ -194,6 +209,9 @@ static size_t layout(plan_gpu* g, char* memory) {
     take(&g->h, rows * (size_t)s->h_in * 4);
     take(&g->a, rows * (size_t)s->h_in * e);
     take(&g->g, rows * (size_t)s->g_in * e);
+    take(&g->gs, rows * (size_t)s->v_in * e);
+    take(&g->spatial, rows * (size_t)s->s_in * e);
+    take(&g->velocity, 2 * ((size_t)s->fiber + 1) * 4);
     take(&g->u, rows * (size_t)s->fit * 4);
     take(&g->c, rows * (size_t)(s->longest * s->config) * 4);
     take(&g->value, rows * 4);
@@ -207,6 +225,10 @@ static size_t layout(plan_gpu* g, char* memory) {
         take(&l->bias, (size_t)l->out * 4);
     };
     layer_at(LAYER_IN, s->x_in, s->hidden);
+    if (s->spatial) {
+        layer_at(LAYER_SPATIAL_UP, s->s_in, s->spatial);
+        layer_at(LAYER_SPATIAL_DOWN, s->v_in, s->hidden);
+    }
     for (int b = 0; b < s->blocks; b++) {
         layer_at(LAYER_UP + b, s->h_in, s->inner);
         layer_at(LAYER_DOWN + b, s->g_in, s->hidden);
@@ -246,6 +268,12 @@ static firm_status check_setup(const plan_gpu_setup* p, firm_error* err) {
                     "a transition of config %d, fiber %d, action %d, hidden %d, inner %d, blocks "
                     "%d cannot be planned with; check the model file's dimensions",
                     s->config, s->fiber, s->action, s->hidden, s->inner, s->blocks);
+    if (s->spatial < 0 ||
+        (s->spatial && (s->config != SPATIAL_CONFIG || s->action != SPATIAL_ACTION)))
+        return FAIL(err, FIRM_E_VALUE,
+                    "a spatial residual of %d units with config %d, action %d cannot be planned "
+                    "with; check the model file's dimensions",
+                    s->spatial, s->config, s->action);
     if (p->options.candidates > MAX_CANDIDATES)
         return FAIL(err, FIRM_E_VALUE,
                     "%d candidates are too many for the GPU planner; give at most %d, or use "
@@ -277,6 +305,13 @@ static void set_cost(plan_gpu* g) {
 
 static firm_status send_bounds(plan_gpu* g, firm_error* err) {
     const plan_net_weights* w = g->setup.weights;
+    if (g->size.spatial) {
+        size_t bytes = 2 * (size_t)g->size.fiber * 4;
+        GPU(cudaMemcpy(g->velocity, w->spatial.w_v, bytes, cudaMemcpyHostToDevice));
+        GPU(cudaMemcpy((char*)g->velocity + bytes, w->spatial.b_v, 8, cudaMemcpyHostToDevice));
+        memcpy(g->action_mean, w->spatial.mean, sizeof g->action_mean);
+        memcpy(g->action_std, w->spatial.std, sizeof g->action_std);
+    }
     for (int i = 0; i < g->size.action; i++) {
         float low = w->u_low ? w->u_low[i] : -INFINITY, high = w->u_high ? w->u_high[i] : INFINITY;
         GPU(cudaMemcpy(g->u_low + i, &low, 4, cudaMemcpyHostToDevice));

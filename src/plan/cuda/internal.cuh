@@ -39,6 +39,8 @@ typedef struct host_layer {
 enum {
     LAYER_IN,
     LAYER_HEADS,
+    LAYER_SPATIAL_UP,
+    LAYER_SPATIAL_DOWN,
     LAYER_UP,
     LAYER_DOWN = LAYER_UP + PLAN_MAX_BLOCKS,
     LAYERS = LAYER_DOWN + PLAN_MAX_BLOCKS
@@ -74,9 +76,10 @@ typedef struct search {
 typedef struct sizes {
     int config, pairs, fiber, action, hidden, inner, blocks;
     int candidates, elites, horizon, longest;
-    int state;                                        // config + fiber
-    int x_in, h_in, g_in;                             // padded widths of x, h and g
-    int fit;                                          // longest * action: floats of a mean
+    int state;                // config + fiber
+    int spatial, s_in, v_in;  // units of the spatial residual; padded widths of its two inputs
+    int x_in, h_in, g_in;     // padded widths of x, h and g
+    int fit;                  // longest * action: floats of a mean
     size_t search_stride, m0_at, mean_at, spread_at;  // bytes
 } sizes;
 
@@ -102,18 +105,22 @@ struct plan_gpu {
 
     char* memory;  // all of the device memory below
     size_t bytes;
-    char* searches;         // (searches) search blocks
-    void* x;                // (longest, rows, x_in) operands of the first product, per macro step
-    float* state;           // (rows, state) c and m
-    float* h;               // (rows, h_in) residual stream
-    void* a;                // (rows, h_in) LN(h)
-    void* g;                // (rows, g_in)
-    float* u;               // (rows, longest * action) candidates
-    float* c;               // (rows, longest, config) predictions
-    float* value;           // (rows) costs
-    float* path;            // (searches, longest, config) of the means
-    float *u_low, *u_high;  // (action)
-    float* noise;           // cluster: (iterations, candidates, quads of normals)
+    char* searches;   // (searches) search blocks
+    void* x;          // (longest, rows, x_in) operands of the first product, per macro step
+    float* state;     // (rows, state) c and m
+    float* h;         // (rows, h_in) residual stream
+    void* a;          // (rows, h_in) LN(h)
+    void* g;          // (rows, g_in)
+    void* gs;         // (rows, v_in) likewise of the spatial residual
+    void* spatial;    // (rows, s_in) LN(h) and the spatial features
+    float* velocity;  // (fiber + 1, 2), the last row is the bias
+    float action_mean[2], action_std[2];  // of raw actions, for the spatial features
+    float* u;                             // (rows, longest * action) candidates
+    float* c;                             // (rows, longest, config) predictions
+    float* value;                         // (rows) costs
+    float* path;                          // (searches, longest, config) of the means
+    float *u_low, *u_high;                // (action)
+    float* noise;                         // cluster: (iterations, candidates, quads of normals)
 
     char* pinned;  // host: searches and paths, then values and predictions
     size_t pinned_bytes;
@@ -132,13 +139,6 @@ float gpu_weight_scale(const host_layer* l, plan_precision precision);
 uint16_t gpu_operand(float x, plan_precision precision);
 // Sum of the stored weights of output o.
 float gpu_column_sum(const host_layer* l, float scale, int o, plan_precision precision);
-
-// ---- layered.cu ----
-firm_status layered_create(plan_gpu* g, firm_error* err);
-void layered_free(plan_gpu* g);
-firm_status layered_iteration(plan_gpu* g, int count, firm_error* err);
-firm_status layered_means(plan_gpu* g, int count, firm_error* err);
-firm_status layered_rollout(plan_gpu* g, int n, int horizon, firm_error* err);
 
 // ---- search.cu ----
 firm_status search_draw(plan_gpu* g, int count, int means, int given, int n, int horizon,
@@ -166,6 +166,16 @@ typedef struct product {
 firm_status product_run(const plan_gpu* g, product_kind kind, const product* p, firm_error* err);
 firm_status normalise_run(const plan_gpu* g, int rows, firm_error* err);
 firm_status product_prepare(firm_error* err);
+// LN(h) and the spatial features of macro step t into g->spatial; u (rows, horizon, action).
+firm_status spatial_run(const plan_gpu* g, int rows, int t, int horizon, firm_error* err);
+
+// ---- layered.cu ----
+firm_status layered_create(plan_gpu* g, firm_error* err);
+void layered_free(plan_gpu* g);
+firm_status layered_iteration(plan_gpu* g, int count, firm_error* err);
+firm_status layered_means(plan_gpu* g, int count, firm_error* err);
+product layered_spatial_up(const plan_gpu* g, int rows);
+firm_status layered_rollout(plan_gpu* g, int n, int horizon, firm_error* err);
 
 // ---- batch.cu ----
 typedef struct batch_product {

@@ -9,6 +9,17 @@ static int operand_bytes(const plan_gpu* g) {
     return g->setup.precision == PLAN_FP32 ? 4 : 2;
 }
 
+product layered_spatial_up(const plan_gpu* g, int rows) {
+    product up = {};
+    up.a = g->spatial;
+    up.l = g->layers[LAYER_SPATIAL_UP];
+    up.rows = rows;
+    up.outputs = g->size.spatial;
+    up.out = g->gs;
+    up.out_stride = g->size.v_in;
+    return up;
+}
+
 // One macro step of `rows` rows; c_out (rows, horizon, config).
 static firm_status step(plan_gpu* g, int rows, int t, int horizon, float* c_out, firm_error* err) {
     const sizes* s = &g->size;
@@ -22,6 +33,15 @@ static firm_status step(plan_gpu* g, int rows, int t, int horizon, float* c_out,
     in.out = g->h;
     in.out_stride = s->h_in;
     TRY(product_run(g, PRODUCT_STORE, &in, err));
+    if (s->spatial) {
+        product up = layered_spatial_up(g, rows);
+        TRY(spatial_run(g, rows, t, horizon, err));
+        TRY(product_run(g, PRODUCT_GELU, &up, err));
+        product down = in;
+        down.a = g->gs;
+        down.l = g->layers[LAYER_SPATIAL_DOWN];
+        TRY(product_run(g, PRODUCT_ADD, &down, err));
+    }
     for (int b = 0; b < s->blocks; b++) {
         TRY(normalise_run(g, rows, err));
         product up = {};

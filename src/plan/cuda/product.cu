@@ -6,6 +6,11 @@
 // tile's size nor on the rows beside it.
 #include "plan/cuda/mma.cuh"
 
+#define SPATIAL_REAL float
+#define SPATIAL_SQRT sqrtf
+#define SPATIAL_FN static __device__
+#include "nn/spatial.h"
+
 // ---- epilogue -----------------------------------------------------------------------------------
 
 // Two neighbouring outputs (column even) of one row.
@@ -235,14 +240,9 @@ firm_status product_prepare(firm_error* err) {
 
 // ---- LayerNorm ----------------------------------------------------------------------------------
 
-// One warp per row: a = (h - mean) / sqrt(variance + eps); scale and shift are in the weights.
+// One warp: a = (h - mean) / sqrt(variance + eps) of a row; scale and shift are in the weights.
 template <typename T>
-__global__ void __launch_bounds__(256)
-    normalise_kernel(const float* h, T* a, int rows, int features, int stride) {
-    int row = (int)(blockIdx.x * 8 + threadIdx.x / 32), lane = threadIdx.x % 32;
-    if (row >= rows) return;
-    h += (size_t)row * stride;
-    a += (size_t)row * stride;
+static __device__ __forceinline__ void normalise_row(const float* h, T* a, int features, int lane) {
     float sum = 0.0f, squares = 0.0f;
     for (int i = lane; i < features; i += 32) sum += h[i];
 #pragma unroll
@@ -253,6 +253,15 @@ __global__ void __launch_bounds__(256)
     for (int d = 16; d; d /= 2) squares += __shfl_xor_sync(~0u, squares, d);
     float scale = 1.0f / sqrtf(squares / (float)features + 1e-5f);
     for (int i = lane; i < features; i += 32) a[i] = operand<T>((h[i] - mean) * scale);
+}
+
+template <typename T>
+__global__ void __launch_bounds__(256)
+    normalise_kernel(const float* h, T* a, int rows, int features, int stride) {
+    int row = (int)(blockIdx.x * 8 + threadIdx.x / 32);
+    if (row >= rows) return;
+    normalise_row(h + (size_t)row * stride, a + (size_t)row * stride, features,
+                  (int)threadIdx.x % 32);
 }
 
 firm_status normalise_run(const plan_gpu* g, int rows, firm_error* err) {
@@ -268,6 +277,73 @@ firm_status normalise_run(const plan_gpu* g, int rows, firm_error* err) {
             normalise_kernel<<<blocks, 256, 0, g->stream>>>(g->h, (__nv_bfloat16*)g->a, rows, n,
                                                             stride);
             break;
+    }
+    GPU(cudaGetLastError());
+    return FIRM_OK;
+}
+
+// ---- spatial residual ---------------------------------------------------------------------------
+
+struct spatial_args {
+    sizes s;
+    int rows, t, horizon;
+    const float *h, *state, *u, *velocity, *u_low, *u_high;
+    void* out;
+    float mean[2], std[2];
+};
+
+// One warp per row; the features themselves are one lane's work.
+template <typename T>
+__global__ void __launch_bounds__(256) spatial_kernel(const __grid_constant__ spatial_args p) {
+    int row = (int)(blockIdx.x * 8 + threadIdx.x / 32), lane = threadIdx.x % 32;
+    if (row >= p.rows) return;
+    const sizes& s = p.s;
+    T* out = (T*)p.out + (size_t)row * s.s_in;
+    normalise_row(p.h + (size_t)row * s.h_in, out, s.hidden, lane);
+    const float* state = p.state + (size_t)row * s.state;
+    float v[2] = {0, 0};
+    for (int k = lane; k < s.fiber; k += 32) {
+        v[0] = fmaf(state[s.config + k], p.velocity[2 * k], v[0]);
+        v[1] = fmaf(state[s.config + k], p.velocity[2 * k + 1], v[1]);
+    }
+#pragma unroll
+    for (int d = 16; d; d /= 2) {
+        v[0] += __shfl_xor_sync(~0u, v[0], d);
+        v[1] += __shfl_xor_sync(~0u, v[1], d);
+    }
+    if (lane) return;
+    v[0] += p.velocity[2 * s.fiber];
+    v[1] += p.velocity[2 * s.fiber + 1];
+    float c[SPATIAL_CONFIG], u[SPATIAL_ACTION], f[SPATIAL_FEATURES];
+    const float* from = p.u + ((size_t)row * p.horizon + p.t) * s.action;
+    for (int k = 0; k < SPATIAL_CONFIG; k++) c[k] = state[k];
+    for (int k = 0; k < SPATIAL_ACTION; k++) {
+        u[k] = from[k] < p.u_low[k] ? p.u_low[k] : from[k];
+        u[k] = u[k] > p.u_high[k] ? p.u_high[k] : u[k];
+    }
+    spatial_features(c, v, u, p.mean, p.std, f);
+    for (int k = 0; k < SPATIAL_FEATURES; k++) out[s.hidden + k] = operand<T>(f[k]);
+}
+
+firm_status spatial_run(const plan_gpu* g, int rows, int t, int horizon, firm_error* err) {
+    spatial_args p = {g->size,
+                      rows,
+                      t,
+                      horizon,
+                      g->h,
+                      g->state,
+                      g->u,
+                      g->velocity,
+                      g->u_low,
+                      g->u_high,
+                      g->spatial,
+                      {g->action_mean[0], g->action_mean[1]},
+                      {g->action_std[0], g->action_std[1]}};
+    int blocks = (rows + 7) / 8;
+    switch (g->setup.precision) {
+        case PLAN_FP32: spatial_kernel<float><<<blocks, 256, 0, g->stream>>>(p); break;
+        case PLAN_TF32: spatial_kernel<__half><<<blocks, 256, 0, g->stream>>>(p); break;
+        case PLAN_BF16: spatial_kernel<__nv_bfloat16><<<blocks, 256, 0, g->stream>>>(p); break;
     }
     GPU(cudaGetLastError());
     return FIRM_OK;
