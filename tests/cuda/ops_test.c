@@ -145,7 +145,8 @@ static void fill_inputs(trial* t, int hard) {
         size_t size = (size_t)nn_size(t->graph, t->node->in[i]);
         for (size_t j = 0; hard && !is_param(t, i) && j < t->count[i]; j++)
             if (j / size % 5 == 4) t->in[i][j] = 0;
-        if (t->node->op == NN_BCE && i == 1)  // targets are in 0..1
+        // targets are in 0..1, and Push-T's pieces near each other
+        if ((t->node->op == NN_BCE && i == 1) || (t->node->op == NN_SPATIAL && i == 0))
             for (size_t j = 0; j < t->count[i]; j++) t->in[i][j] = 1 / (1 + expf(-t->in[i][j]));
     }
     if (t->bytes[0]) fill_images(t);
@@ -175,6 +176,8 @@ static void run_ref(trial* t) {
     nn_call c = {.graph = t->graph, .node = t->node, .rows = t->rows};
     const nn_kernel* k = &nn_backend_ref()->kernel[t->node->op];
     double *in[NN_MAX_IN] = {0}, *out = host_new(t->out_count * sizeof *out);
+    void* scratch = host_new(k->scratch_bytes ? k->scratch_bytes(t->graph, t->node, t->rows) : 0);
+    c.scratch = scratch;
     for (int i = 0; i < t->node->in_count; i++) {
         int f = t->first[i];
         if (f == i && !t->bytes[i]) in[i] = doubled(t->in[i], t->count[i]);
@@ -199,6 +202,7 @@ static void run_ref(trial* t) {
     }
     t->want_out = floated(out, t->out_count);
     free(dout);
+    free(scratch);
     for (int i = 0; i < NN_MAX_IN; i++) free(in[i]);
 }
 
