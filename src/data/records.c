@@ -216,6 +216,20 @@ static void set_pair(const scenes* s, pairs* p, int at, int64_t now, int64_t the
     p->rare[at] = (uint8_t)is_rare(spec, state, scene_state(s, step));
 }
 
+// Nothing can be learned from a frame about what it does not show.
+static void drop_hidden(const env_spec* spec, pairs* p) {
+    int kept = 0;
+    size_t two = 2 * (size_t)spec->config_dim;
+    for (int i = 0; i < p->count && spec->visible; i++) {
+        const float* c = p->config + (size_t)i * two;
+        if (!spec->visible(c) || !spec->visible(c + spec->config_dim)) continue;
+        memmove(p->config + (size_t)kept * two, c, two * sizeof *c);
+        memmove(p->scene + 2 * kept, p->scene + 2 * i, 2 * sizeof *p->scene);
+        p->rare[kept++] = p->rare[i];
+    }
+    if (spec->visible) p->count = kept;
+}
+
 static void set_row_pair(const scenes* s, pairs* p, int at, int64_t row, int lag) {
     int64_t start = episode_start(s->e, row);
     set_pair(s, p, at, row, row - start > lag ? row - lag : start, row > start ? row - 1 : row);
@@ -230,6 +244,7 @@ firm_status pairs_of_rows(const scenes* s, const data_split* split, int count, i
         firm_status st = pairs_alloc(e->spec, count, p, err);
         for (int i = 0; i < count && st == FIRM_OK; i++) set_row_pair(s, p, i, rows[i], lag);
         mem_free(rows);
+        if (st == FIRM_OK) drop_hidden(e->spec, p);
         return st;
     }
     int64_t total = 0;
@@ -240,6 +255,7 @@ firm_status pairs_of_rows(const scenes* s, const data_split* split, int count, i
     for (int i = 0; i < split->train_count; i++)
         for (int t = 1; t < e->length[split->train[i]] && at < p->count; t++)
             set_row_pair(s, p, at++, e->offset[split->train[i]] + t, lag);
+    drop_hidden(e->spec, p);
     return FIRM_OK;
 }
 
@@ -262,6 +278,7 @@ firm_status pairs_of_branches(const scenes* s, int which, int count, int lag, pa
                  future_scene(&f, control - 1));
     }
     mem_free(deck);
+    if (st == FIRM_OK) drop_hidden(s->e->spec, p);
     return st;
 }
 

@@ -56,7 +56,8 @@ firm_status records_mismatch(records* r, const env_spec* spec, uint64_t seed, fi
 void records_free(records* r);
 
 // Pairs `lag` controls apart, or as far as the episode goes back: `count` drawn of the training
-// episodes' rows, or of all states of s->b[which]; count 0 takes all of them in order.
+// episodes' rows, or of all states of s->b[which]; count 0 takes all of them in order. Pairs with a
+// frame that does not show all that moves are left out.
 firm_status pairs_of_rows(const scenes* s, const data_split* split, int count, int lag, pairs* out,
                           firm_error* err);
 firm_status pairs_of_branches(const scenes* s, int which, int count, int lag, pairs* out,

@@ -71,7 +71,9 @@ static firm_status add_list(train_set* s, int source, int lag, firm_error* err) 
             ? pairs_of_rows(&p->from, &s->split, s->frame_pool, lag, &l->p, err)
             : pairs_of_branches(&p->from, source - PACK_I, s->frame_pool, lag, &l->p, err));
     p->lists++;
-    return FIRM_OK;
+    if (l->p.count > 0) return FIRM_OK;
+    return FAIL(err, FIRM_E_VALUE, "no frame of source %c shows all that moves; collect more",
+                "FIS"[source]);
 }
 
 static firm_status add_lists(train_set* s, const config* settings, const char* sources,

@@ -78,6 +78,10 @@ static void check_task(const char* task, const char* settings, int episodes_n, c
     for (int k = 0; k < s.set.data.lists; k++) {
         const pack_list* l = &s.set.data.list[k];
         check_scenes(&s, l->p.scene, 2 * (int64_t)l->p.count, l->source == PACK_HELD);
+        int hidden = 0;  // of those to learn from
+        for (int i = 0; i < 2 * l->p.count && s.env->visible && l->source != PACK_HELD; i++)
+            hidden += !s.env->visible(l->p.config + i * s.env->config_dim);
+        EXPECT_INT(hidden, 0);
     }
     // the sample must be able to fail: some validation row is eligible for training
     EXPECT(s.data->length[s.set.split.valid[0]] > RECORD_FRAMES + RECORD_CONTROLS);
