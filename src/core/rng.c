@@ -1,36 +1,9 @@
-// rng.c - Philox 4x32-10 (Salmon et al., "Parallel random numbers: as easy as 1, 2, 3", 2011).
+// rng.c - normals and sequential reading on top of rng.h's Philox words.
 #include "core/rng.h"
 
 #include <math.h>
 
 #include "core/status.h"
-
-void rng_block(uint64_t seed, uint64_t stream, uint64_t index, uint32_t out[4]) {
-    uint32_t k0 = (uint32_t)seed, k1 = (uint32_t)(seed >> 32);
-    uint32_t c0 = (uint32_t)index, c1 = (uint32_t)(index >> 32);
-    uint32_t c2 = (uint32_t)stream, c3 = (uint32_t)(stream >> 32);
-    for (int round = 0; round < 10; round++) {
-        uint64_t p0 = 0xD2511F53ull * c0;
-        uint64_t p1 = 0xCD9E8D57ull * c2;
-        uint32_t n0 = (uint32_t)(p1 >> 32) ^ c1 ^ k0;
-        uint32_t n2 = (uint32_t)(p0 >> 32) ^ c3 ^ k1;
-        c1 = (uint32_t)p1;
-        c3 = (uint32_t)p0;
-        c0 = n0;
-        c2 = n2;
-        k0 += 0x9E3779B9u;
-        k1 += 0xBB67AE85u;
-    }
-    out[0] = c0;
-    out[1] = c1;
-    out[2] = c2;
-    out[3] = c3;
-}
-
-// 23 bits and a half fill a float's 24-bit mantissa exactly; one bit more would round up to 1
-float rng_unit(uint32_t word) {
-    return ((float)(word >> 9) + 0.5f) * (1.0f / 8388608.0f);
-}
 
 void rng_normal4(const uint32_t words[4], float out[4]) {
     for (int i = 0; i < 4; i += 2) {

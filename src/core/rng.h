@@ -1,4 +1,5 @@
-// rng.h - Philox 4x32-10: randomness as a pure function of (seed, stream, index).
+// rng.h - Philox 4x32-10 (Salmon et al., "Parallel random numbers: as easy as 1, 2, 3", 2011):
+// randomness as a pure function of (seed, stream, index).
 //
 // A batch, a noise sample or an initial weight depends on its key alone, never on thread count,
 // device or order. `stream` is RNG_STREAM(purpose, sub): the purpose is one of the list below,
@@ -7,6 +8,8 @@
 #define CORE_RNG_H
 
 #include <stdint.h>
+
+#include "core/anywhere.h"
 
 typedef enum rng_purpose {
     RNG_COLLECT = 1,  // sub: episode
@@ -26,9 +29,31 @@ typedef enum rng_purpose {
 #define RNG_STREAM(purpose, sub) (((uint64_t)(purpose) << 48) ^ (uint64_t)(sub))
 
 // Four independent 32-bit words for one key.
-void rng_block(uint64_t seed, uint64_t stream, uint64_t index, uint32_t out[4]);
+ANYWHERE void rng_block(uint64_t seed, uint64_t stream, uint64_t index, uint32_t out[4]) {
+    uint32_t k0 = (uint32_t)seed, k1 = (uint32_t)(seed >> 32);
+    uint32_t c0 = (uint32_t)index, c1 = (uint32_t)(index >> 32);
+    uint32_t c2 = (uint32_t)stream, c3 = (uint32_t)(stream >> 32);
+    for (int round = 0; round < 10; round++) {
+        uint64_t p0 = 0xD2511F53ull * c0, p1 = 0xCD9E8D57ull * c2;
+        c0 = (uint32_t)(p1 >> 32) ^ c1 ^ k0;
+        c2 = (uint32_t)(p0 >> 32) ^ c3 ^ k1;
+        c1 = (uint32_t)p1;
+        c3 = (uint32_t)p0;
+        k0 += 0x9E3779B9u;
+        k1 += 0xBB67AE85u;
+    }
+    out[0] = c0;
+    out[1] = c1;
+    out[2] = c2;
+    out[3] = c3;
+}
 
-float rng_unit(uint32_t word);  // uniform in (0, 1), 23 bits, never 0 or 1
+// Uniform in (0, 1), never 0 or 1: 23 bits and a half fill a float's 24-bit mantissa exactly; one
+// bit more would round up to 1.
+ANYWHERE float rng_unit(uint32_t word) {
+    return ((float)(word >> 9) + 0.5f) * (1.0f / 8388608.0f);
+}
+
 void rng_normal4(const uint32_t words[4], float out[4]);  // four standard normals (Box-Muller)
 
 // Fills out[0..n) with standard normals for indices first .. first + n - 1 of the stream;

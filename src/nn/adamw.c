@@ -73,17 +73,6 @@ float nn_adamw_rate(const nn_adamw* a, int64_t step) {
     return nn_schedule_rate(&a->opt, step);
 }
 
-float nn_schedule_rate(const nn_adamw_options* o, int64_t step) {
-    double rate = o->rate;
-    if (o->schedule == NN_COSINE && step >= o->warmup && o->updates > o->warmup) {
-        double x = (double)(step - o->warmup) / (double)(o->updates - o->warmup);
-        if (x > 1) x = 1;
-        rate *= o->floor + (1.0 - o->floor) * 0.5 * (1.0 + cos(3.14159265358979323846 * x));
-    }
-    if (step < o->warmup) rate *= (double)(step + 1) / (double)o->warmup;
-    return (float)rate;
-}
-
 static void square_chunk(void* arg, int chunk, int worker) {
     (void)worker;
     nn_adamw* a = arg;

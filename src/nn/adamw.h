@@ -2,6 +2,11 @@
 #ifndef NN_ADAMW_H
 #define NN_ADAMW_H
 
+#ifndef __CUDACC__  // nvcc brings its own
+#include <math.h>
+#endif
+
+#include "core/anywhere.h"
 #include "nn/exec.h"
 
 typedef enum nn_schedule { NN_CONSTANT, NN_COSINE } nn_schedule;
@@ -17,7 +22,17 @@ typedef struct nn_adamw_options {
 typedef struct nn_adamw nn_adamw;
 
 nn_adamw_options nn_adamw_default(void);
-float nn_schedule_rate(const nn_adamw_options* opt, int64_t step);  // of update `step`, 0-based
+// Learning rate of update `step`, 0-based.
+ANYWHERE float nn_schedule_rate(const nn_adamw_options* o, int64_t step) {
+    double rate = o->rate;
+    if (o->schedule == NN_COSINE && step >= o->warmup && o->updates > o->warmup) {
+        double x = (double)(step - o->warmup) / (double)(o->updates - o->warmup);
+        if (x > 1) x = 1;
+        rate *= o->floor + (1.0 - o->floor) * 0.5 * (1.0 + cos(3.14159265358979323846 * x));
+    }
+    if (step < o->warmup) rate *= (double)(step + 1) / (double)o->warmup;
+    return (float)rate;
+}
 
 // A gradient block and the parameters it belongs to; borrowed while an optimiser uses them.
 typedef struct nn_gradient {

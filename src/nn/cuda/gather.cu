@@ -1,38 +1,19 @@
 // gather.cu - the samples of an update, found and fetched on the device: rows of tables picked as
 // the host would pick them, and copied into the inputs of the graphs.
+#include "core/rng.h"
 #include "nn/cuda/device.cuh"
 #include "nn/cuda/steps.h"
 
-// Philox 4x32-10, as core/rng.c has it; the first two words are all a pick needs
-__device__ static uint64_t philox_wide(uint64_t seed, uint64_t stream, uint64_t index) {
-    uint32_t k0 = (uint32_t)seed, k1 = (uint32_t)(seed >> 32);
-    uint32_t c0 = (uint32_t)index, c1 = (uint32_t)(index >> 32);
-    uint32_t c2 = (uint32_t)stream, c3 = (uint32_t)(stream >> 32);
-    for (int round = 0; round < 10; round++) {
-        uint64_t p0 = 0xD2511F53ull * c0;
-        uint64_t p1 = 0xCD9E8D57ull * c2;
-        uint32_t n0 = (uint32_t)(p1 >> 32) ^ c1 ^ k0;
-        uint32_t n2 = (uint32_t)(p0 >> 32) ^ c3 ^ k1;
-        c1 = (uint32_t)p1;
-        c3 = (uint32_t)p0;
-        c0 = n0;
-        c2 = n2;
-        k0 += 0x9E3779B9u;
-        k1 += 0xBB67AE85u;
-    }
-    return ((uint64_t)c0 << 32) | c1;
+// nn_pick_row (trainer.c)
+__device__ static int64_t pick_row(const nn_cuda_draw& p, int64_t update, int sample) {
+    uint32_t word[4];
+    rng_block(p.seed, p.stream, ((uint64_t)update << 20) + (uint64_t)sample, word);
+    return (int64_t)__umul64hi(((uint64_t)word[0] << 32) | word[1], (uint64_t)p.rows);
 }
 
-// nn_schedule_rate (adamw.c) and the corrections of AdamW's moments
+// the rate of an update and the corrections of AdamW's moments
 __device__ static void set_rates(nn_cuda_clock* clock, nn_adamw_options o, int64_t step) {
-    double rate = o.rate;
-    if (o.schedule == NN_COSINE && step >= o.warmup && o.updates > o.warmup) {
-        double x = (double)(step - o.warmup) / (double)(o.updates - o.warmup);
-        if (x > 1) x = 1;
-        rate *= o.floor + (1.0 - o.floor) * 0.5 * (1.0 + cos(3.14159265358979323846 * x));
-    }
-    if (step < o.warmup) rate *= (double)(step + 1) / (double)o.warmup;
-    clock->rate = (float)rate;
+    clock->rate = nn_schedule_rate(&o, step);
     clock->correction1 = (float)(1.0 / (1.0 - pow((double)o.beta1, (double)(step + 1))));
     clock->correction2 = (float)(1.0 / (1.0 - pow((double)o.beta2, (double)(step + 1))));
 }
@@ -47,13 +28,7 @@ __global__ static void begin_kernel(draws d, nn_adamw_options adamw, nn_cuda_clo
     int64_t update = clock->update;
     int i = (int)(blockIdx.x * blockDim.x + threadIdx.x);
     if (i < p.batch) {
-        if (p.rows > 0) {
-            uint64_t index = ((uint64_t)update << 20) + (uint64_t)i;
-            p.row[i] =
-                (int64_t)__umul64hi(philox_wide(p.seed, p.stream, index), (uint64_t)p.rows);
-        } else {
-            p.row[i] = update % p.slots * p.batch + i;
-        }
+        p.row[i] = p.rows > 0 ? pick_row(p, update, i) : update % p.slots * p.batch + i;
     }
     if (i == 0 && blockIdx.y == 0) set_rates(clock, adamw, update);
 }

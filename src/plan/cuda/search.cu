@@ -8,40 +8,18 @@
 
 // ---- noise --------------------------------------------------------------------------------------
 
-static __device__ void philox(uint64_t seed, uint64_t stream, uint64_t index, uint32_t out[4]) {
-    uint32_t k0 = (uint32_t)seed, k1 = (uint32_t)(seed >> 32);
-    uint32_t c0 = (uint32_t)index, c1 = (uint32_t)(index >> 32);
-    uint32_t c2 = (uint32_t)stream, c3 = (uint32_t)(stream >> 32);
-#pragma unroll
-    for (int round = 0; round < 10; round++) {
-        uint32_t h0 = __umulhi(0xD2511F53u, c0), l0 = 0xD2511F53u * c0;
-        uint32_t h1 = __umulhi(0xCD9E8D57u, c2), l1 = 0xCD9E8D57u * c2;
-        c0 = h1 ^ c1 ^ k0;
-        c2 = h0 ^ c3 ^ k1;
-        c1 = l1;
-        c3 = l0;
-        k0 += 0x9E3779B9u;
-        k1 += 0xBB67AE85u;
-    }
-    out[0] = c0, out[1] = c1, out[2] = c2, out[3] = c3;
-}
-
-static __device__ float unit(uint32_t word) {
-    return ((float)(word >> 9) + 0.5f) * (1.0f / 8388608.0f);
-}
-
 // Normals 4 quad .. 4 quad + 3 of a candidate.
 static __device__ void normals(uint64_t seed, uint64_t solve, int iteration, int candidate,
                                int quad, float out[4]) {
     uint64_t stream = ((uint64_t)RNG_PLAN << 48) ^ solve;
     uint64_t first = ((uint64_t)iteration << 32) | ((uint64_t)candidate << 16);
     uint32_t word[4];
-    philox(seed, stream, first / 4 + (uint64_t)quad, word);
+    rng_block(seed, stream, first / 4 + (uint64_t)quad, word);
 #pragma unroll
     for (int i = 0; i < 4; i += 2) {
-        float radius = __fsqrt_rn(__fmul_rn(-2.0f, (float)log((double)unit(word[i]))));
+        float radius = __fsqrt_rn(__fmul_rn(-2.0f, (float)log((double)rng_unit(word[i]))));
         double s, c;
-        sincos((double)__fmul_rn(6.283185307f, unit(word[i + 1])), &s, &c);
+        sincos((double)__fmul_rn(6.283185307f, rng_unit(word[i + 1])), &s, &c);
         out[i] = __fmul_rn(radius, (float)c);
         out[i + 1] = __fmul_rn(radius, (float)s);
     }
