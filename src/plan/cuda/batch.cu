@@ -20,32 +20,6 @@ constexpr int STAGE = (BM + BN) * STRIDE * 2;
 constexpr int SHARED = STAGES * STAGE + BM * 8;
 constexpr int PART = 64;  // features of one partial sum of a row
 
-// c and m move on: two neighbouring coordinates of a row's state.
-template <typename T>
-__device__ __forceinline__ void finish_state(const batch_product& p, int row, int col, float v0,
-                                             float v1) {
-    if (col >= p.outputs) return;
-    bool two = col + 1 < p.outputs;
-    float* state = (float*)p.out + (size_t)row * p.out_stride + col;
-    v0 += state[0];
-    if (two) v1 += state[1];
-    if (col < 2 * p.pairs) {
-        // the tiny number only keeps a pair of exact zeros from becoming 0 / 0
-        float length = sqrtf(fmaf(v0, v0, fmaf(v1, v1, 1e-12f)));
-        v0 /= length;
-        v1 /= length;
-    }
-    state[0] = v0;
-    if (two) state[1] = v1;
-    if (col < p.config) p.c[(size_t)row * p.c_stride + col] = v0;
-    if (two && col + 1 < p.config) p.c[(size_t)row * p.c_stride + col + 1] = v1;
-    if (p.x) {
-        T* x = (T*)p.x + (size_t)row * p.x_stride + col;
-        x[0] = operand<T>(v0);
-        if (two) x[1] = operand<T>(v1);
-    }
-}
-
 // This thread's part of a row: 4 x 4 neighbouring outputs, from `col` on every 16.
 template <typename T, product_kind KIND>
 __device__ __forceinline__ void finish_row(const batch_product& p, float (&v)[4][4], float2 stats,

@@ -22,7 +22,7 @@
 
 #include <type_traits>
 
-#include "plan/cuda/internal.cuh"
+#include "plan/cuda/mma.cuh"
 
 #pragma nv_diag_suppress 177  // compiled for older GPUs the kernel is empty, its constants unused
 
@@ -103,30 +103,9 @@ __device__ __forceinline__ uint32_t address_in(uint32_t local, uint32_t rank) {
 }
 
 template <typename T>
-__device__ __forceinline__ uint32_t pack(float a, float b) {
-    uint32_t bits;
-    if constexpr (std::is_same<T, __half>::value) {
-        __half2 v = __floats2half2_rn(a, b);
-        memcpy(&bits, &v, 4);
-    } else {
-        __nv_bfloat162 v = __floats2bfloat162_rn(a, b);
-        memcpy(&bits, &v, 4);
-    }
-    return bits;
-}
-
-template <typename T>
 __device__ __forceinline__ void multiply(float (&d)[4], uint2 lo, uint2 hi, uint2 w) {
-    if constexpr (std::is_same<T, __half>::value)
-        asm("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, "
-            "{%8,%9}, {%0,%1,%2,%3};"
-            : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
-            : "r"(lo.x), "r"(lo.y), "r"(hi.x), "r"(hi.y), "r"(w.x), "r"(w.y));
-    else
-        asm("mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, "
-            "{%8,%9}, {%0,%1,%2,%3};"
-            : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
-            : "r"(lo.x), "r"(lo.y), "r"(hi.x), "r"(hi.y), "r"(w.x), "r"(w.y));
+    const uint32_t a[4] = {lo.x, lo.y, hi.x, hi.y};
+    ::multiply<T>(d, a, w.x, w.y);
 }
 
 // Byte of feature f (of the 32 that c and u fill) and a row, as an operand fragment.
@@ -292,7 +271,8 @@ __device__ __forceinline__ void stage_h(char* stage, const float (&h)[3][2], int
     float sum = 0.0f, squares = 0.0f;
 #pragma unroll
     for (int n = 0; n < 3; n++) {
-        *(uint32_t*)(stage + (n * 3 + m) * 256 + lane * 8 + half * 4) = pack<T>(h[n][0], h[n][1]);
+        *(uint32_t*)(stage + (n * 3 + m) * 256 + lane * 8 + half * 4) =
+            pack_two<T>(h[n][0], h[n][1]);
         sum += h[n][0] + h[n][1];
     }
     sum += __shfl_xor_sync(~0u, sum, 1);
@@ -497,7 +477,7 @@ __global__ void __launch_bounds__(THREADS, 1)
             c[1] = pair + 1 < config ? q->c0[pair + 1] : 0.0f;
             for (int i = tid; i < 16 * 3 * 32; i += THREADS) {
                 int f = i / 96 * 8 + i % 4 * 2;
-                uint32_t both = pack<T>(m0[f], m0[f + 1]);
+                uint32_t both = pack_two<T>(m0[f], m0[f + 1]);
                 *(uint2*)(smem + AT_G + i * 8) = make_uint2(both, both);
             }
             if (finishes) {
@@ -566,7 +546,7 @@ __global__ void __launch_bounds__(THREADS, 1)
                         w.x = gelu_fast(fmaf(d1, fmaf(-s1.x, sums[0], w.x), bias[0]));
                         w.y = gelu_fast(fmaf(d1, fmaf(-s1.x, sums[1], w.y), bias[1]));
                         *(uint2*)(staged() + i * 256 + lane * 8) =
-                            make_uint2(pack<T>(v.x, v.y), pack<T>(w.x, w.y));
+                            make_uint2(pack_two<T>(v.x, v.y), pack_two<T>(w.x, w.y));
                     }
                     send(AT_G, G_CHUNK, 1);
                     // h += g W2 + b2: every warp an eighth of the inputs
@@ -627,7 +607,7 @@ __global__ void __launch_bounds__(THREADS, 1)
                         c[1] /= length;
                     }
                     *(uint32_t*)(staged() + m * 256 + lane * 8 + half * 4) =
-                        pack<T>(fiber[0], fiber[1]);
+                        pack_two<T>(fiber[0], fiber[1]);
                     float* seen = (float*)(smem + AT_C) + row * 8;
 #pragma unroll
                     for (int i = 0; i < 2; i++) {

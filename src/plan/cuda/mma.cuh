@@ -1,5 +1,5 @@
 // mma.cuh - what the kernels on the tensor cores are made of: copies into shared memory, fragments,
-// and the product of two fragments.
+// the product of two fragments, and what becomes of the heads' results.
 #ifndef PLAN_CUDA_MMA_CUH
 #define PLAN_CUDA_MMA_CUH
 
@@ -44,6 +44,32 @@ static __device__ __forceinline__ uint32_t pack_two(float a, float b) {
         memcpy(&bits, &v, 4);
     }
     return bits;
+}
+
+// c and m move on: two neighbouring coordinates of a row's state. P: product or batch_product.
+template <typename T, typename P>
+static __device__ __forceinline__ void finish_state(const P& p, int row, int col, float v0,
+                                                    float v1) {
+    if (col >= p.outputs) return;
+    bool two = col + 1 < p.outputs;
+    float* state = (float*)p.out + (size_t)row * p.out_stride + col;
+    v0 += state[0];
+    if (two) v1 += state[1];
+    if (col < 2 * p.pairs) {
+        // the tiny number only keeps a pair of exact zeros from becoming 0 / 0
+        float length = sqrtf(fmaf(v0, v0, fmaf(v1, v1, 1e-12f)));
+        v0 /= length;
+        v1 /= length;
+    }
+    state[0] = v0;
+    if (two) state[1] = v1;
+    if (col < p.config) p.c[(size_t)row * p.c_stride + col] = v0;
+    if (two && col + 1 < p.config) p.c[(size_t)row * p.c_stride + col + 1] = v1;
+    if (p.x) {
+        T* x = (T*)p.x + (size_t)row * p.x_stride + col;
+        x[0] = operand<T>(v0);
+        if (two) x[1] = operand<T>(v1);
+    }
 }
 
 #endif

@@ -28,24 +28,7 @@ static __device__ __forceinline__ void finish(const product& p, int row, int col
         out[0] = operand<T>(sizeof(T) == 4 ? gelu_exact(v0) : gelu_fast(v0));
         if (two) out[1] = operand<T>(sizeof(T) == 4 ? gelu_exact(v1) : gelu_fast(v1));
     } else {
-        float* state = (float*)p.out + (size_t)row * p.out_stride + col;
-        v0 += state[0];
-        if (two) v1 += state[1];
-        if (col < 2 * p.pairs) {
-            // the tiny number only keeps a pair of exact zeros from becoming 0 / 0
-            float length = sqrtf(fmaf(v0, v0, fmaf(v1, v1, 1e-12f)));
-            v0 /= length;
-            v1 /= length;
-        }
-        state[0] = v0;
-        if (two) state[1] = v1;
-        if (col < p.config) p.c[(size_t)row * p.c_stride + col] = v0;
-        if (two && col + 1 < p.config) p.c[(size_t)row * p.c_stride + col + 1] = v1;
-        if (p.x) {
-            T* x = (T*)p.x + (size_t)row * p.x_stride + col;
-            x[0] = operand<T>(v0);
-            if (two) x[1] = operand<T>(v1);
-        }
+        finish_state<T>(p, row, col, v0, v1);
     }
 }
 
