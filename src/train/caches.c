@@ -95,9 +95,7 @@ static firm_status encode_all(const encode_batch* b, int count, pool* p, const c
     progress_begin(&to->bar, label, count);
     firm_status st = nn_exec_stream(e, count, encode_fill, (void*)b, take, to);
     progress_end(&to->bar);
-    if (st != FIRM_OK)
-        st = FAIL(err, st, "%s",
-                  nn_exec_fault(e) ? nn_exec_fault(e) : "a training frame cannot be read");
+    if (st != FIRM_OK) st = train_failed(e, st, "training", err);
     nn_exec_free(e);
     return st;
 }

@@ -12,12 +12,6 @@ static int by_value(const void* a, const void* b) {
     return (x > y) - (x < y);
 }
 
-// the reason of a failed run: the device's, or the samples'
-static firm_status run_failed(const nn_exec* e, firm_status st, firm_error* err) {
-    const char* why = nn_exec_fault(e);
-    return FAIL(err, st, "%s", why ? why : "a validation frame cannot be read");
-}
-
 typedef struct rollout_sink {
     const env_spec* env;
     const records* of;
@@ -51,7 +45,7 @@ firm_status gate_rollout(const train_set* s, const firm_model* m, const records*
         rollout_batch b = {.set = s, .model = m, .graph = &g, .from = of, .cache = cache};
         rollout_sink to = {s->env, of, g.path, units};
         st = nn_exec_stream(e, n, rollout_fill, &b, take_paths, &to);
-        if (st != FIRM_OK) st = run_failed(e, st, err);
+        if (st != FIRM_OK) st = train_failed(e, st, "validation", err);
     }
     for (int k = 0; k < STEPS && st == FIRM_OK; k++) {
         double* column = units + (size_t)k * (size_t)n;
@@ -106,7 +100,7 @@ static firm_status ground_all(const train_set* s, const firm_model* m, const pai
     firm_status st = nn_exec_create(g, s->device.backend, &opt, p, &e, err);
     if (st == FIRM_OK) {
         st = nn_exec_stream(e, held->count, ground_fill, &b, take_grounded, &to);
-        if (st != FIRM_OK) st = run_failed(e, st, err);
+        if (st != FIRM_OK) st = train_failed(e, st, "validation", err);
     }
     nn_exec_free(e);
     nn_graph_free(g);

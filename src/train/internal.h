@@ -44,6 +44,9 @@ firm_status train_set_stats(train_set* s, model_stats* stats, firm_error* err);
 const pairs* train_pairs(const train_set* s, int source, int lag);
 // A scene's frame into (224, 224, 3) bytes, by the pool's worker of that number.
 firm_status train_frame(const train_set* s, int worker, int64_t scene, uint8_t* rgb);
+// Why a run over frames failed: the device's reason, or a `kind` ("training") frame that cannot be
+// read.
+firm_status train_failed(const nn_exec* e, firm_status st, const char* kind, firm_error* err);
 
 // Picks `count` configurations that cover those of the training episodes, and how well they do.
 firm_status support_fill(const train_set* s, firm_model* m, int count, firm_error* err);

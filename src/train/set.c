@@ -26,6 +26,11 @@ firm_status train_frame(const train_set* s, int worker, int64_t scene, uint8_t* 
     return pictures_get(s->pictures, worker, scene, rgb);
 }
 
+firm_status train_failed(const nn_exec* e, firm_status st, const char* kind, firm_error* err) {
+    const char* why = nn_exec_fault(e);
+    return why ? FAIL(err, st, "%s", why) : FAIL(err, st, "a %s frame cannot be read", kind);
+}
+
 static int64_t some_scene(const pack* p) {
     if (p->lists) return p->list[0].p.scene[0];
     for (int i = 0; i < PACK_SOURCES; i++)

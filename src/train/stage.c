@@ -239,9 +239,7 @@ static firm_status held_loss(train_run_state* run, const stage* s, stage_work* w
     if (st == FIRM_OK) st = nn_exec_create(g.g, set->device.backend, &opt, run->p, &e, err);
     if (st == FIRM_OK) {
         st = nn_exec_forward(e, count, dynamics ? dynamics_fill : pair_fill, &b);
-        if (st != FIRM_OK)
-            st = FAIL(err, st, "%s",
-                      nn_exec_fault(e) ? nn_exec_fault(e) : "a validation frame cannot be read");
+        if (st != FIRM_OK) st = train_failed(e, st, "validation", err);
     }
     if (st == FIRM_OK) *loss = nn_exec_loss(e);
     nn_exec_free(e);
