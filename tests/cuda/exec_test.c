@@ -2,6 +2,7 @@
 // gradients of one batch; frozen-module caches and gates. A failure names the graph and the
 // parameter, so that the op behind it can be looked at in ops_test.c.
 #include "check.h"
+#include "gpu.h"
 #include "world.h"
 
 // float32 sums in another order, through up to 60 ops: what ops_test.c allows one op, tenfold
@@ -97,7 +98,7 @@ static void compare_stages(const char* task, world_size size, int batch, nn_prec
                            double bound) {
     nn_device d;
     world w;
-    if (!device_open(&d, precision)) return;
+    if (!gpu_open(&d, precision)) return;
     if (world_open(&w, task, size, 0)) {
         for (int i = 0; i < w.stages; i++) {
             job j;
@@ -183,7 +184,7 @@ static firm_status cache_all(world* w, const records* of, history_cache* history
 TEST(cuda, exec_caches) {
     nn_device d;
     world w;
-    if (!device_open(&d, NN_FP32)) return;
+    if (!gpu_open(&d, NN_FP32)) return;
     if (!world_open(&w, "tworoom", NARROW, 0)) {
         nn_device_close(&d);
         return;
@@ -225,7 +226,7 @@ TEST(cuda, exec_caches) {
 TEST(cuda, exec_gates) {
     nn_device d;
     world w;
-    if (!device_open(&d, NN_FP32)) return;
+    if (!gpu_open(&d, NN_FP32)) return;
     if (world_open(&w, "tworoom", NARROW, 0)) {
         firm_error err = {0};
         const train_set* s = &w.run.set;
@@ -277,7 +278,7 @@ static void take_numbers(void* to, const nn_exec* e, int first, int count) {
 // batches come back in order and whole, whatever their number
 TEST(cuda, exec_streams_in_order) {
     nn_device d;
-    if (!device_open(&d, NN_FP32)) return;
+    if (!gpu_open(&d, NN_FP32)) return;
     firm_error err = {0};
     nn_store* store;
     nn_graph* g;

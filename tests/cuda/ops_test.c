@@ -6,6 +6,7 @@
 
 #include "check.h"
 #include "core/rng.h"
+#include "gpu.h"
 #include "nn/cases.h"
 #include "nn/cuda/cuda.h"
 
@@ -19,17 +20,6 @@ static const double TF32 = 2.0 / 1024, BF16 = 2.0 / 128;
 enum { ENOUGH = 256 };
 
 enum { GUARD = 256, SEED = 11 };
-
-static nn_cuda_queue* open_queue(nn_cuda_precision p) {
-    nn_cuda_queue* q = NULL;
-    firm_error err = {0};
-    firm_status st = nn_cuda_queue_create(p, &q, &err);
-    if (st == FIRM_E_UNAVAILABLE)
-        test_skip(err.message);
-    else if (st != FIRM_OK)
-        test_fail(__FILE__, __LINE__, "no queue: %s", err.message);
-    return q;
-}
 
 // ---- buffers ------------------------------------------------------------------------------------
 
@@ -444,36 +434,6 @@ static double work(const nn_case* c, int rows) {
     return size * rows;
 }
 
-// T, K, N, bias
-static nn_id build_linear(nn_graph* g, const nn_case* c) {
-    const int* a = c->a;
-    nn_id x = a[0] ? nn_case_leaf(g, "x", 1, 2, a) : nn_case_leaf(g, "x", 1, 1, &a[1]);
-    nn_id w = nn_param(g, "w", NN_INIT_NORMAL, 1, 2, (int[]){a[1], a[2]});
-    return nn_op_linear(g, x, w, a[3] ? nn_param(g, "b", NN_INIT_ZERO, 0, 1, &a[2]) : NN_NONE);
-}
-
-// H, W, C, N, kernel, stride, pad
-static nn_id build_conv(nn_graph* g, const nn_case* c) {
-    const int* a = c->a;
-    int k = c->op == NN_CONV2D ? a[4] * a[4] * a[2] : a[2];
-    int n = c->op == NN_CONV2D ? a[3] : a[4] * a[4] * a[3];
-    nn_id x = nn_case_leaf(g, "x", 1, 3, a);
-    nn_id w = nn_param(g, "w", NN_INIT_NORMAL, 1, 2, (int[]){k, n});
-    nn_id b = nn_param(g, "b", NN_INIT_ZERO, 0, 1, &a[3]);
-    return c->op == NN_CONV2D ? nn_op_conv2d(g, x, w, b, a[4], a[5], a[6])
-                              : nn_op_convt2d(g, x, w, b, a[4], a[5], a[6]);
-}
-
-// T, C (groups in a[2]: group norm)
-static nn_id build_norm(nn_graph* g, const nn_case* c) {
-    const int* a = c->a;
-    nn_id x = nn_case_leaf(g, "x", 1, 2, a);
-    nn_id gamma = nn_param(g, "gamma", NN_INIT_ONE, 0, 1, &a[1]);
-    nn_id beta = nn_param(g, "beta", NN_INIT_ZERO, 0, 1, &a[1]);
-    return c->op == NN_LAYERNORM ? nn_op_layernorm(g, x, gamma, beta, 1e-5f)
-                                 : nn_op_groupnorm(g, x, gamma, beta, a[2], 1e-5f);
-}
-
 // T, D, heads, block: a token sees its own and earlier blocks of this many; the last two see all
 static nn_id build_history(nn_graph* g, const nn_case* c) {
     static uint8_t mask[590 * 590];
@@ -483,39 +443,30 @@ static nn_id build_history(nn_graph* g, const nn_case* c) {
     return nn_attention(g, nn_case_leaf(g, "x", 1, 2, (int[]){T, 3 * c->a[1]}), c->a[2], mask);
 }
 
-// size, patch
-static nn_id build_patches(nn_graph* g, const nn_case* c) {
-    const float mean[3] = {0.5f, 0.4f, 0.3f}, std[3] = {0.2f, 0.25f, 0.3f};
-    nn_id o = nn_image(g, "o", c->a[0]), before = nn_image(g, "before", c->a[0]);
-    if (c->op == NN_PATCHES) return nn_patches(g, o, c->a[1], mean, std);
-    return c->op == NN_PATCHDIFF ? nn_patchdiff(g, o, before, c->a[1], std)
-                                 : nn_patchmask(g, o, before, c->a[1]);
-}
-
 // Shapes of the models, each way a kernel can go, and both sides of its limits. The two
 // convolutions with one channel are there because 80 samples of unrolled patches take two chunks.
 // clang-format off
 static const nn_case real_cases[] = {
-    {NN_LINEAR, build_linear, {0, 384, 768, 1}, 256, 0, 1},
-    {NN_LINEAR, build_linear, {0, 1152, 384, 1}, 300, 0, 1},
-    {NN_LINEAR, build_linear, {0, 130, 131, 1}, 1024, 0, 1},
-    {NN_LINEAR, build_linear, {3136, 48, 32, 1}, 16, 0, 1},
-    {NN_CONV2D, build_conv, {56, 56, 32, 64, 3, 2, 1}, 2, 0, 1},
-    {NN_CONV2D, build_conv, {28, 28, 64, 96, 3, 2, 1}, 3, 0, 1},
-    {NN_CONV2D, build_conv, {14, 14, 96, 64, 3, 2, 1}, 5, 0, 1},
-    {NN_CONV2D, build_conv, {9, 7, 8, 12, 1, 1, 0}, 3, 0, 1},
-    {NN_CONV2D, build_conv, {56, 56, 32, 1, 3, 1, 1}, 80, 0, 1},
-    {NN_CONVT2D, build_conv, {9, 7, 8, 12, 1, 1, 0}, 3, 0, 1},
-    {NN_CONVT2D, build_conv, {7, 7, 64, 32, 4, 2, 1}, 9, 0, 1},
-    {NN_CONVT2D, build_conv, {56, 56, 1, 32, 3, 1, 1}, 80, 0, 1},
-    {NN_LAYERNORM, build_norm, {1, 1024}, 300, 0, 1},
-    {NN_LAYERNORM, build_norm, {1, 1025}, 300, 0, 1},
-    {NN_LAYERNORM, build_norm, {1, 1152}, 1024, 0, 1},
-    {NN_LAYERNORM, build_norm, {590, 128}, 3, 0, 1},
-    {NN_GROUPNORM, build_norm, {3136, 32, 8}, 64, 0, 1},
-    {NN_GROUPNORM, build_norm, {196, 96, 8}, 9, 0, 1},
-    {NN_GROUPNORM, build_norm, {49, 66, 3}, 9, 0, 1},
-    {NN_GROUPNORM, build_norm, {3136, 32, 8}, 1, 0, 1},
+    {NN_LINEAR, nn_case_build, {0, 384, 768, 1}, 256, 0, 1},
+    {NN_LINEAR, nn_case_build, {0, 1152, 384, 1}, 300, 0, 1},
+    {NN_LINEAR, nn_case_build, {0, 130, 131, 1}, 1024, 0, 1},
+    {NN_LINEAR, nn_case_build, {3136, 48, 32, 1}, 16, 0, 1},
+    {NN_CONV2D, nn_case_build, {56, 56, 32, 64, 3, 2, 1}, 2, 0, 1},
+    {NN_CONV2D, nn_case_build, {28, 28, 64, 96, 3, 2, 1}, 3, 0, 1},
+    {NN_CONV2D, nn_case_build, {14, 14, 96, 64, 3, 2, 1}, 5, 0, 1},
+    {NN_CONV2D, nn_case_build, {9, 7, 8, 12, 1, 1, 0}, 3, 0, 1},
+    {NN_CONV2D, nn_case_build, {56, 56, 32, 1, 3, 1, 1}, 80, 0, 1},
+    {NN_CONVT2D, nn_case_build, {9, 7, 8, 12, 1, 1, 0}, 3, 0, 1},
+    {NN_CONVT2D, nn_case_build, {7, 7, 64, 32, 4, 2, 1}, 9, 0, 1},
+    {NN_CONVT2D, nn_case_build, {56, 56, 1, 32, 3, 1, 1}, 80, 0, 1},
+    {NN_LAYERNORM, nn_case_build, {1, 1024}, 300, 0, 1},
+    {NN_LAYERNORM, nn_case_build, {1, 1025}, 300, 0, 1},
+    {NN_LAYERNORM, nn_case_build, {1, 1152}, 1024, 0, 1},
+    {NN_LAYERNORM, nn_case_build, {590, 128}, 3, 0, 1},
+    {NN_GROUPNORM, nn_case_build, {3136, 0, 32, 8}, 64, 0, 1},
+    {NN_GROUPNORM, nn_case_build, {196, 0, 96, 8}, 9, 0, 1},
+    {NN_GROUPNORM, nn_case_build, {49, 0, 66, 3}, 9, 0, 1},
+    {NN_GROUPNORM, nn_case_build, {3136, 0, 32, 8}, 1, 0, 1},
     {NN_ATTENTION, build_history, {149, 128, 4, 49}, 3, 0, 1},
     {NN_ATTENTION, build_history, {590, 128, 4, 196}, 1, 0, 1},
     {NN_ATTENTION, build_history, {64, 16, 2, 7}, 2, 0, 1},
@@ -525,9 +476,9 @@ static const nn_case real_cases[] = {
     {NN_ATTENTION, build_history, {33, 128, 2, 9}, 2, 0, 1},
     {NN_ATTENTION, build_history, {35, 130, 2, 9}, 2, 0, 1},
     {NN_ATTENTION, build_history, {33, 256, 2, 32}, 2, 0, 1},
-    {NN_PATCHES, build_patches, {224, 4}, 5, 0, 1},
-    {NN_PATCHDIFF, build_patches, {224, 4}, 5, 0, 1},
-    {NN_PATCHMASK, build_patches, {224, 4}, 5, 0, 1},
+    {NN_PATCHES, nn_case_build, {224, 4}, 5, 0, 1},
+    {NN_PATCHDIFF, nn_case_build, {224, 4}, 5, 0, 1},
+    {NN_PATCHMASK, nn_case_build, {224, 4}, 5, 0, 1},
 };
 // clang-format on
 enum { REAL_CASES = sizeof real_cases / sizeof *real_cases };
@@ -584,7 +535,7 @@ TEST(cuda, ops_equal_ref) {
     const double ref_work = 3e7;
     const int rows[] = {1, 3, 300, 1024};
     bounds b = {.allowed = FP32};
-    nn_cuda_queue* q = open_queue(NN_CUDA_FP32);
+    nn_cuda_queue* q = gpu_queue(NN_CUDA_FP32);
     for (int i = 0; q && i < nn_case_count(); i++) {
         const nn_case* c = &nn_cases[i];
         try_op(q, c, c->batch, 0, &b);
@@ -597,7 +548,7 @@ TEST(cuda, ops_equal_ref) {
 
 TEST(cuda, ops_equal_ref_in_real_shapes) {
     bounds b = {.allowed = FP32};
-    nn_cuda_queue* q = open_queue(NN_CUDA_FP32);
+    nn_cuda_queue* q = gpu_queue(NN_CUDA_FP32);
     for (int i = 0; q && i < REAL_CASES; i++) try_op(q, &real_cases[i], real_cases[i].batch, 0, &b);
     print_worst("fp32", &b);
     nn_cuda_queue_free(q);
@@ -607,7 +558,7 @@ TEST(cuda, ops_hard_values) {
     const nn_op hard[] = {NN_GELU,      NN_CLAMP,     NN_PAIRNORM, NN_BCE,
                           NN_LAYERNORM, NN_GROUPNORM, NN_ATTENTION};
     bounds b = {.allowed = FP32};
-    nn_cuda_queue* q = open_queue(NN_CUDA_FP32);
+    nn_cuda_queue* q = gpu_queue(NN_CUDA_FP32);
     for (int i = 0; q && i < nn_case_count(); i++)
         for (size_t j = 0; j < sizeof hard / sizeof *hard; j++)
             if (nn_cases[i].op == hard[j]) try_op(q, &nn_cases[i], 7, 1, &b);
@@ -617,7 +568,7 @@ TEST(cuda, ops_hard_values) {
 
 static void products_at(nn_cuda_precision p, double allowed, const char* what) {
     bounds b = {.allowed = allowed, .least = ENOUGH};
-    nn_cuda_queue* q = open_queue(p);
+    nn_cuda_queue* q = gpu_queue(p);
     for (int i = 0; q && i < nn_case_count(); i++)
         if (uses_products(nn_cases[i].op)) try_op(q, &nn_cases[i], nn_cases[i].batch, 0, &b);
     for (int i = 0; q && i < REAL_CASES; i++)
@@ -636,7 +587,7 @@ TEST(cuda, ops_products_in_bf16) {
 
 // a call whose mask was not prepared does nothing and says so
 TEST(cuda, ops_unprepared_mask) {
-    nn_cuda_queue* q = open_queue(NN_CUDA_FP32);
+    nn_cuda_queue* q = gpu_queue(NN_CUDA_FP32);
     const nn_case small = {NN_ATTENTION, build_history, {5, 4, 2, 2}, 1, 0, 0};
     trial t;
     if (q && trial_make(&t, &small, 1, 0)) {
@@ -653,7 +604,7 @@ TEST(cuda, ops_unprepared_mask) {
 }
 
 TEST(cuda, ops_too_much_memory) {
-    nn_cuda_queue* q = open_queue(NN_CUDA_FP32);
+    nn_cuda_queue* q = gpu_queue(NN_CUDA_FP32);
     firm_error err = {0};
     void* p = NULL;
     if (q) {
@@ -668,7 +619,7 @@ TEST(cuda, ops_peak) {
     const char* name[] = {"fp32", "tf32", "bf16"};
     double rate[3] = {0};
     firm_error err = {0};
-    nn_cuda_queue* q = open_queue(NN_CUDA_FP32);
+    nn_cuda_queue* q = gpu_queue(NN_CUDA_FP32);
     for (int p = 0; q && p < 3; p++) {
         if (nn_cuda_peak(q, (nn_cuda_precision)p, &rate[p], &err) != FIRM_OK)
             test_fail(__FILE__, __LINE__, "%s", err.message);

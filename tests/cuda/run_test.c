@@ -6,11 +6,11 @@
 #include <unistd.h>
 
 #include "cli/program.h"
-#include "world.h"
+#include "gpu.h"
 
 static int gpu_there(void) {
     nn_device d;
-    if (!device_open(&d, NN_FP32)) return 0;
+    if (!gpu_open(&d, NN_FP32)) return 0;
     nn_device_close(&d);
     return 1;
 }

@@ -4,18 +4,8 @@
 
 #include "check.h"
 #include "core/rng.h"
+#include "gpu.h"
 #include "nn/trainer.h"
-
-static nn_cuda_queue* open_queue(void) {
-    nn_cuda_queue* q = NULL;
-    firm_error err = {0};
-    firm_status st = nn_cuda_queue_create(NN_CUDA_FP32, &q, &err);
-    if (st == FIRM_E_UNAVAILABLE)
-        test_skip(err.message);
-    else if (st != FIRM_OK)
-        test_fail(__FILE__, __LINE__, "no queue: %s", err.message);
-    return q;
-}
 
 // device copy of `bytes`; NULL (reported) when it fails
 static void* to_device(nn_cuda_queue* q, const void* host, size_t bytes) {
@@ -35,7 +25,7 @@ static void to_host(nn_cuda_queue* q, void* host, const void* device, size_t byt
 
 TEST(cuda, steps_pick_the_hosts_rows) {
     enum { A = 300, B = 7, SLOTS = 4 };
-    nn_cuda_queue* q = open_queue();
+    nn_cuda_queue* q = gpu_queue(NN_CUDA_FP32);
     if (!q) return;
     static const int64_t updates[] = {0, 1, 2, 77, 999999, 1ll << 33};
     static const int64_t lengths[] = {1, 2, 97, 16384, 900001, 1ll << 40};
@@ -69,7 +59,7 @@ TEST(cuda, steps_pick_the_hosts_rows) {
 }
 
 TEST(cuda, steps_rates_are_the_hosts) {
-    nn_cuda_queue* q = open_queue();
+    nn_cuda_queue* q = gpu_queue(NN_CUDA_FP32);
     if (!q) return;
     int64_t row = 0;
     nn_cuda_clock clock = {0};
@@ -110,7 +100,7 @@ TEST(cuda, steps_rates_are_the_hosts) {
 TEST(cuda, steps_gather_rows) {
     enum { ROWS = 50, BATCH = 33, KINDS = 5 };
     static const uint32_t widths[KINDS] = {1, 7, 4, 20, 150528};
-    nn_cuda_queue* q = open_queue();
+    nn_cuda_queue* q = gpu_queue(NN_CUDA_FP32);
     if (!q) return;
     int64_t row[BATCH];
     for (int i = 0; i < BATCH; i++) row[i] = (i * 29 + 3) % ROWS;
@@ -194,7 +184,7 @@ static double want_topmean(const float* error, int n, float share, float weight,
 TEST(cuda, steps_topmean_selects_as_the_host_does) {
     static const int counts[] = {1, 2, 3, 31, 32, 33, 512, 1000, 1024, 1025, 4097, 65536};
     static const float shares[] = {0.1f, 0.25f, 0.5f, 1.0f, 1e-6f};
-    nn_cuda_queue* q = open_queue();
+    nn_cuda_queue* q = gpu_queue(NN_CUDA_FP32);
     if (!q) return;
     enum { MOST = 65536 };
     float *error = malloc(MOST * sizeof *error), *seed = malloc(MOST * sizeof *seed),
@@ -251,7 +241,7 @@ TEST(cuda, steps_topmean_selects_as_the_host_does) {
 // one block of three parts' gradients, five steps; the same update written out in double
 TEST(cuda, steps_adamw_is_the_formula) {
     enum { COUNT = 5008, PARTS = 3, STEPS = 5 };  // chunks of 1024, 1024, 1024, 1024, 912
-    nn_cuda_queue* q = open_queue();
+    nn_cuda_queue* q = gpu_queue(NN_CUDA_FP32);
     if (!q) return;
     float *grad = malloc(PARTS * COUNT * sizeof *grad), *value = malloc(COUNT * sizeof *value),
           *zero = calloc(2 * COUNT, sizeof *zero), *got = malloc(2 * COUNT * sizeof *got);

@@ -1,6 +1,7 @@
 // update_test.c - updates on the GPU: the loss follows the host's update by update; the same seed
 // gives the same bits; resumed equals uninterrupted; a sample that cannot be read stops it.
 #include "check.h"
+#include "gpu.h"
 #include "world.h"
 
 enum { UPDATES = 20, BATCH = 24 };
@@ -63,7 +64,7 @@ static void each_job(nn_precision precision, with_job run, double bound) {
     nn_device gpu;
     world w;
     job j;
-    if (!device_open(&gpu, precision)) return;
+    if (!gpu_open(&gpu, precision)) return;
     for (int pool = 0; pool <= 24; pool += 24) {
         if (!world_open(&w, "tworoom", NARROW, pool)) continue;
         for (int i = 0; i < w.stages; i++) {
@@ -199,7 +200,7 @@ TEST(cuda, update_stops_at_a_sample_that_cannot_be_read) {
     nn_device gpu;
     world w;
     job j;
-    if (!device_open(&gpu, NN_FP32)) return;
+    if (!gpu_open(&gpu, NN_FP32)) return;
     if (world_open(&w, "tworoom", NARROW, 0)) {
         if (job_open(&j, &w, 0, 4)) {
             j.work.part[0].fill = fail_at_five;

@@ -4,19 +4,18 @@
 #include "check.h"
 #include "core/mem.h"
 #include "core/rng.h"
-#include "plan/settings.h"
 
 // how much of each task is enough: as little as its stages can be tried on
 typedef struct amount {
-    const char *task, *smoke, *policy;
-    int episodes, anchors, per_anchor, structured;  // structured: anchors of that kind
+    const char *task, *smoke;
+    int episodes, anchors, per_anchor, structured;
     int segments, held_out, pool;
 } amount;
 static const amount amounts[] = {
-    {"tworoom", "smoke", NULL, 120, 24, 4, 0, 64, 16, 0},
-    {"reacher", "smoke-reacher", NULL, 30, 10, 4, 0, 32, 16, 24},
-    {"pusht", "smoke-pusht", "weak", 30, 10, 4, 6, 32, 16, 24},
-    {"cube", "smoke-cube", NULL, 10, 6, 3, 0, 12, 4, 12},
+    {"tworoom", "smoke", 120, 24, 4, 0, 64, 16, 0},
+    {"reacher", "smoke-reacher", 30, 10, 4, 0, 32, 16, 24},
+    {"pusht", "smoke-pusht", 30, 10, 4, 6, 32, 16, 24},
+    {"cube", "smoke-cube", 10, 6, 3, 0, 12, 4, 12},
 };
 
 static const amount* amount_of(const char* task) {
@@ -31,30 +30,25 @@ static void noise(int kind, float* x, size_t count) {
 
 // ---- data ---------------------------------------------------------------------------------------
 
-static firm_status load_settings(world* w, const amount* a, world_size size, int pool,
-                                 firm_error* err) {
-    char few[3][40];
-    snprintf(few[0], sizeof few[0], "train.segments=%d", a->segments);
-    snprintf(few[1], sizeof few[1], "train.held_out=%d", a->held_out);
-    snprintf(few[2], sizeof few[2], "train.frame_pool=%d", pool ? pool : a->pool);
-    const char* set[5] = {few[0], few[1], few[2]};
-    int sets = 3;
-    if (strcmp(a->task, "tworoom") == 0) {  // frames of branches too, and some way apart
-        set[sets++] = "stage.grounder.sources=FI";
-        set[sets++] = "stage.grounder.lag=5";
+static int collect(world* w, const char* task, world_size size, int pool) {
+    const amount* a = amount_of(task);
+    char segments[40], held_out[40], frames[40];
+    snprintf(segments, sizeof segments, "train.segments=%d", a->segments);
+    snprintf(held_out, sizeof held_out, "train.held_out=%d", a->held_out);
+    snprintf(frames, sizeof frames, "train.frame_pool=%d", pool ? pool : a->pool);
+    small_options opt = {.task = task,
+                         .settings = size == NARROW ? a->smoke : NULL,
+                         .set = {segments, held_out, frames},
+                         .episodes = a->episodes,
+                         .anchors = a->anchors,
+                         .per_anchor = a->per_anchor,
+                         .structured = a->structured,
+                         .p = w->p};
+    if (strcmp(task, "tworoom") == 0) {  // frames of branches too, and some way apart
+        opt.set[3] = "stage.grounder.sources=FI";
+        opt.set[4] = "stage.grounder.lag=5";
     }
-    return settings_load(w->env, size == NARROW ? a->smoke : NULL, set, sets, &w->settings, err);
-}
-
-static firm_status collect(world* w, const amount* a, firm_error* err) {
-    collect_options episodes = {.episodes = a->episodes, .seed = 3, .policy = a->policy};
-    intervene_options anchors = {.anchors = a->anchors, .per_anchor = a->per_anchor};
-    TRY(episodes_collect(w->env, &episodes, w->p, &w->data, err));
-    TRY(branches_collect(w->data, &anchors, w->p, &w->inter, err));
-    if (!a->structured) return FIRM_OK;
-    anchors.anchors = a->structured;
-    anchors.structured = 1;
-    return branches_collect(w->data, &anchors, w->p, &w->structured, err);
+    return small_collect(&w->small, &opt);
 }
 
 // ---- model and caches ---------------------------------------------------------------------------
@@ -62,7 +56,7 @@ static firm_status collect(world* w, const amount* a, firm_error* err) {
 // Some weights begin at zero, and no gradient reaches what lies behind them.
 static firm_status make_model(world* w, firm_error* err) {
     model_shape shape;
-    model_shape_read(w->settings, &shape);
+    model_shape_read(w->run.settings, &shape);
     TRY(model_create(w->env, &shape, 1, w->opt.seed, &w->model, err));
     w->run.model = w->model;
     TRY(train_set_stats(&w->run.set, &w->model->stats, err));
@@ -117,8 +111,8 @@ static int same_graphs(const stage* a, const stage* b) {
 static firm_status list_stages(world* w, firm_error* err) {
     for (int i = 0; i < MAX_STAGES; i++) {
         stage* s = &w->stage[w->stages];
-        if (!stage_read(w->settings, i, NULL, s)) break;
-        TRY(stage_check(s, w->settings, &w->run.set, w->model, err));
+        if (!stage_read(w->run.settings, i, NULL, s)) break;
+        TRY(stage_check(s, w->run.settings, &w->run.set, w->model, err));
         int known = 0;
         while (known < w->stages && !same_graphs(&w->stage[known], s)) known++;
         w->stages += known == w->stages;
@@ -128,14 +122,12 @@ static firm_status list_stages(world* w, firm_error* err) {
 
 // ---- the world ----------------------------------------------------------------------------------
 
-static firm_status fill_world(world* w, const amount* a, world_size size, int pool,
-                              firm_error* err) {
-    TRY(load_settings(w, a, size, pool, err));
-    TRY(pool_create(0, &w->p, err));
-    TRY(collect(w, a, err));
-    w->run = (train_run_state){.settings = w->settings, .opt = &w->opt, .p = w->p};
-    train_inputs in = {.data = w->data, .interventions = w->inter, .structured = w->structured};
-    TRY(train_set_open(w->settings, w->env, &in, &w->opt, pool_threads(w->p), &w->run.set, err));
+static firm_status fill_world(world* w, firm_error* err) {
+    train_inputs in = small_inputs(&w->small);
+    w->env = w->small.env;
+    w->run = (train_run_state){.settings = w->small.settings, .opt = &w->opt, .p = w->p};
+    TRY(train_set_open(w->run.settings, w->env, &in, &w->opt, pool_threads(w->p), &w->run.set,
+                       err));
     TRY(make_model(w, err));
     TRY(fill_caches(w, err));
     return list_stages(w, err);
@@ -144,12 +136,12 @@ static firm_status fill_world(world* w, const amount* a, world_size size, int po
 int world_open(world* w, const char* task, world_size size, int pool) {
     firm_error err = {0};
     *w = (world){.opt = {.seed = 5}};
-    firm_status st = env_find_or_fail(task, &w->env, &err);
-    if (st == FIRM_E_UNAVAILABLE) {
-        test_skip(err.message);
+    firm_status st = pool_create(0, &w->p, &err);
+    if (st == FIRM_OK && !collect(w, task, size, pool)) {
+        world_close(w);
         return 0;
     }
-    if (st == FIRM_OK) st = fill_world(w, amount_of(task), size, pool, &err);
+    if (st == FIRM_OK) st = fill_world(w, &err);
     if (st == FIRM_OK) return 1;
     test_fail(__FILE__, __LINE__, "no %s to train on: %s", task, err.message);
     world_close(w);
@@ -162,10 +154,7 @@ void world_close(world* w) {
     mem_free(w->run.anchor);
     firm_model_free(w->model);
     train_set_close(&w->run.set);
-    branches_free(w->structured);
-    branches_free(w->inter);
-    episodes_free(w->data);
-    config_free(w->settings);
+    small_close(&w->small);
     pool_free(w->p);
     *w = (world){0};
 }
@@ -201,15 +190,4 @@ int job_open(job* j, world* w, int index, int batch) {
 
 void job_close(job* j) {
     stage_end(&j->w->run, &j->work);
-}
-
-int device_open(nn_device* d, nn_precision precision) {
-    firm_error err = {0};
-    firm_status st = nn_device_open("cuda", precision, d, &err);
-    if (st == FIRM_OK) return 1;
-    if (st == FIRM_E_UNAVAILABLE)
-        test_skip(err.message);
-    else
-        test_fail(__FILE__, __LINE__, "%s", err.message);
-    return 0;
 }

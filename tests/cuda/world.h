@@ -4,12 +4,11 @@
 #define TESTS_CUDA_WORLD_H
 
 #include "train/run.h"
+#include "train/small.h"
 
 typedef struct world {
+    small small;
     const env_spec* env;
-    config* settings;
-    episodes* data;
-    branches *inter, *structured;
     train_options opt;
     train_run_state run;  // caches stand for what frozen modules say
     firm_model* model;    // the run's, with no weight that is zero
@@ -38,8 +37,5 @@ typedef struct job {
 // other one three more.
 int job_open(job* j, world* w, int stage, int batch);
 void job_close(job* j);
-
-// The device, or 0 where there is none (the test counts as skipped).
-int device_open(nn_device* d, nn_precision precision);
 
 #endif

@@ -309,6 +309,12 @@ int nn_case_count(void) {
     return (int)(sizeof nn_cases / sizeof *nn_cases);
 }
 
+nn_id nn_case_build(nn_graph* g, const nn_case* c) {
+    const nn_case* same = nn_cases;
+    while (same->op != c->op) same++;
+    return same->build(g, c);
+}
+
 const char* nn_op_name(nn_op op) {
     static const char* const name[NN_OP_COUNT] = {
 #define NN_OP_NAME(name, wants_in, wants_out) #name,

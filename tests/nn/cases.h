@@ -22,6 +22,7 @@ struct nn_case {
 
 extern const nn_case nn_cases[];
 int nn_case_count(void);
+nn_id nn_case_build(nn_graph* g, const nn_case* c);  // as nn_cases build that op
 const char* nn_op_name(nn_op op);
 const char* nn_case_text(const nn_case* c);  // for messages; overwritten by the next call
 

@@ -3,44 +3,36 @@
 #include "check.h"
 #include "core/file.h"
 #include "core/mem.h"
-#include "plan/settings.h"
-#include "train/run.h"
+#include "small.h"
 
-typedef struct world {
-    const env_spec* env;
-    config* settings;
-    episodes* data;
-    branches* inter;
-    char path[2][600];  // packs with states and with pictures
-} world;
+typedef struct packs {
+    small s;
+    char path[2][600];  // with states and with pictures
+} packs;
 
-static const char* const overrides[] = {"train.frame_pool=40", "stage.grounder.sources=FI",
-                                        "stage.grounder.lag=7"};
-
-static int open_world(world* w) {
+static int open_packs(packs* w) {
     firm_error err;
-    *w = (world){.env = env_find("tworoom")};
-    int ok = settings_load(w->env, "smoke", overrides, 3, &w->settings, &err) == FIRM_OK &&
-             episodes_collect(w->env, &(collect_options){.episodes = 60, .seed = 3}, NULL, &w->data,
-                              &err) == FIRM_OK &&
-             branches_collect(w->data, &(intervene_options){.anchors = 12, .per_anchor = 4}, NULL,
-                              &w->inter, &err) == FIRM_OK;
-    train_inputs in = {.data = w->data, .interventions = w->inter};
-    for (int i = 0; i < 2 && ok; i++) {
+    small_options few = {
+        .task = "tworoom",
+        .settings = "smoke",
+        .set = {"train.frame_pool=40", "stage.grounder.sources=FI", "stage.grounder.lag=7"},
+        .episodes = 60,
+        .anchors = 12,
+        .per_anchor = 4};
+    if (!small_collect(&w->s, &few)) return 0;
+    train_inputs in = small_inputs(&w->s);
+    for (int i = 0; i < 2; i++) {
         snprintf(w->path[i], sizeof w->path[i], "%s/pack-%d.h5", test_temp_dir(), i);
         cJSON* made = NULL;
-        ok = train_pack(w->settings, w->env, &in, &(train_options){.threads = 2}, i, w->path[i],
-                        &made, &err) == FIRM_OK;
+        firm_status st = train_pack(w->s.settings, w->s.env, &in, &(train_options){.threads = 2}, i,
+                                    w->path[i], &made, &err);
         cJSON_Delete(made);
+        if (st == FIRM_OK) continue;
+        test_fail(__FILE__, __LINE__, "%s", err.message);
+        small_close(&w->s);
+        return 0;
     }
-    if (!ok) test_fail(__FILE__, __LINE__, "%s", err.message);
-    return ok;
-}
-
-static void close_world(world* w) {
-    branches_free(w->inter);
-    episodes_free(w->data);
-    config_free(w->settings);
+    return 1;
 }
 
 static int same_frame(const train_set* a, int64_t scene_a, const train_set* b, int64_t scene_b) {
@@ -50,18 +42,16 @@ static int same_frame(const train_set* a, int64_t scene_a, const train_set* b, i
 }
 
 TEST(train, pack_holds_what_stages_read) {
-    world w;
+    packs w;
     firm_error err;
-    if (!open_world(&w)) return;
+    if (!open_packs(&w)) return;
     train_options opt = {.seed = 5};
+    train_inputs in = small_inputs(&w.s);
     train_set from, packed;
-    REQUIRE_OK(
-        train_set_open(w.settings, w.env, &(train_inputs){.data = w.data, .interventions = w.inter},
-                       &opt, 1, &from, &err),
-        err);
+    REQUIRE_OK(train_set_open(w.s.settings, w.s.env, &in, &opt, 1, &from, &err), err);
     for (int i = 0; i < 2; i++) {
-        REQUIRE_OK(train_set_open(w.settings, w.env, &(train_inputs){.pack = w.path[i]}, &opt, 1,
-                                  &packed, &err),
+        REQUIRE_OK(train_set_open(w.s.settings, w.s.env, &(train_inputs){.pack = w.path[i]}, &opt,
+                                  1, &packed, &err),
                    err);
         for (int k = 0; k < PACK_SOURCES; k++) {
             const records *a = &from.data.set[k], *b = &packed.data.set[k];
@@ -84,49 +74,49 @@ TEST(train, pack_holds_what_stages_read) {
         train_set_close(&packed);
     }
     // settings that would have chosen other samples are refused
-    REQUIRE_OK(config_set(w.settings, "train.segments=63", &err), err);
-    EXPECT_INT(train_set_open(w.settings, w.env, &(train_inputs){.pack = w.path[0]}, &opt, 1,
+    REQUIRE_OK(config_set(w.s.settings, "train.segments=63", &err), err);
+    EXPECT_INT(train_set_open(w.s.settings, w.s.env, &(train_inputs){.pack = w.path[0]}, &opt, 1,
                               &packed, &err),
                FIRM_E_VALUE);
     EXPECT(strstr(err.message, "segments 64") && strstr(err.message, "segments 63"));
     train_set_close(&packed);
     train_set_close(&from);
-    close_world(&w);
+    small_close(&w.s);
 }
 
-static char* model_of(const world* w, const train_inputs* in, const char* name, size_t* n) {
+static char* model_of(const packs* w, const train_inputs* in, const char* name, size_t* n) {
     char folder[600], path[700];
     firm_error err;
     snprintf(folder, sizeof folder, "%s/%s", test_temp_dir(), name);
     snprintf(path, sizeof path, "%s/model.safetensors", folder);
     train_options opt = {.seed = 5, .folder = folder, .threads = 2};
     char* bytes = NULL;
-    if (train_run(w->settings, w->env, in, &opt, NULL, &err) != FIRM_OK ||
+    if (train_run(w->s.settings, w->s.env, in, &opt, NULL, &err) != FIRM_OK ||
         file_read_all(path, &bytes, n, &err) != FIRM_OK)
         test_fail(__FILE__, __LINE__, "%s", err.message);
     return bytes;
 }
 
 TEST(train, pack_trains_the_same_model) {
-    world w;
-    if (!open_world(&w)) return;
+    packs w;
+    if (!open_packs(&w)) return;
     size_t n = 0, k = 0;
-    char* plain =
-        model_of(&w, &(train_inputs){.data = w.data, .interventions = w.inter}, "plain", &n);
+    train_inputs in = small_inputs(&w.s);
+    char* plain = model_of(&w, &in, "plain", &n);
     for (int i = 0; i < 2; i++) {
         char* packed = model_of(&w, &(train_inputs){.pack = w.path[i]}, i ? "drawn" : "states", &k);
         EXPECT(plain && packed && n == k && memcmp(plain, packed, n) == 0);
         mem_free(packed);
     }
     mem_free(plain);
-    close_world(&w);
+    small_close(&w.s);
 }
 
 // any flipped byte is refused, or makes no difference to what is read
 TEST(train, damaged_packs_are_refused) {
-    world w;
+    packs w;
     firm_error err;
-    if (!open_world(&w)) return;
+    if (!open_packs(&w)) return;
     char path[600];
     snprintf(path, sizeof path, "%s/damaged.h5", test_temp_dir());
     for (int i = 0; i < 2; i++) {
@@ -144,7 +134,7 @@ TEST(train, damaged_packs_are_refused) {
             REQUIRE_OK(file_commit(&f, &err), err);
             bytes[where] ^= 0x10;
             pack p;
-            firm_status st = pack_read(path, w.env, &p, &err);
+            firm_status st = pack_read(path, w.s.env, &p, &err);
             refused += st != FIRM_OK;
             if (st == FIRM_OK) pack_free(&p);
         }
@@ -153,5 +143,5 @@ TEST(train, damaged_packs_are_refused) {
     }
     pack p;
     EXPECT_INT(pack_read(w.path[0], env_find("reacher"), &p, &err), FIRM_E_TASK);
-    close_world(&w);
+    small_close(&w.s);
 }

@@ -1,53 +1,46 @@
 // pixels_test.c - the terms of the pixel stages can be learned: on a handful of frames each of them
 // falls well below where it began.
 #include "check.h"
-#include "plan/settings.h"
-#include "train/run.h"
+#include "small.h"
+#include "train/frontend.h"
 
 typedef struct lesson {
     const char *task, *settings;
-    int stage;             // index of the stage whose terms are learned
-    const char* extra[2];  // overrides
+    int stage;          // index of the stage whose terms are learned
+    const char* extra;  // an override, or NULL
     int updates;
     double factor;  // every term ends below this part of its beginning
 } lesson;
 
 static void learn(const lesson* l) {
     firm_error err;
-    const env_spec* env = env_find(l->task);
-    const char* set[] = {"train.frame_pool=8", l->extra[0] ? l->extra[0] : "train.held_out=4",
-                         l->extra[1] ? l->extra[1] : "train.segments=4"};
-    config* settings = NULL;
-    episodes* data = NULL;
-    branches* inter = NULL;
-    collect_options collect = {.episodes = 12, .seed = 3};
-    if (strcmp(l->task, "pusht") == 0) collect.policy = "weak";
-    REQUIRE_OK(settings_load(env, l->settings, set, 3, &settings, &err), err);
-    REQUIRE_OK(episodes_collect(env, &collect, NULL, &data, &err), err);
-    REQUIRE_OK(branches_collect(data, &(intervene_options){.anchors = 4, .per_anchor = 2}, NULL,
-                                &inter, &err),
-               err);
-    static train_set s;
-    firm_model* m;
-    model_shape shape;
+    small s;
     stage what;
-    model_shape_read(settings, &shape);
-    REQUIRE_OK(train_set_open(settings, env, &(train_inputs){.data = data, .interventions = inter},
-                              &(train_options){.seed = 1}, 2, &s, &err),
-               err);
-    REQUIRE_OK(model_create(env, &shape, 1, 1, &m, &err), err);
-    REQUIRE_OK(train_set_stats(&s, &m->stats, &err), err);
-    EXPECT(stage_read(settings, l->stage, NULL, &what));
+    small_options few = {
+        .task = l->task,
+        .settings = l->settings,
+        .set = {"train.frame_pool=8", "train.held_out=4", "train.segments=4", l->extra},
+        .episodes = 12,
+        .anchors = 4,
+        .per_anchor = 2};
+    if (!small_collect(&s, &few) || !small_open(&s, &(train_options){.seed = 1}, 2) ||
+        !small_model(&s, 1))
+        return;
+    EXPECT(stage_read(s.settings, l->stage, NULL, &what));
     what.terms.anchor = 0;
 
     frontend_graph g;
     pool* p;
     nn_trainer* t;
-    const pairs* from = train_pairs(&s, PACK_F, what.lag);
+    const pairs* from = train_pairs(&s.set, PACK_F, what.lag);
     REQUIRE_OK(pool_create(2, &p, &err), err);
-    REQUIRE_OK(pixel_graph(m, &what, 1, &g, &err), err);
-    frontend_batch b = {
-        .set = &s, .model = m, .graph = &g, .from = from, .rows = from->count, .pick = -1};
+    REQUIRE_OK(pixel_graph(s.model, &what, 1, &g, &err), err);
+    frontend_batch b = {.set = &s.set,
+                        .model = s.model,
+                        .graph = &g,
+                        .from = from,
+                        .rows = from->count,
+                        .pick = -1};
     nn_part part = {.label = "",
                     .graph = g.g,
                     .batch = 8,
@@ -56,8 +49,11 @@ static void learn(const lesson* l) {
                     .fill = pair_fill,
                     .ctx = &b};
     nn_device device = nn_device_cpu();
-    nn_trainer_options opt = {
-        .device = &device, .store = m->store, .p = p, .lanes = 2, .adamw = nn_adamw_default()};
+    nn_trainer_options opt = {.device = &device,
+                              .store = s.model->store,
+                              .p = p,
+                              .lanes = 2,
+                              .adamw = nn_adamw_default()};
     opt.adamw.rate = 2e-3f;
     opt.adamw.updates = l->updates;
     REQUIRE_OK(nn_trainer_create(&opt, &part, 1, &t, &err), err);
@@ -74,26 +70,21 @@ static void learn(const lesson* l) {
     nn_trainer_free(t);
     nn_graph_free(g.g);
     pool_free(p);
-    firm_model_free(m);
-    train_set_close(&s);
-    branches_free(inter);
-    episodes_free(data);
-    config_free(settings);
+    small_close(&s);
 }
 
 TEST(train, pixel_terms_are_learned) {
-    learn(&(lesson){"tworoom", "smoke", 0, {NULL}, 80, 0.8});
-    learn(&(lesson){"tworoom", "smoke", 1, {"stage.grounder.tail=1", NULL}, 60, 0.3});
+    learn(&(lesson){"tworoom", "smoke", 0, NULL, 80, 0.8});
+    learn(&(lesson){"tworoom", "smoke", 1, "stage.grounder.tail=1", 60, 0.3});
 #ifdef FIRM_CHIPMUNK
-    learn(&(lesson){"pusht", "smoke-pusht", 5, {NULL}, 60, 0.8});
+    learn(&(lesson){"pusht", "smoke-pusht", 5, NULL, 60, 0.8});
 #endif
 }
 
 TEST(train, pixel_terms_of_mujoco_tasks_are_learned) {
 #ifdef FIRM_MUJOCO
-    learn(
-        &(lesson){"reacher", "smoke-reacher", 0, {"stage.encoder.equivariance=10", NULL}, 60, 0.9});
-    learn(&(lesson){"reacher", "smoke-reacher", 3, {NULL}, 60, 0.5});
+    learn(&(lesson){"reacher", "smoke-reacher", 0, "stage.encoder.equivariance=10", 60, 0.9});
+    learn(&(lesson){"reacher", "smoke-reacher", 3, NULL, 60, 0.5});
 #else
     test_skip("built without MuJoCo; run `make mujoco`");
 #endif

@@ -1,53 +1,13 @@
 // split_test.c - no validation episode is an anchor, a segment or a frame of any training stage:
 // all tasks, all sources, drawn pools and whole data sets.
 #include "check.h"
-#include "plan/settings.h"
-#include "train/internal.h"
-
-typedef struct sample {
-    const env_spec* env;
-    config* settings;
-    episodes* data;
-    branches *plain, *structured;
-    train_set set;
-} sample;
-
-static int make_sample(const char* task, const char* settings, int episodes_n, const char* pool,
-                       sample* s) {
-    firm_error err;
-    collect_options collect = {.episodes = episodes_n, .seed = 3};
-    intervene_options intervene = {.anchors = episodes_n / 3, .per_anchor = 2};
-    *s = (sample){.env = env_find(task)};
-    if (strcmp(task, "pusht") == 0) collect.policy = "weak";
-    int ok = settings_load(s->env, settings, &pool, 1, &s->settings, &err) == FIRM_OK &&
-             episodes_collect(s->env, &collect, NULL, &s->data, &err) == FIRM_OK &&
-             branches_collect(s->data, &intervene, NULL, &s->plain, &err) == FIRM_OK;
-    intervene.structured = 1;
-    intervene.anchors = 3;
-    if (ok && s->env->structured)
-        ok = branches_collect(s->data, &intervene, NULL, &s->structured, &err) == FIRM_OK;
-    train_inputs in = {.data = s->data, .interventions = s->plain, .structured = s->structured};
-    // ablations: also the frames that runs restricted to one source read
-    if (ok)
-        ok = train_set_open(s->settings, s->env, &in, &(train_options){.ablations = 1}, 1, &s->set,
-                            &err) == FIRM_OK;
-    if (!ok) test_fail(__FILE__, __LINE__, "%s: %s", task, err.message);
-    return ok;
-}
-
-static void free_sample(sample* s) {
-    train_set_close(&s->set);
-    branches_free(s->structured);
-    branches_free(s->plain);
-    episodes_free(s->data);
-    config_free(s->settings);
-}
+#include "small.h"
 
 // the episode a scene belongs to: its own, or the one its branch left
-static int episode_of(const sample* s, int64_t scene) {
+static int episode_of(const small* s, int64_t scene) {
     if (scene < s->data->rows) return episodes_of_row(s->data, scene);
     scene -= s->data->rows;
-    const branches* b = s->plain;
+    const branches* b = s->inter;
     int64_t plain = (int64_t)b->anchors * b->per_anchor * (BRANCH_CONTROLS + 1);
     if (scene >= plain) {
         scene -= plain;
@@ -57,7 +17,7 @@ static int episode_of(const sample* s, int64_t scene) {
 }
 
 // validation episodes lend their frames to held-out records and pairs, and to nothing else
-static void check_scenes(const sample* s, const int64_t* scene, int64_t n, int held) {
+static void check_scenes(const small* s, const int64_t* scene, int64_t n, int held) {
     int64_t wrong = 0;
     for (int64_t i = 0; i < n; i++) wrong += s->set.split.is_valid[episode_of(s, scene[i])] != held;
     EXPECT_INT(wrong, 0);
@@ -65,8 +25,16 @@ static void check_scenes(const sample* s, const int64_t* scene, int64_t n, int h
 
 static void check_task(const char* task, const char* settings, int episodes_n, const char* pool,
                        int lists) {
-    sample s;
-    if (!make_sample(task, settings, episodes_n, pool, &s)) return;
+    small s;
+    small_options opt = {.task = task,
+                         .settings = settings,
+                         .set = {pool},
+                         .episodes = episodes_n,
+                         .anchors = episodes_n / 3,
+                         .per_anchor = 2,
+                         .structured = strcmp(task, "pusht") == 0 ? 3 : 0};
+    // ablations: also the frames that runs restricted to one source read
+    if (!small_collect(&s, &opt) || !small_open(&s, &(train_options){.ablations = 1}, 1)) return;
     EXPECT(s.set.split.valid_count >= 1);
     for (int k = 0; k < PACK_SOURCES; k++) {
         const records* r = &s.set.data.set[k];
@@ -85,7 +53,7 @@ static void check_task(const char* task, const char* settings, int episodes_n, c
     }
     // the sample must be able to fail: some validation row is eligible for training
     EXPECT(s.data->length[s.set.split.valid[0]] > RECORD_FRAMES + RECORD_CONTROLS);
-    free_sample(&s);
+    small_close(&s);
 }
 
 TEST(train, no_validation_episode_is_trained_on) {

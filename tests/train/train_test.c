@@ -6,66 +6,35 @@
 #include "check.h"
 #include "core/mem.h"
 #include "plan/settings.h"
-#include "train/run.h"
+#include "small.h"
 
-typedef struct fixture {
-    const env_spec* env;
-    config* settings;
-    episodes* data;
-    branches* inter;
-    train_set set;
-    firm_model* model;
-} fixture;
-
-static int open_fixture(fixture* f, int mismatch) {
-    firm_error err;
-    *f = (fixture){.env = env_find("tworoom")};
-    train_options opt = {.seed = 5, .mismatch = mismatch};
-    model_shape shape;
-    int ok = settings_load(f->env, "smoke", NULL, 0, &f->settings, &err) == FIRM_OK &&
-             episodes_collect(f->env, &(collect_options){.episodes = 120, .seed = 3}, NULL,
-                              &f->data, &err) == FIRM_OK &&
-             branches_collect(f->data, &(intervene_options){.anchors = 24, .per_anchor = 4}, NULL,
-                              &f->inter, &err) == FIRM_OK &&
-             train_set_open(f->settings, f->env,
-                            &(train_inputs){.data = f->data, .interventions = f->inter}, &opt, 1,
-                            &f->set, &err) == FIRM_OK;
-    if (ok) {
-        model_shape_read(f->settings, &shape);
-        ok = model_create(f->env, &shape, 1, 5, &f->model, &err) == FIRM_OK &&
-             train_set_stats(&f->set, &f->model->stats, &err) == FIRM_OK;
-    }
-    if (!ok) test_fail(__FILE__, __LINE__, "%s", err.message);
-    return ok;
-}
-
-static void close_fixture(fixture* f) {
-    firm_model_free(f->model);
-    train_set_close(&f->set);
-    branches_free(f->inter);
-    episodes_free(f->data);
-    config_free(f->settings);
+static int open_tworoom(small* f, int mismatch) {
+    return small_collect(f, &(small_options){.task = "tworoom",
+                                             .settings = "smoke",
+                                             .episodes = 120,
+                                             .anchors = 24,
+                                             .per_anchor = 4}) &&
+           small_open(f, &(train_options){.seed = 5, .mismatch = mismatch}, 1) && small_model(f, 5);
 }
 
 TEST(train, anchors_of_validation_episodes_are_refused) {
-    fixture f;
-    if (!open_fixture(&f, 0)) return;
+    small f;
+    if (!open_tworoom(&f, 0)) return;
     train_set other;
     firm_error err;
+    train_inputs in = small_inputs(&f);
     f.inter->row[7] = f.data->offset[f.set.split.valid[0]] + 4;
-    EXPECT_INT(
-        train_set_open(f.settings, f.env, &(train_inputs){.data = f.data, .interventions = f.inter},
-                       &(train_options){0}, 1, &other, &err),
-        FIRM_E_VALUE);
+    EXPECT_INT(train_set_open(f.settings, f.env, &in, &(train_options){0}, 1, &other, &err),
+               FIRM_E_VALUE);
     EXPECT(strstr(err.message, "anchor 7") && strstr(err.message, "firm intervene"));
     train_set_close(&other);
-    close_fixture(&f);
+    small_close(&f);
 }
 
 // stepping the true simulator through a record's actions leads to its configurations and chi
 TEST(train, records_tell_what_happened) {
-    fixture f;
-    if (!open_fixture(&f, 0)) return;
+    small f;
+    if (!open_tworoom(&f, 0)) return;
     env* e;
     firm_error err;
     REQUIRE_OK(env_create(f.env, &e, &err), err);
@@ -96,13 +65,13 @@ TEST(train, records_tell_what_happened) {
                       4 * sizeof(float)) == 0);
     }
     env_free(e);
-    close_fixture(&f);
+    small_close(&f);
 }
 
 TEST(train, mismatch_keeps_the_marginals) {
-    fixture f, plain;
-    if (!open_fixture(&f, 1)) return;
-    if (!open_fixture(&plain, 0)) return;
+    small f, plain;
+    if (!open_tworoom(&f, 1)) return;
+    if (!open_tworoom(&plain, 0)) return;
     const records *r = &f.set.data.set[PACK_I], *o = &plain.set.data.set[PACK_I];
     int n = r->count, moved = 0, *seen = calloc((size_t)n, sizeof *seen);
     size_t future = 2 * (RECORD_POINTS - 1) * sizeof(float);
@@ -121,12 +90,12 @@ TEST(train, mismatch_keeps_the_marginals) {
     for (int i = 0; i < n; i++) EXPECT_INT(seen[i], 1);
     EXPECT(moved > n * 9 / 10);
     free(seen);
-    close_fixture(&plain);
-    close_fixture(&f);
+    small_close(&plain);
+    small_close(&f);
 }
 
 // what caches hold, made up
-static void random_cache(const fixture* f, const records* of, history_cache* c) {
+static void random_cache(const small* f, const records* of, history_cache* c) {
     int belief = f->model->shape.belief, dim = f->env->config_dim;
     rng r = rng_start(11, RNG_STREAM(RNG_TEST, 0));
     *c = (history_cache){of->histories, mem_alloc((size_t)(of->histories * belief) * sizeof(float)),
@@ -149,41 +118,58 @@ static stage recurrent(void) {
     return s;
 }
 
+// a rollout graph on made-up histories of recorded moments
+typedef struct rollouts {
+    rollout_graph g;
+    history_cache cache;
+    rollout_batch b;
+    nn_exec* e;
+} rollouts;
+
+static int open_rollouts(rollouts* r, const small* f, const loss_weights* w, const stage* s,
+                         const nn_backend* backend, const nn_exec_options* opt) {
+    firm_error err;
+    const records* from = &f->set.data.set[PACK_F];
+    *r = (rollouts){.b = {.set = &f->set, .model = f->model, .from = from}};
+    r->b.graph = &r->g;
+    r->b.cache = &r->cache;
+    random_cache(f, from, &r->cache);
+    if (rollout_graph_build(f->model, w, s, &r->g, &err) == FIRM_OK &&
+        nn_exec_create(r->g.g, backend, opt, NULL, &r->e, &err) == FIRM_OK)
+        return 1;
+    test_fail(__FILE__, __LINE__, "%s", err.message);
+    return 0;
+}
+
+static void close_rollouts(rollouts* r) {
+    nn_exec_free(r->e);
+    nn_graph_free(r->g.g);
+    cache_free(&r->cache);
+}
+
 // the terms of the paper's rollout loss, written out from the predicted paths
 TEST(train, rollout_loss_is_the_papers) {
     enum { N = 24 };
-    fixture f;
-    if (!open_fixture(&f, 0)) return;
-    firm_error err;
+    small f;
+    if (!open_tworoom(&f, 0)) return;
     loss_weights w = {.config = 2, .displacement = 2, .tail = 0.5f, .chi = 0.5f, .chi0 = 0.5f};
-    rollout_graph g;
-    history_cache cache;
-    nn_exec* e;
-    random_cache(&f, &f.set.data.set[PACK_F], &cache);
-    REQUIRE_OK(rollout_graph_build(f.model, &w, NULL, &g, &err), err);
-    REQUIRE_OK(
-        nn_exec_create(g.g, nn_backend_ref(),
-                       &(nn_exec_options){.batch = N, .shard = 7, .lanes = 1}, NULL, &e, &err),
-        err);
-    rollout_batch b = {.set = &f.set,
-                       .model = f.model,
-                       .graph = &g,
-                       .from = &f.set.data.set[PACK_F],
-                       .cache = &cache};
-    EXPECT_INT(nn_exec_forward(e, N, rollout_fill, &b), FIRM_OK);
-    const float* path = nn_exec_output(e, g.path);
+    rollouts r;
+    if (!open_rollouts(&r, &f, &w, NULL, nn_backend_ref(),
+                       &(nn_exec_options){.batch = N, .shard = 7, .lanes = 1}))
+        return;
+    EXPECT_INT(nn_exec_forward(r.e, N, rollout_fill, &r.b), FIRM_OK);
+    const float* path = nn_exec_output(r.e, r.g.path);
     int dim = f.env->config_dim;
     double config_sum = 0, step_sum = 0, terminal[N], tail = 0;
     for (int i = 0; i < N; i++) {
-        const records* r = &f.set.data.set[PACK_F];
-        const float* last = cache.config + (r->history[i] * HIST + HIST - 1) * dim;
+        const float* last = r.cache.config + (r.b.from->history[i] * HIST + HIST - 1) * dim;
         float before[8];
         memcpy(before, last,
                (size_t)dim * sizeof(float));  // anchored: the inferred c_0 on both sides
         terminal[i] = 0;
         for (int k = 0; k < STEPS; k++) {
             const float* c = path + (i * STEPS + k) * dim;
-            const float* truth = r->config + (i * RECORD_POINTS + k + 1) * dim;
+            const float* truth = r.b.from->config + (i * RECORD_POINTS + k + 1) * dim;
             for (int d = 0; d < dim; d++) {
                 double miss = (double)c[d] - truth[d],
                        slip = ((double)c[d] - last[d]) - ((double)truth[d] - before[d]);
@@ -203,57 +189,44 @@ TEST(train, rollout_loss_is_the_papers) {
         tail += terminal[top] / 6;
         terminal[top] = -DBL_MAX;
     }
-    EXPECT_TEXT(g.g->term[0].name, "config");
-    EXPECT_NEAR(nn_exec_term(e, 0), config_sum / (N * STEPS * dim), 1e-6);
-    EXPECT_TEXT(g.g->term[1].name, "displacement");
-    EXPECT_NEAR(nn_exec_term(e, 1), step_sum / (N * STEPS * dim), 1e-6);
-    EXPECT_TEXT(g.g->term[2].name, "tail");
-    EXPECT_NEAR(nn_exec_term(e, 2), tail, 1e-6);
+    EXPECT_TEXT(r.g.g->term[0].name, "config");
+    EXPECT_NEAR(nn_exec_term(r.e, 0), config_sum / (N * STEPS * dim), 1e-6);
+    EXPECT_TEXT(r.g.g->term[1].name, "displacement");
+    EXPECT_NEAR(nn_exec_term(r.e, 1), step_sum / (N * STEPS * dim), 1e-6);
+    EXPECT_TEXT(r.g.g->term[2].name, "tail");
+    EXPECT_NEAR(nn_exec_term(r.e, 2), tail, 1e-6);
     double total = 0;
-    for (int t = 0; t < g.g->terms; t++) total += (double)g.g->term[t].weight * nn_exec_term(e, t);
-    EXPECT_INT(g.g->terms, 5);
-    EXPECT_NEAR(nn_exec_loss(e), total, 1e-9);
-    nn_exec_free(e);
-    nn_graph_free(g.g);
-    cache_free(&cache);
-    close_fixture(&f);
+    for (int t = 0; t < r.g.g->terms; t++)
+        total += (double)r.g.g->term[t].weight * nn_exec_term(r.e, t);
+    EXPECT_INT(r.g.g->terms, 5);
+    EXPECT_NEAR(nn_exec_loss(r.e), total, 1e-9);
+    close_rollouts(&r);
+    small_close(&f);
 }
 
 // derived reverse mode through five recurrent steps, TopMean and the fiber, in double
 TEST(train, rollout_gradient) {
     enum { N = 8 };
-    fixture f;
-    if (!open_fixture(&f, 0)) return;
-    firm_error err;
+    small f;
+    if (!open_tworoom(&f, 0)) return;
     loss_weights w = {.config = 2, .displacement = 2, .tail = 1, .chi = 0.5f, .chi0 = 0.5f};
-    rollout_graph g;
-    history_cache cache;
-    nn_exec* e;
-    random_cache(&f, &f.set.data.set[PACK_F], &cache);
+    rollouts r;
     stage s = recurrent();
-    REQUIRE_OK(rollout_graph_build(f.model, &w, &s, &g, &err), err);
-    REQUIRE_OK(nn_exec_create(g.g, nn_backend_ref(),
-                              &(nn_exec_options){.batch = N, .shard = 3, .lanes = 2, .train = 1},
-                              NULL, &e, &err),
-               err);
-    rollout_batch b = {.set = &f.set,
-                       .model = f.model,
-                       .graph = &g,
-                       .from = &f.set.data.set[PACK_F],
-                       .cache = &cache};
-    EXPECT_INT(nn_exec_gradient(e, rollout_fill, &b), FIRM_OK);
+    nn_exec_options train = {.batch = N, .shard = 3, .lanes = 2, .train = 1};
+    if (!open_rollouts(&r, &f, &w, &s, nn_backend_ref(), &train)) return;
+    EXPECT_INT(nn_exec_gradient(r.e, rollout_fill, &r.b), FIRM_OK);
     const nn_trained* list;
-    int entries = nn_exec_trained(e, &list), checked = 0;
-    double* grad = malloc(nn_exec_grad_count(e) * sizeof *grad);
-    memcpy(grad, nn_exec_ref_grad(e), nn_exec_grad_count(e) * sizeof *grad);
+    int entries = nn_exec_trained(r.e, &list), checked = 0;
+    double* grad = malloc(nn_exec_grad_count(r.e) * sizeof *grad);
+    memcpy(grad, nn_exec_ref_grad(r.e), nn_exec_grad_count(r.e) * sizeof *grad);
     for (int i = 0; i < entries; i++) {
         size_t at = (size_t)train_pick(1, 1, i, 0, (int64_t)list[i].count);
-        double* p = nn_exec_ref_params(e) + f.model->store->entry[list[i].entry].offset + at;
+        double* p = nn_exec_ref_params(r.e) + f.model->store->entry[list[i].entry].offset + at;
         double keep = *p, side[2], h = 1e-5;
         for (int s = 0; s < 2; s++) {
             *p = keep + (s ? -h : h);
-            nn_exec_forward(e, N, rollout_fill, &b);
-            side[s] = nn_exec_loss(e);
+            nn_exec_forward(r.e, N, rollout_fill, &r.b);
+            side[s] = nn_exec_loss(r.e);
         }
         *p = keep;
         double numeric = (side[0] - side[1]) / (2 * h), exact = grad[list[i].offset + at];
@@ -262,49 +235,34 @@ TEST(train, rollout_gradient) {
     }
     EXPECT(checked >= 20);
     free(grad);
-    nn_exec_free(e);
-    nn_graph_free(g.g);
-    cache_free(&cache);
-    close_fixture(&f);
+    close_rollouts(&r);
+    small_close(&f);
 }
 
 TEST(train, overfits_one_batch) {
-    fixture f;
-    if (!open_fixture(&f, 0)) return;
-    firm_error err;
+    small f;
+    if (!open_tworoom(&f, 0)) return;
     loss_weights w = {.config = 2, .displacement = 2, .tail = 0.5f, .chi = 0.5f, .chi0 = 0.5f};
-    rollout_graph g;
-    history_cache cache;
-    nn_exec* e;
+    rollouts r;
     nn_adamw* adamw;
     nn_adamw_options opt = nn_adamw_default();
     opt.rate = 3e-3f;
     opt.updates = 300;
-    random_cache(&f, &f.set.data.set[PACK_F], &cache);
     stage s = recurrent();
-    REQUIRE_OK(rollout_graph_build(f.model, &w, &s, &g, &err), err);
-    REQUIRE_OK(nn_exec_create(g.g, nn_backend_cpu(),
-                              &(nn_exec_options){.batch = 16, .shard = 8, .lanes = 2, .train = 1},
-                              NULL, &e, &err),
-               err);
-    REQUIRE_OK(nn_adamw_create(e, &opt, NULL, &adamw, &err), err);
-    rollout_batch b = {.set = &f.set,
-                       .model = f.model,
-                       .graph = &g,
-                       .from = &f.set.data.set[PACK_F],
-                       .cache = &cache};
+    nn_exec_options train = {.batch = 16, .shard = 8, .lanes = 2, .train = 1};
+    firm_error err;
+    if (!open_rollouts(&r, &f, &w, &s, nn_backend_cpu(), &train)) return;
+    REQUIRE_OK(nn_adamw_create(r.e, &opt, NULL, &adamw, &err), err);
     double first = 0;
     for (int u = 0; u < 300; u++) {
-        EXPECT_INT(nn_exec_gradient(e, rollout_fill, &b), FIRM_OK);
-        if (u == 0) first = nn_exec_loss(e);
+        EXPECT_INT(nn_exec_gradient(r.e, rollout_fill, &r.b), FIRM_OK);
+        if (u == 0) first = nn_exec_loss(r.e);
         nn_adamw_step(adamw, f.model->store, NULL);
     }
-    EXPECT(nn_exec_loss(e) < 0.02 * first);
+    EXPECT(nn_exec_loss(r.e) < 0.02 * first);
     nn_adamw_free(adamw);
-    nn_exec_free(e);
-    nn_graph_free(g.g);
-    cache_free(&cache);
-    close_fixture(&f);
+    close_rollouts(&r);
+    small_close(&f);
 }
 
 // every number of the paper's TwoRoom rows stands in the task's settings
@@ -347,8 +305,8 @@ TEST(train, tworoom_schedule_is_the_papers) {
 
 // the stored configurations come from training episodes, lie apart, and cover what was seen
 TEST(train, support_covers_the_training_data) {
-    fixture f;
-    if (!open_fixture(&f, 0)) return;
+    small f;
+    if (!open_tworoom(&f, 0)) return;
     firm_error err;
     REQUIRE_OK(support_fill(&f.set, f.model, 256, &err), err);
     EXPECT_INT(f.model->support_count, 256);
@@ -373,5 +331,5 @@ TEST(train, support_covers_the_training_data) {
     }
     REQUIRE_OK(support_fill(&f.set, f.model, 0, &err), err);
     EXPECT(f.model->support == NULL && f.model->support_count == 0);
-    close_fixture(&f);
+    small_close(&f);
 }
