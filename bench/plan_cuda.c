@@ -3,7 +3,6 @@
 // tasks' shapes, as the time does not depend on them.
 //
 //     build-cuda/bench_plan_cuda            all of it, about a minute
-#define _GNU_SOURCE  // setenv
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -112,19 +111,33 @@ static double solve_ms(const subject* s, plan_gpu* g, int count, int iterations,
     return ms[repeats / 2];
 }
 
-static void one_search(const subject* s, plan_precision p, plan_gpu_way way, const char* exchange) {
-    if (exchange) setenv("FIRM_PLAN_EXCHANGE", exchange, 1);
+static void one_search(const subject* s, plan_precision p, plan_gpu_way way) {
     plan_gpu* g = make(s, p, way, 1);
-    unsetenv("FIRM_PLAN_EXCHANGE");
     if (!g) return;
     double best, whole = solve_ms(s, g, 1, s->iterations, REPEATS, &best), least;
     double one = solve_ms(s, g, 1, 1, REPEATS, &least);
     double step = (whole - one) / (s->iterations - 1) / 5 * 1e3;
-    printf(
-        "%-8s %-5s %-8s %-10s %8.3f ms (best %.3f), an iteration alone %.3f, %.2f us a macro "
-        "step\n",
-        s->name, plan_precision_name(p), plan_gpu_way_name(g), exchange ? exchange : "-", whole,
-        best, one, step);
+    printf("%-8s %-5s %-8s %8.3f ms (best %.3f), an iteration alone %.3f, %.2f us a macro step\n",
+           s->name, plan_precision_name(p), plan_gpu_way_name(g), whole, best, one, step);
+    plan_gpu_free(g);
+}
+
+// Cycles per macro step of the parts of a search in clusters.
+static void parts(const subject* s, plan_precision p) {
+    plan_gpu* g = make(s, p, PLAN_GPU_CLUSTER, 1);
+    float zeros[128] = {0};
+    plan_gpu_problem q = {zeros, zeros, zeros, 1, 0};
+    const char* name[32];
+    double cycles[32], sum = 0;
+    int count = 0;
+    firm_error err = {0};
+    if (!g || plan_gpu_clocks(g, &q, s->iterations, 32, name, cycles, &count, &err) != FIRM_OK)
+        printf("%s\n", err.message);
+    for (int i = 0; i < count; i++) sum += cycles[i];
+    for (int i = 0; i < count; i++)
+        printf("  %-28s %8.0f cycles a macro step, %4.1f %%\n", name[i],
+               cycles[i] / (5 * s->iterations), 100 * cycles[i] / sum);
+    printf("  %-28s %8.0f\n", "all", sum / (5 * s->iterations));
     plan_gpu_free(g);
 }
 
@@ -151,13 +164,11 @@ int main(void) {
         subject* s = &subjects[i];
         fill(s);
         for (plan_precision p = PLAN_FP32; p <= PLAN_BF16; p++) {
-            one_search(s, p, PLAN_GPU_LAYERED, NULL);
+            one_search(s, p, PLAN_GPU_LAYERED);
             if (p == PLAN_FP32) continue;
-            one_search(s, p, PLAN_GPU_CLUSTER, "stores");
-            one_search(s, p, PLAN_GPU_CLUSTER, "copies");
-            one_search(s, p, PLAN_GPU_CLUSTER, "multicast");
-            one_search(s, p, PLAN_GPU_CLUSTER, "none");
+            one_search(s, p, PLAN_GPU_CLUSTER);
         }
+        parts(s, PLAN_TF32);
     }
     for (plan_precision p = PLAN_FP32; p <= PLAN_BF16; p++) {
         double rate = NAN;

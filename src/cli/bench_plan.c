@@ -127,6 +127,7 @@ typedef struct measured {
     int batch;
     double batch_ms;         // per search, `batch` at once; GPU only
     int64_t allocations[2];  // perception of frames and goal; decisions
+    int64_t own;             // of the library alone, during decisions
     int iterations, horizon, threads;
 } measured;
 
@@ -139,7 +140,9 @@ static firm_status measure_once(subject* s, const firm_controller_params* how, p
     else if (m->times.count % 3 == 0)
         TRY(plan_gpu_peak((plan_precision)how->precision, &peak, err));
     if (peak > m->peak) m->peak = peak;
+    int64_t own = mem_count();
     TRY(solve(s, step, m->allocations, err));
+    m->own += mem_count() - own;
     double ms = controller_search_ms(s->ctl);
     TRY(eval_times_add(&m->before, step->solve_ms - ms, err));
     return eval_times_add(&m->times, ms, err);
@@ -239,6 +242,7 @@ static firm_status describe(const subject* s, const firm_controller_params* how,
              json_add_number(j, "fraction_of_peak", work / median * 1e-6 / m->peak, 4) &&
              json_add_number(j, "fraction_of_peak_best", work / best * 1e-6 / m->peak, 4) &&
              cJSON_AddNumberToObject(j, "allocations", (double)m->allocations[1]) &&
+             cJSON_AddNumberToObject(j, "library_allocations", (double)m->own) &&
              cJSON_AddNumberToObject(j, "perception_allocations", (double)m->allocations[0]) &&
              cJSON_AddStringToObject(j, "allocations_counted",
                                      cli_malloc_count() >= 0 ? "process" : "library") &&

@@ -95,4 +95,9 @@ firm_status plan_gpu_fit(plan_gpu* g, const float* u, const float* c, const floa
     (void)g, (void)u, (void)c, (void)goal, (void)mean, (void)spread, (void)answer;
     return refuse(err);
 }
+firm_status plan_gpu_clocks(plan_gpu* g, const plan_gpu_problem* problem, int iterations, int room,
+                            const char** name, double* cycles, int* count, firm_error* err) {
+    (void)g, (void)problem, (void)iterations, (void)room, (void)name, (void)cycles, (void)count;
+    return refuse(err);
+}
 #endif

@@ -98,6 +98,11 @@ firm_status plan_gpu_draw(plan_gpu* g, uint64_t seed, uint64_t solve, int iterat
 firm_status plan_gpu_fit(plan_gpu* g, const float* u, const float* c, const float* goal,
                          float* mean, float* spread, plan_gpu_answer* answer, firm_error* err);
 
+// For bench/plan_cuda.c: where a cluster search's time goes, in cycles of one multiprocessor by
+// part. Zero parts in the other ways.
+firm_status plan_gpu_clocks(plan_gpu* g, const plan_gpu_problem* problem, int iterations, int room,
+                            const char** name, double* cycles, int* count, firm_error* err);
+
 // The best rate of a large cuBLASLt product with such operands, GFLOP/s.
 firm_status plan_gpu_peak(plan_precision precision, double* gflops, firm_error* err);
 

@@ -17,7 +17,6 @@
 // Waiting needs no barriers across the cluster: a block sends product p + 1 only after all slices
 // of p have come in, so a buffer is never overwritten before everyone has read it as long as two
 // consecutive products use different buffers.
-#include <stdlib.h>
 #include <string.h>
 
 #include <type_traits>
@@ -43,8 +42,8 @@ constexpr int AT_BAR = 0;  // barriers of h, g and x
 constexpr int AT_H = 128;
 constexpr int AT_G = AT_H + RANKS * H_CHUNK;  // x uses its front: never alive at the same time
 constexpr int AT_PARTIAL = AT_G + RANKS * G_CHUNK;
-constexpr int AT_STAGE = AT_PARTIAL + WARPS * 9 * 512;
-constexpr int AT_CU = AT_STAGE + 2 * G_CHUNK;
+constexpr int AT_W_DOWN = AT_PARTIAL + WARPS * 9 * 512;  // of the last block
+constexpr int AT_CU = AT_W_DOWN + WARPS * 18 * 256;
 constexpr int AT_W_IN = AT_CU + 4 * K8;
 constexpr int AT_W_HEADS = AT_W_IN + 30 * 256;
 constexpr int AT_VECTORS = AT_W_HEADS + 48 * 256;
@@ -56,21 +55,44 @@ constexpr int AT_SPREAD = AT_MEAN + MAX_FIT * 4;
 constexpr int AT_ELITE = AT_SPREAD + MAX_FIT * 4;
 constexpr int AT_BOUND = AT_ELITE + MAX_ELITES * 4;
 constexpr int AT_COUNT = AT_BOUND + 2 * 32 * 4;
-constexpr int SHARED = AT_COUNT + 16;
+constexpr int AT_CLOCK = AT_COUNT + 16;
+constexpr int SHARED = AT_CLOCK + 17 * 8;
 constexpr int SCRATCH = WARPS * 9 * 512;  // partial sums; between iterations, keys and elites
 static_assert(SHARED <= 227 * 1024, "shared memory of a block");
-static_assert(AT_W_IN % 16 == 0 && AT_VECTORS % 16 == 0 && AT_ROW % 8 == 0, "alignment");
+static_assert(BLOCKS == 2 && AT_CLOCK % 8 == 0 && AT_W_IN % 16 == 0 && AT_VECTORS % 16 == 0 &&
+                  AT_ROW % 8 == 0,
+              "alignment");
 
 constexpr int V_IN = 0, V_UP = 24, V_UP_SUM = V_UP + 96, V_DOWN = V_UP_SUM + 96,
               V_HEADS = V_DOWN + 48, V_HEADS_SUM = V_HEADS + 16;
 
-// How slices reach the other blocks.
-enum exchange_kind {
-    BY_STORES,     // 16-byte stores into the others' shared memory, then a cluster barrier
-    BY_COPIES,     // 16 bulk copies from shared memory to shared memory
-    BY_MULTICAST,  // one bulk copy from global memory that the network hands to all 16
-    BY_NOTHING     // measures what is left without: wrong results
+// Parts of a search that are timed apart on request.
+enum clock_part {
+    CLOCK_START,
+    CLOCK_IN,
+    CLOCK_IN_END,
+    CLOCK_IN_WAIT,
+    CLOCK_UP,
+    CLOCK_UP_END,
+    CLOCK_UP_WAIT,
+    CLOCK_DOWN,
+    CLOCK_DOWN_END,
+    CLOCK_DOWN_WAIT,
+    CLOCK_HEADS,
+    CLOCK_HEADS_END,
+    CLOCK_HEADS_WAIT,
+    CLOCK_COST,
+    CLOCK_MEET,
+    CLOCK_REFIT,
+    CLOCKS
 };
+const char* const clock_names[CLOCKS] = {
+    "start of a rollout", "in: products",    "in: sum, statistics, send",
+    "in: wait",           "up: products",    "up: sum, GELU, send",
+    "up: wait",           "down: products",  "down: sum, add, send",
+    "down: wait",         "heads: products", "heads: sum, add, send",
+    "heads: wait",        "costs",           "all clusters meet",
+    "rank and refit"};
 
 struct cluster_args {
     sizes s;
@@ -86,7 +108,8 @@ struct cluster_args {
     float *c, *path;     // (n, horizon, config), (horizon, config)
     float* value[2];     // (n) costs, of this iteration and of the one before
     unsigned* barrier;
-    char* stage;  // BY_MULTICAST: (blocks, 2, G_CHUNK)
+    char* stage;                 // (blocks, 2, G_CHUNK) slices on their way
+    unsigned long long* clocks;  // (CLOCKS) cycles of the first block's first thread; timed only
     int n, horizon, iterations, quads;
 };
 
@@ -96,12 +119,6 @@ __device__ __forceinline__ void cluster_sync() {
     asm volatile("barrier.cluster.arrive.release.aligned;\nbarrier.cluster.wait.acquire.aligned;" ::
                      : "memory");
 }
-__device__ __forceinline__ uint32_t address_in(uint32_t local, uint32_t rank) {
-    uint32_t remote;
-    asm("mapa.shared::cluster.u32 %0, %1, %2;" : "=r"(remote) : "r"(local), "r"(rank));
-    return remote;
-}
-
 template <typename T>
 __device__ __forceinline__ void multiply(float (&d)[4], uint2 lo, uint2 hi, uint2 w) {
     const uint32_t a[4] = {lo.x, lo.y, hi.x, hi.y};
@@ -116,62 +133,33 @@ __device__ __forceinline__ int cu_at(int row, int f) {
 
 // ---- exchange -----------------------------------------------------------------------------------
 
-// Sends this block's slice, `chunk` bytes in stage `stage`, into place `rank` of everyone's buffer,
-// and waits until all sixteen have come. Contains a __syncthreads after what was staged.
-template <int HOW>
-__device__ __forceinline__ void exchange(const cluster_args& p, char* smem, uint32_t base,
-                                         uint32_t rank, int buffer, int chunk, int which,
-                                         uint32_t& phases, int stage) {
-    int tid = (int)threadIdx.x;
+// A slice goes through global memory: every block writes its own there, and one bulk copy hands it
+// to all sixteen blocks' shared memory at once. Measured against this on an H200 (ms a search):
+// 2.35; stores into the others' shared memory and a cluster barrier 3.44; sixteen bulk copies from
+// shared memory to shared memory 3.31; no exchange at all, and so wrong results, 1.62.
+
+// Sends `chunk` bytes that this block has written to `from` into place `rank` of everyone's buffer;
+// all threads call it.
+__device__ __forceinline__ void post(uint32_t base, uint32_t rank, const char* from, int buffer,
+                                     int chunk, int which) {
     uint32_t bar = base + AT_BAR + (uint32_t)which * 8;
-    uint32_t mine = base + (uint32_t)buffer + rank * (uint32_t)chunk;
-    uint32_t from = base + AT_STAGE + (uint32_t)stage * G_CHUNK;
-    if (HOW == BY_NOTHING) {
-        __syncthreads();
-        return;
-    }
-    if (HOW == BY_STORES) {
-        __syncthreads();
-        int pieces = chunk / 16;
-        for (int i = tid; i < pieces * RANKS; i += THREADS) {
-            int piece = i % pieces;
-            uint32_t to = (uint32_t)(i / pieces + rank) % RANKS;
-            uint4 v = *(const uint4*)(smem + AT_STAGE + stage * G_CHUNK + piece * 16);
-            asm volatile("st.shared::cluster.v4.u32 [%0], {%1,%2,%3,%4};" ::"r"(
-                             address_in(mine + (uint32_t)piece * 16, to)),
-                         "r"(v.x), "r"(v.y), "r"(v.z), "r"(v.w)
-                         : "memory");
-        }
-        cluster_sync();
-        return;
-    }
-    if (HOW == BY_COPIES) {
-        asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
-        __syncthreads();
-        if (tid < RANKS) {
-            uint32_t to = ((uint32_t)tid + rank) % RANKS;
-            asm volatile(
-                "cp.async.bulk.shared::cluster.shared::cta.mbarrier::complete_tx::bytes [%0], "
-                "[%1], %2, [%3];" ::"r"(address_in(mine, to)),
-                "r"(from), "r"(chunk), "r"(address_in(bar, to))
-                : "memory");
-        }
-    } else {
-        asm volatile("fence.proxy.async;" ::: "memory");
-        __syncthreads();
-        if (tid == 0)
-            asm volatile(
-                "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes.multicast::"
-                "cluster [%0], [%1], %2, [%3], %4;" ::"r"(mine),
-                "l"(p.stage + ((size_t)blockIdx.x * 2 + (size_t)stage) * G_CHUNK), "r"(chunk),
-                "r"(bar), "h"((uint16_t)0xffff)
-                : "memory");
-    }
-    if (tid == 32)
+    asm volatile("fence.proxy.async.global;" ::: "memory");
+    __syncthreads();
+    if (threadIdx.x == 0)
+        asm volatile(
+            "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes.multicast::cluster "
+            "[%0], [%1], %2, [%3], %4;" ::"r"(base + (uint32_t)buffer + rank * (uint32_t)chunk),
+            "l"(from), "r"(chunk), "r"(bar), "h"((uint16_t)0xffff)
+            : "memory");
+    if (threadIdx.x == 32)
         asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(bar),
                      "r"(RANKS * chunk)
                      : "memory");
-    uint32_t done, parity = phases >> which & 1;
+}
+
+// Waits until all sixteen slices have come.
+__device__ __forceinline__ void await(uint32_t base, int which, uint32_t& phases) {
+    uint32_t bar = base + AT_BAR + (uint32_t)which * 8, done, parity = phases >> which & 1;
     do
         asm volatile(
             "{\n.reg .pred p;\nmbarrier.try_wait.parity.shared::cta.b64 p, [%1], %2;\n"
@@ -185,11 +173,11 @@ __device__ __forceinline__ void exchange(const cluster_args& p, char* smem, uint
 
 // ---- products -----------------------------------------------------------------------------------
 
-// acc[row tile][feature tile] of 6 k16 tiles x 3 feature tiles, weights in registers. `a` points at
-// this lane's part of the first k8 group; group i lies (i / per) * stride + (i % per) * K8 on.
-template <typename T, int PER, int STRIDE>
-__device__ __forceinline__ void products(float (&acc)[3][3][4], const uint2 (&w)[18],
-                                         const char* a) {
+// acc[row tile][feature tile] of 6 k16 tiles x 3 feature tiles; weight(i) is this lane's part of
+// the i-th fragment. `a` points at this lane's part of the first k8 group; group i lies (i / per) *
+// stride + (i % per) * K8 on.
+template <typename T, int PER, int STRIDE, typename W>
+__device__ __forceinline__ void products(float (&acc)[3][3][4], W weight, const char* a) {
 #pragma unroll
     for (int i = 0; i < 9; i++)
 #pragma unroll
@@ -198,11 +186,14 @@ __device__ __forceinline__ void products(float (&acc)[3][3][4], const uint2 (&w)
     for (int k = 0; k < 6; k++) {
         const char *lo = a + 2 * k / PER * STRIDE + 2 * k % PER * K8,
                    *hi = a + (2 * k + 1) / PER * STRIDE + (2 * k + 1) % PER * K8;
+        uint2 w[3];
+#pragma unroll
+        for (int n = 0; n < 3; n++) w[n] = weight(k * 3 + n);
 #pragma unroll
         for (int m = 0; m < 3; m++) {
             uint2 x = *(const uint2*)(lo + m * 256), y = *(const uint2*)(hi + m * 256);
 #pragma unroll
-            for (int n = 0; n < 3; n++) multiply<T>(acc[m][n], x, y, w[k * 3 + n]);
+            for (int n = 0; n < 3; n++) multiply<T>(acc[m][n], x, y, w[n]);
         }
     }
 }
@@ -287,6 +278,20 @@ __device__ __forceinline__ void stage_h(char* stage, const float (&h)[3][2], int
     squares += __shfl_xor_sync(~0u, squares, 2);
     if (lane % 4 == 0)
         *(float2*)(stage + 3 * K8 + (m * 16 + half * 8 + lane / 4) * 8) = make_float2(sum, squares);
+}
+
+// One row's two features of tile `tile` (3 x feature group + row tile): LayerNorm's correction,
+// bias, GELU.
+__device__ __forceinline__ float2 up_half(const cluster_args& p, const char* smem, int b, int tile,
+                                          int half, int lane) {
+    int n = tile / 3, r = tile % 3;
+    float2 v = read_partial<4, 2>(smem, n / 3, r * 3 + n % 3, half, lane);
+    float2 s = *(const float2*)(smem + AT_ROW + (r * 16 + half * 8 + lane / 4) * 8);
+    const char* at = smem + AT_VECTORS + (b * 48 + n * 8 + lane % 4 * 2) * 4;
+    float2 bias = *(const float2*)(at + V_UP * 4), sums = *(const float2*)(at + V_UP_SUM * 4);
+    float d = s.y * p.scale_up[b];
+    return make_float2(gelu_fast(fmaf(d, fmaf(-s.x, sums.x, v.x), bias.x)),
+                       gelu_fast(fmaf(d, fmaf(-s.x, sums.y, v.y), bias.y)));
 }
 
 // ---- between iterations -------------------------------------------------------------------------
@@ -374,7 +379,7 @@ __device__ __noinline__ void refit(const cluster_args& p, char* smem, const floa
 
 // ---- the kernel ---------------------------------------------------------------------------------
 
-template <typename T, int HOW>
+template <typename T, bool TIMED>
 __global__ void __launch_bounds__(THREADS, 1)
     cluster_kernel(const __grid_constant__ cluster_args p) {
 #if __CUDA_ARCH__ >= 900  // elsewhere cluster_why_not() says no
@@ -391,7 +396,7 @@ __global__ void __launch_bounds__(THREADS, 1)
     search* q = search_at(p.searches, p.s, 0);
 
     // weights
-    uint2 up[BLOCKS][18], down[BLOCKS][18];
+    uint2 up[BLOCKS][18], down[18];  // the rest is in shared memory
 #pragma unroll
     for (int b = 0; b < BLOCKS; b++)
 #pragma unroll
@@ -401,10 +406,13 @@ __global__ void __launch_bounds__(THREADS, 1)
             asm volatile("ld.global.nc.v2.u32 {%0,%1}, [%2];"
                          : "=r"(up[b][i].x), "=r"(up[b][i].y)
                          : "l"(p.w_up + at));
-            asm volatile("ld.global.nc.v2.u32 {%0,%1}, [%2];"
-                         : "=r"(down[b][i].x), "=r"(down[b][i].y)
-                         : "l"(p.w_down + at));
+            if (b == 0)
+                asm volatile("ld.global.nc.v2.u32 {%0,%1}, [%2];"
+                             : "=r"(down[i].x), "=r"(down[i].y)
+                             : "l"(p.w_down + at));
         }
+    for (int i = tid; i < WARPS * 18 * 32; i += THREADS)
+        ((uint2*)(smem + AT_W_DOWN))[i] = p.w_down[(RANKS + rank) * WARPS * 18 * 32 + i];
     for (int i = tid; i < 30 * 32; i += THREADS)
         ((uint2*)(smem + AT_W_IN))[i] = p.w_in[rank * 30 * 32 + i];
     for (int i = tid; i < 48 * 32; i += THREADS)
@@ -434,14 +442,22 @@ __global__ void __launch_bounds__(THREADS, 1)
 
     uint32_t phases = 0;  // parity to wait for, per barrier
     int stage = 0;        // two take turns: the copy of the one before last is surely over
-    auto staged = [&]() -> char* {
-        return HOW == BY_MULTICAST ? p.stage + ((size_t)blockIdx.x * 2 + (size_t)stage) * G_CHUNK
-                                   : smem + AT_STAGE + stage * G_CHUNK;
-    };
+    auto staged = [&]() { return p.stage + ((size_t)blockIdx.x * 2 + (size_t)stage) * G_CHUNK; };
     auto send = [&](int buffer, int chunk, int which) {
-        exchange<HOW>(p, smem, base, rank, buffer, chunk, which, phases, stage);
+        post(base, rank, staged(), buffer, chunk, which);
         stage ^= 1;
     };
+    unsigned long long* clocks = (unsigned long long*)(smem + AT_CLOCK);  // and the last reading
+    auto mark = [&](int part) {
+        if (!TIMED || blockIdx.x || tid) return;
+        unsigned long long now = clock64();
+        clocks[part] += now - clocks[CLOCKS];
+        clocks[CLOCKS] = now;
+    };
+    if (TIMED && tid == 0) {
+        for (int i = 0; i < CLOCKS; i++) clocks[i] = 0;
+        clocks[CLOCKS] = clock64();
+    }
 
     // after the last iteration, once more for the mean's own path
     const int rounds = p.iterations + (p.u ? 0 : 1);
@@ -452,8 +468,10 @@ __global__ void __launch_bounds__(THREADS, 1)
         for (int first = cluster * ROWS; first < (last ? 1 : p.n); first += step_rows) {
             // candidate u of macro step t, clamped as it will be executed, into the operands
             auto fill_u = [&](int t) {
-                for (int e = tid; e < ROWS * action; e += THREADS) {
-                    int r = e / action, k = e - r * action, id = first + r, j = t * action + k;
+                int r = tid / 5, id = first + r;  // five threads a row
+                if (r >= ROWS) return;
+                for (int k = tid % 5; k < action; k += 5) {
+                    int j = t * action + k;
                     float v;
                     if (p.u) {
                         v = id < p.n ? p.u[((size_t)id * p.horizon + t) * action + k] : 0.0f;
@@ -488,6 +506,7 @@ __global__ void __launch_bounds__(THREADS, 1)
             if (tid < ROWS) ((int*)(smem + AT_BAD))[tid] = 0;
             fill_u(0);
             __syncthreads();
+            mark(CLOCK_START);
 
             for (int t = 0; t < p.horizon; t++) {
                 // h = [m, c, u] W_in + b: warps 0 .. 3 take the fiber, warp 4 c and u
@@ -510,6 +529,7 @@ __global__ void __launch_bounds__(THREADS, 1)
                     write_partial<3>(smem, warp, lane, acc);
                 }
                 __syncthreads();
+                mark(CLOCK_IN);
                 if (finishes) {
 #pragma unroll
                     for (int n = 0; n < 3; n++) {
@@ -520,39 +540,53 @@ __global__ void __launch_bounds__(THREADS, 1)
                     }
                     stage_h<T>(staged(), h, warp, lane);
                 }
-                if (t + 1 < p.horizon) fill_u(t + 1);
                 send(AT_H, H_CHUNK, 0);
+                mark(CLOCK_IN_END);
+                if (t + 1 < p.horizon) fill_u(t + 1);
+                await(base, 0, phases);
+                mark(CLOCK_IN_WAIT);
 
 #pragma unroll
                 for (int b = 0; b < BLOCKS; b++) {
                     float acc[3][3][4];
-                    row_statistics(smem, tid);
                     // g = GELU(LN(h) W1 + b1): warp = 2 (quarter of the inputs) + half of outputs
-                    products<T, 3, H_CHUNK>(acc, up[b],
-                                            smem + AT_H + (warp >> 1) * 4 * H_CHUNK + lane * 8);
+                    products<T, 3, H_CHUNK>(
+                        acc, [&](int i) { return up[b][i]; },
+                        smem + AT_H + (warp >> 1) * 4 * H_CHUNK + lane * 8);
+                    row_statistics(smem, tid);
                     write_partial<3>(smem, warp, lane, acc);
                     __syncthreads();
-                    for (int i = warp; i < 18; i += WARPS) {
-                        int n = i / 3, r = i % 3;
-                        float2 v = read_partial<4, 2>(smem, n / 3, r * 3 + n % 3, 0, lane);
-                        float2 w = read_partial<4, 2>(smem, n / 3, r * 3 + n % 3, 1, lane);
-                        float2 s0 = *(const float2*)(smem + AT_ROW + (r * 16 + g) * 8),
-                               s1 = *(const float2*)(smem + AT_ROW + (r * 16 + g + 8) * 8);
-                        const float *bias = vectors + V_UP + b * 48 + n * 8 + pair,
-                                    *sums = vectors + V_UP_SUM + b * 48 + n * 8 + pair;
-                        float d0 = s0.y * p.scale_up[b], d1 = s1.y * p.scale_up[b];
-                        v.x = gelu_fast(fmaf(d0, fmaf(-s0.x, sums[0], v.x), bias[0]));
-                        v.y = gelu_fast(fmaf(d0, fmaf(-s0.x, sums[1], v.y), bias[1]));
-                        w.x = gelu_fast(fmaf(d1, fmaf(-s1.x, sums[0], w.x), bias[0]));
-                        w.y = gelu_fast(fmaf(d1, fmaf(-s1.x, sums[1], w.y), bias[1]));
-                        *(uint2*)(staged() + i * 256 + lane * 8) =
+                    mark(CLOCK_UP);
+                    // tiles warp and warp + 8 whole, the last two by halves
+                    char* out = staged() + lane * 8;
+#pragma unroll
+                    for (int i = 0; i < 2; i++) {
+                        int tile = warp + i * 8;
+                        float2 v = up_half(p, smem, b, tile, 0, lane),
+                               w = up_half(p, smem, b, tile, 1, lane);
+                        *(uint2*)(out + tile * 256) =
                             make_uint2(pack_two<T>(v.x, v.y), pack_two<T>(w.x, w.y));
                     }
+                    if (warp < 4) {
+                        int tile = 16 + (warp >> 1);
+                        float2 v = up_half(p, smem, b, tile, warp & 1, lane);
+                        *(uint32_t*)(out + tile * 256 + (warp & 1) * 4) = pack_two<T>(v.x, v.y);
+                    }
                     send(AT_G, G_CHUNK, 1);
+                    mark(CLOCK_UP_END);
+                    await(base, 1, phases);
+                    mark(CLOCK_UP_WAIT);
                     // h += g W2 + b2: every warp an eighth of the inputs
-                    products<T, 12, 0>(acc, down[b], smem + AT_G + warp * 12 * K8 + lane * 8);
+                    products<T, 12, 0>(
+                        acc,
+                        [&](int i) {
+                            const uint2* held = (const uint2*)(smem + AT_W_DOWN);
+                            return b == 0 ? down[i] : held[(warp * 18 + i) * 32 + lane];
+                        },
+                        smem + AT_G + warp * 12 * K8 + lane * 8);
                     write_partial<3>(smem, warp, lane, acc);
                     __syncthreads();
+                    mark(CLOCK_DOWN);
                     if (finishes) {
 #pragma unroll
                         for (int n = 0; n < 3; n++) {
@@ -564,12 +598,14 @@ __global__ void __launch_bounds__(THREADS, 1)
                         stage_h<T>(staged(), h, warp, lane);
                     }
                     send(AT_H, H_CHUNK, 0);
+                    mark(CLOCK_DOWN_END);
+                    await(base, 0, phases);
+                    mark(CLOCK_DOWN_WAIT);
                 }
 
                 // [m, c] += LN(h) W + b: 8 of the fiber here, c in every block
                 {
                     float acc[3][2][4] = {};
-                    row_statistics(smem, tid);
                     const char* a = smem + AT_H + warp * 2 * H_CHUNK + lane * 8;
 #pragma unroll
                     for (int k = 0; k < 3; k++)
@@ -587,8 +623,10 @@ __global__ void __launch_bounds__(THREADS, 1)
                                                     AT_W_HEADS))[((warp * 3 + k) * 2 + n) * 32 +
                                                                  lane]);
                         }
+                    row_statistics(smem, tid);
                     write_partial<2>(smem, warp, lane, acc);
                     __syncthreads();
+                    mark(CLOCK_HEADS);
                 }
                 if (finishes) {
                     float2 s = *(const float2*)(smem + AT_ROW + row * 8);
@@ -621,10 +659,15 @@ __global__ void __launch_bounds__(THREADS, 1)
                         if (rank == 0 && last && row == 0) p.path[t * config + f] = c[i];
                     }
                 }
-                if (t + 1 < p.horizon)
+                if (t + 1 < p.horizon) {
                     send(AT_G, X_CHUNK, 2);
-                else
+                    mark(CLOCK_HEADS_END);
+                    await(base, 2, phases);
+                    mark(CLOCK_HEADS_WAIT);
+                } else {
                     __syncthreads();
+                    mark(CLOCK_HEADS_END);
+                }
             }
             if (!p.u && !last && rank == 0 && tid < ROWS && first + tid < p.n) {
                 float v = __int_as_float(0x7f800000);
@@ -636,6 +679,7 @@ __global__ void __launch_bounds__(THREADS, 1)
             }
             // the last h was read and nothing sent since: all must be done before it is overwritten
             cluster_sync();
+            mark(CLOCK_COST);
         }
         if (p.u || last) continue;
         if (rank == 0 && tid == 0) {
@@ -643,9 +687,12 @@ __global__ void __launch_bounds__(THREADS, 1)
             atomicAdd(p.barrier, 1u);
         }
         meet(p, it);
+        mark(CLOCK_MEET);
         refit(p, smem, p.value[(p.iterations - 1 - it) & 1], it,
               blockIdx.x == 0 && it + 1 == p.iterations);
+        mark(CLOCK_REFIT);
     }
+    for (int i = tid; TIMED && i < CLOCKS && blockIdx.x == 0; i += THREADS) p.clocks[i] = clocks[i];
     cluster_sync();  // nobody leaves while others may still send to it
 #endif
 }
@@ -657,7 +704,6 @@ __global__ void __launch_bounds__(THREADS, 1)
 struct cluster_way {
     cluster_args args;
     int clusters;  // that fit on the device at once
-    int how;
     char* memory;
     float* value;
 };
@@ -680,17 +726,10 @@ const char* cluster_why_not(const plan_gpu* g) {
 
 typedef void (*kernel_fn)(cluster_args);
 
-template <typename T>
-static kernel_fn pick(int how) {
-    return how == BY_STORES    ? cluster_kernel<T, BY_STORES>
-           : how == BY_COPIES  ? cluster_kernel<T, BY_COPIES>
-           : how == BY_NOTHING ? cluster_kernel<T, BY_NOTHING>
-                               : cluster_kernel<T, BY_MULTICAST>;
-}
-
-static kernel_fn kernel_of(const plan_gpu* g) {
-    return g->setup.precision == PLAN_TF32 ? pick<__half>(g->cluster->how)
-                                           : pick<__nv_bfloat16>(g->cluster->how);
+static kernel_fn kernel_of(const plan_gpu* g, bool timed) {
+    if (g->setup.precision == PLAN_TF32)
+        return timed ? cluster_kernel<__half, true> : cluster_kernel<__half, false>;
+    return timed ? cluster_kernel<__nv_bfloat16, true> : cluster_kernel<__nv_bfloat16, false>;
 }
 
 // Fragment (k16 tile, n8 tile) of `l` for all lanes: inputs from `order` (NULL: as they come),
@@ -804,18 +843,16 @@ firm_status cluster_create(plan_gpu* g, firm_error* err) {
     cluster_way* w = (cluster_way*)mem_calloc(1, sizeof *w);
     if (!w) return FAIL(err, FIRM_E_MEMORY, "no memory for the GPU planner");
     g->cluster = w;
-    const char* how = getenv("FIRM_PLAN_EXCHANGE");  // for measurements; see docs/performance.md
-    w->how = how && strcmp(how, "stores") == 0   ? BY_STORES
-             : how && strcmp(how, "copies") == 0 ? BY_COPIES
-             : how && strcmp(how, "none") == 0   ? BY_NOTHING
-                                                 : BY_MULTICAST;  // measured: the fastest
-    kernel_fn kernel = kernel_of(g);
+    kernel_fn kernel = kernel_of(g, false);
     cudaLaunchConfig_t config;
     cudaLaunchAttribute attribute;
     configure(g, 1, &config, &attribute);
-    GPU(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, SHARED));
-    cudaError_t code =
-        cudaFuncSetAttribute(kernel, cudaFuncAttributeNonPortableClusterSizeAllowed, 1);
+    cudaError_t code = cudaSuccess;
+    for (int timed = 1; timed >= 0 && code == cudaSuccess; timed--) {
+        kernel = kernel_of(g, timed);
+        GPU(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, SHARED));
+        code = cudaFuncSetAttribute(kernel, cudaFuncAttributeNonPortableClusterSizeAllowed, 1);
+    }
     if (code == cudaSuccess) code = cudaOccupancyMaxActiveClusters(&w->clusters, kernel, &config);
     if (code != cudaSuccess || w->clusters < 1) {
         cudaGetLastError();
@@ -870,7 +907,7 @@ static firm_status launch(plan_gpu* g, const cluster_args* args, firm_error* err
     cudaLaunchConfig_t config;
     cudaLaunchAttribute attribute;
     configure(g, clusters, &config, &attribute);
-    GPU(cudaLaunchKernelEx(&config, kernel_of(g), *args));
+    GPU(cudaLaunchKernelEx(&config, kernel_of(g, args->clocks != NULL), *args));
     return FIRM_OK;
 }
 
@@ -880,7 +917,21 @@ firm_status cluster_solve(plan_gpu* g, int iterations, firm_error* err) {
     a.horizon = g->size.horizon;
     a.iterations = iterations;
     TRY(search_noise(g, iterations, a.barrier, err));
+    if (g->timing) a.clocks = (unsigned long long*)((char*)a.barrier + 128);
     return launch(g, &a, err);
+}
+
+firm_status cluster_clocks(plan_gpu* g, int room, const char** name, double* cycles, int* count,
+                           firm_error* err) {
+    unsigned long long value[CLOCKS];
+    GPU(cudaMemcpy(value, (char*)g->cluster->args.barrier + 128, sizeof value,
+                   cudaMemcpyDeviceToHost));
+    *count = room < CLOCKS ? room : CLOCKS;
+    for (int i = 0; i < *count; i++) {
+        name[i] = clock_names[i];
+        cycles[i] = (double)value[i];
+    }
+    return FIRM_OK;
 }
 
 firm_status cluster_rollout(plan_gpu* g, int n, int horizon, firm_error* err) {

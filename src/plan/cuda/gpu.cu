@@ -555,3 +555,16 @@ extern "C" firm_status plan_gpu_fit(plan_gpu* g, const float* u, const float* c,
     answer->value = (const float*)rest;
     return FIRM_OK;
 }
+
+extern "C" firm_status plan_gpu_clocks(plan_gpu* g, const plan_gpu_problem* problem, int iterations,
+                                       int room, const char** name, double* cycles, int* count,
+                                       firm_error* err) {
+    plan_gpu_answer a;
+    *count = 0;
+    if (!g->cluster) return FIRM_OK;
+    g->timing = 1;
+    firm_status status = plan_gpu_solve(g, 1, problem, iterations, 0, &a, err);
+    g->timing = 0;
+    TRY(status);
+    return cluster_clocks(g, room, name, cycles, count, err);
+}

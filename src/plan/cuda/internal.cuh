@@ -126,6 +126,7 @@ struct plan_gpu {
     size_t pinned_bytes;
     cudaGraphExec_t iteration_graph, mean_graph;  // of one search
     cluster_way* cluster;
+    int timing;   // the next search counts cycles
     int batched;  // predictions by batch_step
     batch_layer batch[LAYERS];
     float2* stats;  // (rows, parts) partial sums of h
@@ -203,6 +204,8 @@ firm_status cluster_create(plan_gpu* g, firm_error* err);  // leaves g->cluster 
 const char* cluster_why_not(const plan_gpu* g);  // a sentence, or NULL where the shape fits
 void cluster_free(plan_gpu* g);
 firm_status cluster_solve(plan_gpu* g, int iterations, firm_error* err);
+firm_status cluster_clocks(plan_gpu* g, int room, const char** name, double* cycles, int* count,
+                           firm_error* err);
 firm_status cluster_rollout(plan_gpu* g, int n, int horizon, firm_error* err);
 
 // ---- device helpers ----

@@ -117,40 +117,73 @@ __global__ void __launch_bounds__(TILE::threads) product_kernel(const __grid_con
 
 constexpr int FK = 16;  // inputs of a slice
 
-// BM x BN outputs, 4 x 4 per thread; the sums start from the bias, as on the CPU.
-template <product_kind KIND, int BM, int BN>
-__global__ void __launch_bounds__(BM* BN / 16) product_float(const __grid_constant__ product p) {
-    constexpr int THREADS = BM * BN / 16;
-    __shared__ float sa[FK][BM + 4], sw[FK][BN];
-    int tid = (int)threadIdx.x, tr = tid / (BN / 4) * 4, tc = tid % (BN / 4) * 4;
+// BM x BN outputs, TM x TN per thread; the sums start from the bias and take the inputs in order,
+// as on the CPU. The next slice is on its way to registers while this one is multiplied.
+template <product_kind KIND, int BM, int BN, int TM, int TN>
+__global__ void __launch_bounds__(BM* BN / (TM * TN))
+    product_float(const __grid_constant__ product p) {
+    constexpr int THREADS = BM * BN / (TM * TN), LA = BM * FK / 4 / THREADS,
+                  LW = BN * FK / 4 / THREADS;
+    static_assert(LA >= 1 && LW >= 1, "each thread copies whole float4s");
+    __shared__ __align__(16) float sa[2][FK][BM + 4], sw[2][FK][BN];
+    int tid = (int)threadIdx.x, tr = tid / (BN / TN) * TM, tc = tid % (BN / TN) * TN;
     int row0 = (int)blockIdx.y * BM, col0 = (int)blockIdx.x * BN, in = p.l.in, out = p.l.out;
     const float *a = (const float*)p.a + (size_t)row0 * in, *w = (const float*)p.l.w + col0;
-    float acc[4][4];
+    float acc[TM][TN];
+    float4 na[LA], nw[LW];
+    auto fetch = [&](int k0) {
 #pragma unroll
-    for (int i = 0; i < 4; i++)
+        for (int i = 0; i < LA; i++) {
+            int e = tid + i * THREADS;
+            na[i] = *(const float4*)(a + (size_t)(e / (FK / 4)) * in + k0 + e % (FK / 4) * 4);
+        }
 #pragma unroll
-        for (int j = 0; j < 4; j++) acc[i][j] = p.l.bias[col0 + tc + j];
-    for (int k0 = 0; k0 < in; k0 += FK) {
-        for (int i = tid; i < BM * FK; i += THREADS)
-            sa[i % FK][i / FK] = a[(size_t)(i / FK) * in + k0 + i % FK];
-        for (int i = tid; i < BN * FK; i += THREADS)
-            sw[i / BN][i % BN] = w[(size_t)(k0 + i / BN) * out + i % BN];
-        __syncthreads();
+        for (int i = 0; i < LW; i++) {
+            int e = tid + i * THREADS;
+            nw[i] = *(const float4*)(w + (size_t)(k0 + e / (BN / 4)) * out + e % (BN / 4) * 4);
+        }
+    };
+    auto keep = [&](int slot) {
+#pragma unroll
+        for (int i = 0; i < LA; i++) {
+            int e = tid + i * THREADS, r = e / (FK / 4), k = e % (FK / 4) * 4;
+            sa[slot][k][r] = na[i].x, sa[slot][k + 1][r] = na[i].y;
+            sa[slot][k + 2][r] = na[i].z, sa[slot][k + 3][r] = na[i].w;
+        }
+#pragma unroll
+        for (int i = 0; i < LW; i++) {
+            int e = tid + i * THREADS;
+            *(float4*)&sw[slot][e / (BN / 4)][e % (BN / 4) * 4] = nw[i];
+        }
+    };
+#pragma unroll
+    for (int i = 0; i < TM; i++)
+#pragma unroll
+        for (int j = 0; j < TN; j++) acc[i][j] = p.l.bias[col0 + tc + j];
+    fetch(0);
+    keep(0);
+    __syncthreads();
+    for (int k0 = 0, slot = 0; k0 < in; k0 += FK, slot ^= 1) {
+        if (k0 + FK < in) fetch(k0 + FK);
 #pragma unroll
         for (int k = 0; k < FK; k++) {
-            float4 x = *(const float4*)&sa[k][tr], y = *(const float4*)&sw[k][tc];
-            float xs[4] = {x.x, x.y, x.z, x.w}, ys[4] = {y.x, y.y, y.z, y.w};
+            float x[TM], y[TN];
 #pragma unroll
-            for (int i = 0; i < 4; i++)
+            for (int i = 0; i < TM; i += 4) *(float4*)&x[i] = *(const float4*)&sa[slot][k][tr + i];
 #pragma unroll
-                for (int j = 0; j < 4; j++) acc[i][j] = fmaf(ys[j], xs[i], acc[i][j]);
+            for (int j = 0; j < TN; j += 4) *(float4*)&y[j] = *(const float4*)&sw[slot][k][tc + j];
+#pragma unroll
+            for (int i = 0; i < TM; i++)
+#pragma unroll
+                for (int j = 0; j < TN; j++) acc[i][j] = fmaf(y[j], x[i], acc[i][j]);
         }
+        if (k0 + FK < in) keep(slot ^ 1);
         __syncthreads();
     }
 #pragma unroll
-    for (int i = 0; i < 4; i++)
+    for (int i = 0; i < TM; i++)
 #pragma unroll
-        for (int j = 0; j < 4; j += 2)
+        for (int j = 0; j < TN; j += 2)
             finish<float, KIND>(p, row0 + tr + i, col0 + tc + j, acc[i][j], acc[i][j + 1]);
 }
 
@@ -169,13 +202,13 @@ template <product_kind KIND>
 static void launch_any(plan_precision precision, const product* p, cudaStream_t stream) {
     bool many = p->rows >= MANY_ROWS;
     if (precision == PLAN_FP32) {
-        int tile = many ? 64 : 32;
+        int tile = many ? 128 : 32;
         dim3 grid((unsigned)((p->outputs + tile - 1) / tile),
                   (unsigned)((p->rows + tile - 1) / tile));
         if (many)
-            product_float<KIND, 64, 64><<<grid, 256, 0, stream>>>(*p);
+            product_float<KIND, 128, 128, 8, 8><<<grid, 256, 0, stream>>>(*p);
         else
-            product_float<KIND, 32, 32><<<grid, 64, 0, stream>>>(*p);
+            product_float<KIND, 32, 32, 4, 4><<<grid, 64, 0, stream>>>(*p);
     } else if (precision == PLAN_TF32) {
         many ? launch<__half, KIND, large_tile>(p, stream)
              : launch<__half, KIND, small_tile>(p, stream);
