@@ -10,6 +10,7 @@
 #include "plan/propose.h"
 #include "plan/settings.h"
 #include "plan/weights.h"
+#include "rounded.h"
 
 static const plan_net_shape tworoom_shape = {2, 0, 128, 10, 384, 768, 2, 0};
 static const plan_net_shape cube_shape = {3, 0, 128, 25, 384, 768, 2, 0};
@@ -155,6 +156,42 @@ TEST(cuda, plan_rollout_16_bit) {
                        t.shape.config, e);
                 EXPECT_NEAR(e, 0, rounding_bound(p));
             }
+        toy_net_free(&t);
+    }
+}
+
+// The 16-bit modes compute what they claim: against double arithmetic on operands rounded alike,
+// what is left are float32 sums and the operands that these push over a rounding edge, as the norm
+// of the difference over the norm of the predictions. Bounds: three times what a float32 emulation
+// of the kernels on the CPU leaves, after one macro step and after five.
+TEST(cuda, plan_rollout_rounds_as_claimed) {
+    static const double bound[2][2] = {{3e-4, 9e-4}, {2e-3, 8e-3}};
+    const plan_net_shape* shapes[] = {&tworoom_shape, &cube_shape, &reacher_shape};
+    enum { N = 48 };
+    for (int i = 0; i < 12; i++) {
+        int horizon = i % 2 ? 5 : 1;
+        plan_precision p = i / 2 % 2 ? PLAN_BF16 : PLAN_TF32;
+        toy_net t = toy_net_make(*shapes[i / 4], 50 + (uint64_t)i);
+        const plan_net_shape* s = &t.shape;
+        int size = N * horizon * s->config;
+        float *c0 = normals(s->config, 1), *m0 = normals(s->fiber + 1, 2),
+              *u = normals(N * horizon * s->action, 3), *got = malloc((size_t)size * sizeof(float));
+        double* want = malloc((size_t)size * sizeof(double));
+        unit_pairs(c0, s->pairs);
+        for (plan_gpu_way way = PLAN_GPU_LAYERED; way <= PLAN_GPU_CLUSTER; way++) {
+            if (compare_rollout(&t, p, way, N, horizon, got) < 0) continue;
+            rounded_rollout(&t, p, way != PLAN_GPU_LAYERED, N, horizon, c0, m0, u, want);
+            double off = 0, whole = 0;
+            for (int k = 0; k < size; k++) {
+                off += (got[k] - want[k]) * (got[k] - want[k]);
+                whole += want[k] * want[k];
+            }
+            off = sqrt(off / whole);
+            printf("  %s, %s, config %d, %d macro step%s: %.3g\n", plan_precision_name(p),
+                   way_names[way], s->config, horizon, horizon > 1 ? "s" : "", off);
+            EXPECT_NEAR(off, 0, bound[horizon > 1][p == PLAN_BF16]);
+        }
+        free(c0), free(m0), free(u), free(got), free(want);
         toy_net_free(&t);
     }
 }
@@ -405,6 +442,47 @@ TEST(cuda, plan_solve_like_cpu) {
     plan_solver_free(solver);
     plan_learned_free(learned);
     mem_free(scratch);
+    close_shipped(&s);
+}
+
+// What rounding does to the shipped model's predictions, in units of the task's tolerance.
+TEST(cuda, plan_shipped_predictions) {
+    enum { N = 300, H = 5 };
+    shipped s;
+    if (!open_shipped(&s)) return;
+    static const double bound[] = {1e-4, 0.03, 0.25};
+    const env_spec* spec = s.model->env;
+    float *m0 = normals(128, 8), *u = normals(N * H * 10, 9), got[N * H * 2], want[N * H * 2];
+    void* scratch = mem_alloc(plan_net_scratch_bytes(s.net));
+    plan_net_rollout(s.net, scratch, N, H, start_at[0], m0, u, want);
+    for (plan_precision p = PLAN_FP32; p <= PLAN_BF16; p++)
+        for (plan_gpu_way way = PLAN_GPU_LAYERED; way <= PLAN_GPU_CLUSTER; way++) {
+            if (p == PLAN_FP32 && way != PLAN_GPU_LAYERED) continue;
+            plan_gpu_setup setup = {.spec = spec,
+                                    .shape = s.weights.shape,
+                                    .weights = &s.weights.net,
+                                    .options = contract_options(),
+                                    .precision = p,
+                                    .way = way,
+                                    .searches = 1};
+            plan_gpu* g;
+            firm_error err = {0};
+            int bad;
+            if (!make(&setup, &g)) continue;
+            REQUIRE_OK(plan_gpu_rollout(g, N, H, start_at[0], m0, u, got, &bad, &err), err);
+            double worst = 0, mean = 0;
+            for (int i = 0; i < N * H; i++) {
+                double off = env_tolerance_units(spec, got + 2 * i, want + 2 * i);
+                worst = fmax(worst, off);
+                mean += off / (N * H);
+            }
+            printf("  %s, %s: %.3g tolerances, %.3g in the mean\n", plan_precision_name(p),
+                   way_names[way], worst, mean);
+            EXPECT_NEAR(worst, 0, bound[p]);
+            plan_gpu_free(g);
+        }
+    mem_free(scratch);
+    free(m0), free(u);
     close_shipped(&s);
 }
 
