@@ -17,8 +17,10 @@ steps=("$@")
 [ ${#steps[@]} -gt 0 ] || steps=(tests)
 passed=0 failed=0 skipped=0
 started=$SECONDS
-# the sanitizers slow a kernel down a hundredfold: small graphs, no programs started by tests
-short=(cuda/steps_ cuda/exec_streams cuda/exec_narrow cuda/exec_caches cuda/exec_gates cuda/update_stops)
+# the sanitizers slow a kernel down a hundredfold and more: small graphs, no programs started by tests
+memcheck=(cuda/steps_ cuda/exec_streams cuda/exec_narrow_graphs cuda/plan_fit cuda/plan_cluster_twice
+    cuda/plan_rollout_rows cuda/ops_hard cuda/update_stops)
+racecheck=(cuda/exec_streams cuda/plan_fit cuda/ops_hard)
 
 if [ ! -x "$runner" ]; then
     echo "test-cuda: $runner is not there; run make cuda first" >&2
@@ -52,6 +54,7 @@ for one in "${steps[@]}"; do
                 failed=$((failed + 1))
                 continue
             fi
+            declare -n short=$one
             step "$one" "$sanitizer" --tool "$one" --error-exitcode 9 "$runner" "${short[@]}"
             ;;
         *)

@@ -208,7 +208,9 @@ TEST(cuda, plan_rollout_16_bit_odd) {
             double e = compare_rollout(&t, PLAN_TF32, way, 131, 5, NULL);
             if (e < 0) continue;
             printf("  tf32, %s, hidden %d: %.3g\n", way_names[way], shapes[i].hidden, e);
-            EXPECT_NEAR(e, 0, rounding_bound(PLAN_TF32));
+            // the spatial residual's features change by 8 for a change of 1 in c, and so feed back
+            // its rounding: twice the bound
+            EXPECT_NEAR(e, 0, (shapes[i].spatial ? 2 : 1) * rounding_bound(PLAN_TF32));
         }
         toy_net_free(&t);
     }
@@ -401,8 +403,9 @@ TEST(cuda, plan_solve_like_cpu) {
         memcpy(plan[i], cpu[i].plan, sizeof plan[i]);
         own[i] = cost_under(&s, scratch, start_at[i], m0 + 128 * i, plan[i], goal_at[i]);
     }
-    // cost is a squared distance in c; 0.02 in c is 2.2 px of the 16 px tolerance
-    static const double margin[] = {0.005, 0.01, 0.02};
+    // cost is a squared distance in c, where the tolerance of 16 px is 0.143. A search is a draw of
+    // luck: other roundings choose other elites. A tenth of the tolerance is what that may cost.
+    const double margin = 0.1 * 16 / 112;
     for (plan_precision p = PLAN_FP32; p <= PLAN_BF16; p++)
         for (plan_gpu_way way = PLAN_GPU_LAYERED; way <= PLAN_GPU_CLUSTER; way++) {
             if (p == PLAN_FP32 && way != PLAN_GPU_LAYERED) continue;
@@ -434,7 +437,7 @@ TEST(cuda, plan_solve_like_cpu) {
                 "  %s, %s: further from the goal than the CPU's plan by %.3g, first action off "
                 "by %.3g, path off by %.3g\n",
                 plan_precision_name(p), plan_gpu_way_name(g), worse, first, path);
-            EXPECT_NEAR(fmax(worse, 0), 0, margin[p]);
+            EXPECT_NEAR(fmax(worse, 0), 0, margin);
             EXPECT_NEAR(path, 0, p == PLAN_FP32 ? 1e-5 : p == PLAN_TF32 ? 2e-3 : 2e-2);
             plan_gpu_free(g);
         }
