@@ -85,6 +85,10 @@ static double best_shift(const uint8_t* a, const uint8_t* b, const int* found, i
             if (sum < least || (sum == least && away < best)) least = sum, best = away;
             if (dx == 0 && dy == 0) in_place = sum;
         }
+    // a thing stands out by MOVED levels, so one that is displaced differs in place by a good part
+    // of that; one that fits to a quarter of it is there, whatever shift would flatter its noise
+    double numbers = 3.0 * (box[2] - box[0] + 1) * (box[3] - box[1] + 1);
+    if (in_place < numbers * (MOVED / 4.0) * (MOVED / 4.0)) return 0;
     return least < 0.8 * in_place ? best : 0;
 }
 
