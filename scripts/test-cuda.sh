@@ -18,9 +18,8 @@ steps=("$@")
 passed=0 failed=0 skipped=0
 started=$SECONDS
 # the sanitizers slow a kernel down a hundredfold and more: small graphs, no programs started by tests
-memcheck=(cuda/steps_ cuda/exec_streams cuda/exec_narrow_graphs cuda/plan_fit cuda/plan_cluster_twice
-    cuda/plan_rollout_rows cuda/ops_hard cuda/update_stops)
-racecheck=(cuda/exec_streams cuda/plan_fit cuda/ops_hard)
+short=(cuda/steps_ cuda/exec_streams cuda/exec_narrow_graphs cuda/exec_caches cuda/exec_gates cuda/update_stops
+    cuda/ops_hard cuda/plan_fit cuda/plan_cluster_twice cuda/plan_rollout_rows)
 
 if [ ! -x "$runner" ]; then
     echo "test-cuda: $runner is not there; run make cuda first" >&2
@@ -54,7 +53,6 @@ for one in "${steps[@]}"; do
                 failed=$((failed + 1))
                 continue
             fi
-            declare -n short=$one
             step "$one" "$sanitizer" --tool "$one" --error-exitcode 9 "$runner" "${short[@]}"
             ;;
         *)
