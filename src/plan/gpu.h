@@ -8,7 +8,7 @@
 //            (src/plan/cuda/batch.cu); with float32 it is the layered way
 //   cluster  one kernel for a whole search, the weights held in the registers and shared memory of
 //            clusters of 16 multiprocessors; compute capability 9.0, the tasks' usual shape, one
-//            search at a time (src/plan/cuda/cluster.cu)
+//            search at a time (src/plan/cuda/cluster_kernel.cu)
 // A row's arithmetic in the first two does not depend on the rows beside it, so many searches at
 // once give the same bits as one after the other in the same way. Same inputs, same GPU: same bits.
 //
