@@ -284,4 +284,16 @@ firm_status native_scene_fill(scene* s, const mjModel* m, int camera, const mjvS
 void native_scene_free(scene* s);      // all but s itself
 void native_place(scene* s, geom* g);  // after pos and mat have changed
 
+// ---- small vectors ----
+
+static inline float dot(const float a[3], const float b[3]) {
+    return a[0] * b[0] + a[1] * b[1] + a[2] * b[2];
+}
+
+static inline void cross(const float a[3], const float b[3], float out[3]) {
+    out[0] = a[1] * b[2] - a[2] * b[1];
+    out[1] = a[2] * b[0] - a[0] * b[2];
+    out[2] = a[0] * b[1] - a[1] * b[0];
+}
+
 #endif

@@ -37,10 +37,6 @@ static float power(const power_table* t, float x) {
     return t->value[i] + (at - (float)i) * (t->value[i + 1] - t->value[i]);
 }
 
-static float dot(const float a[3], const float b[3]) {
-    return a[0] * b[0] + a[1] * b[1] + a[2] * b[2];
-}
-
 static void add(const light* l, const material* m, const float p[3], const float n[3],
                 const float to_eye[3], float rgb[3]) {
     float to[3], strength = 1;  // towards the light; what distance and cone leave of it

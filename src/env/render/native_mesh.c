@@ -148,20 +148,24 @@ static void order(const soup* s, sort_key* keys) {
     qsort(keys, (size_t)s->count, sizeof *keys, by_key);
 }
 
+static void corners(const mesh* m, const mesh_tri* tri, float p[3][3]) {
+    for (int k = 0; k < 3; k++) {
+        p[k][0] = m->x[tri->v[k]];
+        p[k][1] = m->y[tri->v[k]];
+        p[k][2] = m->z[tri->v[k]];
+    }
+}
+
 static void cluster_bound(const mesh* m, mesh_cluster* c) {
     double low[3] = {1e30, 1e30, 1e30}, high[3] = {-1e30, -1e30, -1e30}, sum[3] = {0};
     for (int t = c->first; t < c->first + c->count; t++) {
-        const mesh_tri* tri = m->tri + t;
         float p[3][3], n[3];
-        for (int k = 0; k < 3; k++) {
-            p[k][0] = m->x[tri->v[k]];
-            p[k][1] = m->y[tri->v[k]];
-            p[k][2] = m->z[tri->v[k]];
+        corners(m, m->tri + t, p);
+        for (int k = 0; k < 3; k++)
             for (int j = 0; j < 3; j++) {
                 if (p[k][j] < low[j]) low[j] = p[k][j];
                 if (p[k][j] > high[j]) high[j] = p[k][j];
             }
-        }
         native_face_normal(p[0], p[1], p[2], n);
         for (int j = 0; j < 3; j++) sum[j] += n[j];
     }
@@ -173,13 +177,8 @@ static void cluster_bound(const mesh* m, mesh_cluster* c) {
     }
     c->radius = (float)(sqrt(r2) * 1.00001);
     for (int t = c->first; t < c->first + c->count; t++) {
-        const mesh_tri* tri = m->tri + t;
         float p[3][3], n[3];
-        for (int k = 0; k < 3; k++) {
-            p[k][0] = m->x[tri->v[k]];
-            p[k][1] = m->y[tri->v[k]];
-            p[k][2] = m->z[tri->v[k]];
-        }
+        corners(m, m->tri + t, p);
         native_face_normal(p[0], p[1], p[2], n);
         double dot =
             (double)n[0] * c->axis[0] + (double)n[1] * c->axis[1] + (double)n[2] * c->axis[2];

@@ -244,10 +244,6 @@ static int outside(const camera* c, const float p[3], float radius, float half, 
     return fabsf(p[0]) * c->focal - half * w > reach || fabsf(p[1]) * c->focal - half * w > reach;
 }
 
-static float dot(const float a[3], const float b[3]) {
-    return a[0] * b[0] + a[1] * b[1] + a[2] * b[2];
-}
-
 static void place(const float m[12], const float in[3], float out[3]) {
     for (int k = 0; k < 3; k++)
         out[k] = m[4 * k] * in[0] + m[4 * k + 1] * in[1] + m[4 * k + 2] * in[2] + m[4 * k + 3];

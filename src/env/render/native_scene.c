@@ -24,16 +24,6 @@ enum {
 
 // ---- small vectors ----
 
-static float dot(const float a[3], const float b[3]) {
-    return a[0] * b[0] + a[1] * b[1] + a[2] * b[2];
-}
-
-static void cross(const float a[3], const float b[3], float out[3]) {
-    out[0] = a[1] * b[2] - a[2] * b[1];
-    out[1] = a[2] * b[0] - a[0] * b[2];
-    out[2] = a[0] * b[1] - a[1] * b[0];
-}
-
 static void normalise(float v[3]) {
     float inv = 1 / sqrtf(dot(v, v));
     for (int k = 0; k < 3; k++) v[k] *= inv;

@@ -199,7 +199,7 @@ typedef struct batch_product {
 firm_status batch_create(plan_gpu* g, firm_error* err);
 firm_status batch_step(plan_gpu* g, int rows, int t, int horizon, float* c_out, firm_error* err);
 
-// ---- cluster.cu ----
+// ---- cluster.cu, cluster_kernel.cu ----
 firm_status cluster_create(plan_gpu* g, firm_error* err);  // leaves g->cluster NULL if it cannot be
 const char* cluster_why_not(const plan_gpu* g);  // a sentence, or NULL where the shape fits
 void cluster_free(plan_gpu* g);
