@@ -12,6 +12,8 @@ static const arg_option options[] = {
     {"branches", 0, ARG_INT, 1, 100000, NULL, NULL, "N", "action sequences from each; likewise"},
     {"structured", 0, ARG_SWITCH, 0, 0, NULL, NULL, NULL,
      "manoeuvres from anchors balanced over contact, for the tasks that have them (Push-T)"},
+    {"mixed", 0, ARG_SWITCH, 0, 0, NULL, NULL, NULL,
+     "wider than the paper's: independent, smooth and disturbed recorded actions, unclipped"},
     {"seed", 0, ARG_SEED, 0, 0, NULL, NULL, "S", "seed of anchors and actions; 0 if not given"},
 };
 
@@ -41,6 +43,7 @@ static firm_status branch(const args* a, const episodes* e, uint64_t seed, uint6
     intervene_options opt = {.anchors = (int)args_int(a, "anchors"),
                              .per_anchor = (int)args_int(a, "branches"),
                              .structured = args_switch(a, "structured"),
+                             .mixed = args_switch(a, "mixed"),
                              .seed = seed,
                              .split_seed = split};
     double begun = clock_seconds();
@@ -89,7 +92,7 @@ static firm_status run(const args* a, firm_error* err) {
 
 const cli_command cli_intervene = {
     "intervene",
-    "intervene TASK --data F.h5 -o I.h5 [--anchors N --branches N --structured]",
+    "intervene TASK --data F.h5 -o I.h5 [--anchors N --branches N --structured|--mixed]",
     "branch off recorded moments with other actions",
     "",
     options,

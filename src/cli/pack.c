@@ -8,10 +8,15 @@ static const arg_option options[] = {
      "interventions; not needed with --sources F"},
     {"structured", 0, ARG_TEXT, 0, 0, NULL, NULL, "S.h5",
      "structured interventions, for stages that have source S"},
+    {"pack", 0, ARG_TEXT, 0, 0, NULL, NULL, "Q.h5",
+     "an earlier pack instead of all these: with --pictures its frames are drawn, once for all "
+     "runs"},
     {"output", 'o', ARG_TEXT, 0, 0, NULL, NULL, "P.h5", "the file to write"},
     {"pictures", 0, ARG_SWITCH, 0, 0, NULL, NULL, NULL,
      "frames as pictures: larger, but training needs no simulator"},
     {"sources", 0, ARG_CHOICE, 0, 0, NULL, "F|I|FI", NULL, "as for firm train"},
+    {"from", 0, ARG_TEXT, 0, 0, NULL, NULL, "STAGE",
+     "only what this stage and later ones read, for firm train --init C --from STAGE"},
     {"ablations", 0, ARG_SWITCH, 0, 0, NULL, NULL, NULL,
      "also what runs with --sources F and I read"},
 };
@@ -34,9 +39,10 @@ static firm_status run(const args* a, firm_error* err) {
     TRY(cli_check_output(path, err));
     train_options opt = {.threads = (int)args_int(a, "threads"),
                          .sources = args_text(a, "sources"),
+                         .from = args_text(a, "from"),
                          .ablations = args_switch(a, "ablations")};
     firm_status status = cli_settings(a, spec, NULL, &settings, err);
-    if (status == FIRM_OK) status = cli_train_inputs(a, spec, NULL, &in, err);
+    if (status == FIRM_OK) status = cli_train_inputs(a, spec, args_text(a, "pack"), &in, err);
     if (status == FIRM_OK)
         status =
             train_pack(settings, spec, &in, &opt, args_switch(a, "pictures"), path, &json, err);
@@ -47,7 +53,8 @@ static firm_status run(const args* a, firm_error* err) {
 
 const cli_command cli_pack = {
     "pack",
-    "pack TASK --data F.h5 --branches I.h5 -o P.h5 [--pictures]",
+    "pack TASK --data F.h5 --branches I.h5 -o P.h5 [--pictures]\n"
+    "       firm pack TASK --pack Q.h5 -o P.h5 --pictures",
     "put all that training reads into one small file",
     "Records, pairs of frames and statistics for the stages of the task's settings. Frames are\n"
     "stored as states and drawn again where the file is used; with --pictures as pictures.\n",

@@ -19,6 +19,9 @@ static const arg_option options[] = {
      "run folder: checkpoints, metrics, model, train.json"},
     {"seed", 0, ARG_SEED, 0, 0, "1", NULL, "S", "initial weights and batches"},
     {"device", 0, ARG_CHOICE, 0, 0, "cpu", "cpu|cuda", NULL, "where to compute"},
+    {"init", 0, ARG_TEXT, 0, 0, NULL, NULL, "C",
+     "weights to begin with: the checkpoint.safetensors of a run of the same shapes"},
+    {"from", 0, ARG_TEXT, 0, 0, NULL, NULL, "STAGE", "with --init: leave out the stages before it"},
     {"resume", 0, ARG_SWITCH, 0, 0, NULL, NULL, NULL,
      "continue a run that was stopped, bit for bit"},
     {"sources", 0, ARG_CHOICE, 0, 0, NULL, "F|I|FI", NULL,
@@ -102,11 +105,16 @@ static firm_status run(const args* a, firm_error* err) {
     TRY(cli_task(a, 0, &spec, err));
     TRY(cli_required(a, "output", &folder, err));
     TRY(nn_device_check(args_text(a, "device"), err));
+    if (args_given(a, "from") && !args_given(a, "init"))
+        return FAIL(err, FIRM_E_USAGE,
+                    "--from leaves stages out; give the weights they would have made with --init");
     train_options opt = {.folder = folder,
                          .seed = (uint64_t)args_int(a, "seed"),
                          .threads = (int)args_int(a, "threads"),
                          .resume = args_switch(a, "resume"),
                          .sources = sources,
+                         .init = args_text(a, "init"),
+                         .from = args_text(a, "from"),
                          .mismatch = args_switch(a, "mismatch"),
                          .device = args_text(a, "device")};
     firm_status status = load_settings(a, spec, &settings, err);
@@ -132,7 +140,7 @@ const cli_command cli_train = {
     "train",
     "train TASK --data F.h5 --branches I.h5 -o RUN [--seed S --device cpu|cuda --resume "
     "--sources F|I|FI]\n"
-    "       firm train TASK --pack P.h5 -o RUN",
+    "       firm train TASK --pack P.h5 -o RUN [--init RUN/checkpoint.safetensors --from STAGE]",
     "train a model through all stages",
     "The stages, their updates, rates, batches and gates come from the task's settings;\n"
     "firm help settings lists the keys.\n",

@@ -8,6 +8,7 @@
 #include "core/log.h"
 #include "core/mem.h"
 #include "data/anchors.h"
+#include "data/mixed.h"
 
 enum { STATES = BRANCH_CONTROLS + 1, BRANCHES_PER_ROUND = 1024 };
 
@@ -56,13 +57,16 @@ static void run_branch(void* arg, int index, int worker) {
     spec->state_get(world, state);
     if (r->b->anchor_class && !replay)
         spec->structured->begin(manoeuvre_of(r, branch), state, &g, manoeuvre);
+    if (r->b->mixed && !replay)
+        mixed_actions(spec, branch % MIXED_KINDS, r->mean, r->std,
+                      r->e->action + row * spec->action_dim, BRANCH_CONTROLS, &g, action);
     for (int i = 0; i < BRANCH_CONTROLS; i++) {
         if (replay)
             memcpy(action, r->e->action + (row + i) * spec->action_dim,
                    sizeof *action * (size_t)spec->action_dim);
         else if (r->b->anchor_class)
             spec->structured->act(manoeuvre, state, &g, action);
-        else
+        else if (!r->b->mixed)
             draw_action(r, &g, action);
         spec->step(world, action);
         action += spec->action_dim;
@@ -108,6 +112,8 @@ firm_status branches_collect(const episodes* e, const intervene_options* opt, po
         return FAIL(err, FIRM_E_USAGE,
                     "the task '%s' has no structured interventions; leave out --structured",
                     spec->name);
+    if (opt->structured && opt->mixed)
+        return FAIL(err, FIRM_E_USAGE, "--structured and --mixed are two sets; ask for one");
     int per_anchor = opt->per_anchor   ? opt->per_anchor
                      : opt->structured ? spec->structured->per_anchor
                                        : spec->interventions.per_anchor;
@@ -126,6 +132,7 @@ firm_status branches_collect(const episodes* e, const intervene_options* opt, po
         *b = (branches){.spec = spec,
                         .anchors = opt->anchors,
                         .per_anchor = per_anchor,
+                        .mixed = opt->mixed,
                         .data_hash = e->hash,
                         .seed = opt->seed};
         status = opt->structured ? anchors_draw_balanced(e, &split, opt->seed, &b->anchors, &b->row,

@@ -23,6 +23,7 @@ typedef struct train_set {
     pack data;
     data_split split;  // empty when the data come from a pack's file
     int frame_pool;    // distinct pairs of frames per source and lag; 0: all there are
+    int frame_pool_i;  // likewise of branches
     frames* frames;    // draws frames of episodes
     env** painter;     // (painters) draws states of a pack's file
     int painters;
@@ -93,6 +94,8 @@ typedef struct stage {
     int index;
 } stage;
 int stage_read(const config* settings, int i, const char* sources, stage* out);  // 0 past the last
+// Number of the first stage to run: that called `from`, or 0 if it is NULL.
+firm_status stage_first(const config* settings, const char* from, int* index, firm_error* err);
 int stage_sees_frames(const stage* s);                 // its samples are pairs of frames
 int stage_trains(const stage* s, const char* prefix);  // any parameter of that prefix
 void stage_train(const stage* s, nn_graph* g);         // declares what is trained; s NULL: nothing

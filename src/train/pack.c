@@ -9,9 +9,9 @@ typedef struct needs {
     int seen[PACK_SOURCES], after[PACK_SOURCES];
 } needs;
 
-static void add_needs(const config* settings, const char* sources, needs* n) {
+static void add_needs(const config* settings, int first, const char* sources, needs* n) {
     stage s;
-    for (int i = 0; stage_read(settings, i, sources, &s); i++)
+    for (int i = first; stage_read(settings, i, sources, &s); i++)
         for (int k = 0; k < SOURCES; k++) {
             if (stage_sees_frames(&s) || !(s.sources >> k & 1)) continue;
             n->seen[k] = 1;
@@ -64,10 +64,12 @@ firm_status train_pack(const config* settings, const env_spec* env, const train_
     needs n = {.seen = {[PACK_HELD] = 1}};
     TRY(pool_create(opt->threads, &p, err));
     firm_status st = train_set_open(settings, env, in, opt, pool_threads(p), &s, err);
-    add_needs(settings, opt->sources, &n);
+    int first = 0;
+    if (st == FIRM_OK) st = stage_first(settings, opt->from, &first, err);
+    add_needs(settings, first, opt->sources, &n);
     if (opt->ablations) {
-        add_needs(settings, "F", &n);
-        add_needs(settings, "I", &n);
+        add_needs(settings, first, "F", &n);
+        add_needs(settings, first, "I", &n);
     }
     if (st == FIRM_OK) {
         drop_unneeded(&s.data, &n);

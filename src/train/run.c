@@ -36,11 +36,12 @@ static uint64_t training_hash(const config* settings) {
 
 // settings, seed, sources, data and kind of device: a run may only be continued with the same ones
 static void identity(const train_run_state* run, char text[256]) {
-    snprintf(text, 256,
-             "config %016" PRIx64 " seed %" PRIu64 " sources %s mismatch %d data %016" PRIx64 "%s",
-             training_hash(run->settings), run->opt->seed,
-             run->opt->sources ? run->opt->sources : "FI", run->opt->mismatch,
-             run->set.data.data_hash, run->set.device.queue ? " device cuda" : "");
+    int n = snprintf(
+        text, 256,
+        "config %016" PRIx64 " seed %" PRIu64 " sources %s mismatch %d data %016" PRIx64 "%s",
+        training_hash(run->settings), run->opt->seed, run->opt->sources ? run->opt->sources : "FI",
+        run->opt->mismatch, run->set.data.data_hash, run->set.device.queue ? " device cuda" : "");
+    if (run->opt->from) snprintf(text + n, (size_t)(256 - n), " from %.40s", run->opt->from);
 }
 
 static int make_notes(checkpoint_note* note, char keys[MAX_STAGES][24]) {
@@ -172,6 +173,14 @@ static firm_status read_checkpoint(train_run_state* run, int* stage_index, int* 
     return FIRM_OK;
 }
 
+// ---- other weights to begin with ----------------------------------------------------------------
+
+static firm_status read_init(train_run_state* run, firm_error* err) {
+    TRY(checkpoint_read_training(run->opt->init, run->model, NULL, 0, NULL, 0, err));
+    log_info("weights of %s", run->opt->init);
+    return FIRM_OK;
+}
+
 // ---- the end ------------------------------------------------------------------------------------
 
 static firm_status finish(train_run_state* run, cJSON** result, firm_error* err) {
@@ -219,7 +228,8 @@ static firm_status run_stages(train_run_state* run, cJSON** result, firm_error* 
     char path[1100];
     int index = 0, update = 0;
     stage s;
-    for (int i = 0; stage_read(run->settings, i, run->opt->sources, &s); i++)
+    TRY(stage_first(run->settings, run->opt->from, &index, err));
+    for (int i = index; stage_read(run->settings, i, run->opt->sources, &s); i++)
         TRY(stage_check(&s, run->settings, &run->set, run->model, err));
     run_path(run, "checkpoint.safetensors", path);
     TRY(file_make_dirs(run->opt->folder, err));
@@ -229,6 +239,8 @@ static firm_status run_stages(train_run_state* run, cJSON** result, firm_error* 
     } else if (!run->opt->resume && file_exists(path)) {
         return FAIL(err, FIRM_E_USAGE, "%s already holds a run; add --resume or use a new folder",
                     run->opt->folder);
+    } else if (run->opt->init) {
+        TRY(read_init(run, err));
     } else {
         TRY(train_set_stats(&run->set, &run->model->stats, err));
     }

@@ -14,6 +14,8 @@ const config_key train_keys[] = {
     {"train", "held_out", CONFIG_INT, 1, 1e5, "1024", NULL, "validation segments behind the gates"},
     {"train", "frame_pool", CONFIG_INT, 0, 1e6, "0", NULL,
      "distinct pairs of frames the pixel stages see of each source; 0: all there are"},
+    {"train", "frame_pool_i", CONFIG_INT, 0, 1e6, "0", NULL,
+     "likewise of interventions, where they are to be fewer; 0: as frame_pool"},
     {"train", "structured", CONFIG_TEXT, 0, 0, "required", "required|optional",
      "whether stages with source S may do without a --structured file"},
     {"train", "lanes", CONFIG_INT, 1, 64, "8", NULL,
@@ -244,6 +246,15 @@ int stage_read(const config* c, int i, const char* sources, stage* s) {
     s->spatial = config_bool(c, section, "spatial");
     s->gate_limit = config_real(c, section, "gate");
     return 1;
+}
+
+firm_status stage_first(const config* c, const char* from, int* index, firm_error* err) {
+    const char* name;
+    *index = 0;
+    if (!from) return FIRM_OK;
+    for (; (name = config_member(c, "stage.*", *index)); ++*index)
+        if (strcmp(name, from) == 0) return FIRM_OK;
+    return FAIL(err, FIRM_E_USAGE, "--from %s: the settings have no stage of that name", from);
 }
 
 static int known_prefix(const firm_model* m, const char* prefix) {

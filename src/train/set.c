@@ -74,17 +74,19 @@ static firm_status add_list(train_set* s, int source, int lag, firm_error* err) 
     *l = (pack_list){.source = source, .lag = lag};
     TRY(source == PACK_F
             ? pairs_of_rows(&p->from, &s->split, s->frame_pool, lag, &l->p, err)
-            : pairs_of_branches(&p->from, source - PACK_I, s->frame_pool, lag, &l->p, err));
+            : pairs_of_branches(&p->from, source - PACK_I, s->frame_pool_i, lag, &l->p, err));
     p->lists++;
     if (l->p.count > 0) return FIRM_OK;
     return FAIL(err, FIRM_E_VALUE, "no frame of source %c shows all that moves; collect more",
                 "FIS"[source]);
 }
 
-static firm_status add_lists(train_set* s, const config* settings, const char* sources,
-                             firm_error* err) {
+static firm_status add_lists(train_set* s, const config* settings, const train_options* opt,
+                             const char* sources, firm_error* err) {
     stage each;
-    for (int i = 0; stage_read(settings, i, sources, &each); i++)
+    int i;
+    TRY(stage_first(settings, opt->from, &i, err));
+    for (; stage_read(settings, i, sources, &each); i++)
         for (int source = 0; source < SOURCES && stage_sees_frames(&each); source++)
             if ((each.sources >> source & 1) && (source == PACK_F || s->data.set[source].count))
                 TRY(add_list(s, source, each.lag, err));
@@ -92,11 +94,14 @@ static firm_status add_lists(train_set* s, const config* settings, const char* s
 }
 
 static void selection(const config* c, char text[PACK_TEXT]) {
-    snprintf(text, PACK_TEXT, "split_seed %lld, segments %lld, held_out %lld, frame_pool %lld",
-             (long long)config_int(c, "data", "split_seed"),
-             (long long)config_int(c, "train", "segments"),
-             (long long)config_int(c, "train", "held_out"),
-             (long long)config_int(c, "train", "frame_pool"));
+    long long branched = config_int(c, "train", "frame_pool_i");
+    int n =
+        snprintf(text, PACK_TEXT, "split_seed %lld, segments %lld, held_out %lld, frame_pool %lld",
+                 (long long)config_int(c, "data", "split_seed"),
+                 (long long)config_int(c, "train", "segments"),
+                 (long long)config_int(c, "train", "held_out"),
+                 (long long)config_int(c, "train", "frame_pool"));
+    if (branched) snprintf(text + n, (size_t)(PACK_TEXT - n), ", frame_pool_i %lld", branched);
 }
 
 // ---- from episodes ------------------------------------------------------------------------------
@@ -177,12 +182,14 @@ firm_status train_set_open(const config* settings, const env_spec* env, const tr
                      .seed = opt->seed,
                      .device = nn_device_cpu(),
                      .data = {.spec = env},
-                     .frame_pool = (int)config_int(settings, "train", "frame_pool")};
+                     .frame_pool = (int)config_int(settings, "train", "frame_pool"),
+                     .frame_pool_i = (int)config_int(settings, "train", "frame_pool_i")};
+    if (s->frame_pool_i == 0) s->frame_pool_i = s->frame_pool;
     TRY(in->pack ? from_file(s, settings, in->pack, err) : from_episodes(s, settings, in, err));
-    TRY(add_lists(s, settings, opt->sources, err));
+    TRY(add_lists(s, settings, opt, opt->sources, err));
     if (opt->ablations) {
-        TRY(add_lists(s, settings, "F", err));
-        TRY(add_lists(s, settings, "I", err));
+        TRY(add_lists(s, settings, opt, "F", err));
+        TRY(add_lists(s, settings, opt, "I", err));
     }
     for (int i = PACK_I; i <= PACK_S && opt->mismatch; i++)
         if (s->data.set[i].count) TRY(records_mismatch(&s->data.set[i], env, opt->seed, err));

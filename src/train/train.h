@@ -24,6 +24,8 @@ typedef struct train_options {
     int threads;          // 0: all cores
     int resume;           // continue a run that was stopped
     const char* sources;  // "F", "I", "FI" restrict every stage; NULL: as the config says
+    const char* init;     // a checkpoint to take the first weights from; NULL: random ones
+    const char* from;     // with init: the first stage to run; NULL: all
     int mismatch;         // ablation: outcomes of branches are shuffled
     const char* device;   // "cpu" (also NULL) or "cuda"
     int ablations;        // packs: also what runs restricted to F or I read

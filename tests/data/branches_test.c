@@ -1,10 +1,12 @@
 // branches_test.c - split, segments, statistics, interventions and the reset-replay audit.
 #include "data/branches.h"
 
+#include <math.h>
 #include <unistd.h>
 
 #include "core/mem.h"
 #include "data/hdf5.h"
+#include "data/mixed.h"
 #include "support.h"
 
 enum { STATES = BRANCH_CONTROLS + 1 };
@@ -184,6 +186,67 @@ TEST(data, branches_same_bits_for_any_thread_count) {
                err);
     EXPECT_INT(b[0]->anchors, 54);
     branches_free(b[0]);
+    episodes_free(e);
+}
+
+// Standard deviation of n numbers, and of their steps.
+static void spreads(const float* a, int n, int stride, double* all, double* steps) {
+    double sum = 0, square = 0, step = 0;
+    for (int i = 0; i < n; i++) {
+        double x = a[i * stride], d = i ? x - a[(i - 1) * stride] : 0;
+        sum += x;
+        square += x * x;
+        step += d * d;
+    }
+    *all = sqrt(square / n - sum / n * (sum / n));
+    *steps = sqrt(step / (n - 1));
+}
+
+TEST(data, mixed_actions_are_of_four_kinds) {
+    enum { N = 25, MANY = 400 };
+    env_spec free_spec = *env_find("tworoom"), clamped = free_spec;
+    free_spec.action_clamped = 0;
+    clamped.action_clamped = 1;
+    const float mean[2] = {0.1f, -0.2f}, std[2] = {0.5f, 0.8f};
+    float recorded[2 * N], action[2 * N];
+    double all[MIXED_KINDS] = {0}, steps[MIXED_KINDS] = {0}, outside = 0, away = 0;
+    for (int i = 0; i < 2 * N; i++) recorded[i] = 3;  // far from the mean
+    for (int i = 0; i < MANY * MIXED_KINDS; i++) {
+        double one, step;
+        rng g = rng_start(7, (uint64_t)i);
+        const int kind = i % MIXED_KINDS;
+        mixed_actions(&free_spec, kind, mean, std, recorded, N, &g, action);
+        spreads(action, N, 2, &one, &step);
+        all[kind] += one / MANY;
+        steps[kind] += step / MANY;
+        away += kind == 3 ? fabs((double)action[2 * (i % N)] - 3) / MANY : 0;
+        for (int j = 0; j < 2 * N; j++) outside += fabsf(action[j]) > 1;
+        mixed_actions(&clamped, kind, mean, std, recorded, N, &g, action);
+        for (int j = 0; j < 2 * N; j++)
+            EXPECT(action[j] >= clamped.action_low && action[j] <= clamped.action_high);
+    }
+    EXPECT_NEAR(all[0], 0.5, 0.02);                                // the recorded spread
+    EXPECT_NEAR(all[1], 0.5 * 1.25, 0.05);                         // 0.5 to 2 times as much
+    EXPECT(steps[0] > 1.3 * all[0]);                               // independent
+    EXPECT(steps[2] < 0.4 * all[2]);                               // smooth
+    EXPECT(steps[3] < 0.4 * all[3] && away > 0.05 && away < 0.5);  // around the recording
+    EXPECT(outside > 0);
+}
+
+TEST(data, mixed_branches_say_so) {
+    firm_error err;
+    episodes* e = small_set(60, 2, NULL);
+    branches *b, *back;
+    const char* path = temp_path("M.h5");
+    intervene_options opt = {.anchors = 10, .per_anchor = 9, .mixed = 1, .seed = 3};
+    REQUIRE_OK(branches_collect(e, &opt, NULL, &b, &err), err);
+    EXPECT(memcmp(b->action, e->action + 2 * b->row[0], 50 * sizeof(float)) == 0);  // a replay
+    REQUIRE_OK(branches_write(b, path, &err), err);
+    REQUIRE_OK(branches_read(path, e, &back, &err), err);
+    EXPECT(back->mixed && strcmp(branches_proposal(back), "mixed") == 0);
+    EXPECT(memcmp(back->action, b->action, 10 * 9 * 50 * sizeof(float)) == 0);
+    branches_free(back);
+    branches_free(b);
     episodes_free(e);
 }
 

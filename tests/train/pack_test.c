@@ -7,7 +7,7 @@
 
 typedef struct packs {
     small s;
-    char path[2][600];  // with states and with pictures
+    char path[3][600];  // with states; with pictures; with pictures, made of the first
 } packs;
 
 static int open_packs(packs* w) {
@@ -21,11 +21,12 @@ static int open_packs(packs* w) {
         .per_anchor = 4};
     if (!small_collect(&w->s, &few)) return 0;
     train_inputs in = small_inputs(&w->s);
-    for (int i = 0; i < 2; i++) {
+    train_inputs first = {.pack = w->path[0]};
+    for (int i = 0; i < 3; i++) {
         snprintf(w->path[i], sizeof w->path[i], "%s/pack-%d.h5", test_temp_dir(), i);
         cJSON* made = NULL;
-        firm_status st = train_pack(w->s.settings, w->s.env, &in, &(train_options){.threads = 2}, i,
-                                    w->path[i], &made, &err);
+        firm_status st = train_pack(w->s.settings, w->s.env, i < 2 ? &in : &first,
+                                    &(train_options){.threads = 2}, i > 0, w->path[i], &made, &err);
         cJSON_Delete(made);
         if (st == FIRM_OK) continue;
         test_fail(__FILE__, __LINE__, "%s", err.message);
@@ -49,7 +50,7 @@ TEST(train, pack_holds_what_stages_read) {
     train_inputs in = small_inputs(&w.s);
     train_set from, packed;
     REQUIRE_OK(train_set_open(w.s.settings, w.s.env, &in, &opt, 1, &from, &err), err);
-    for (int i = 0; i < 2; i++) {
+    for (int i = 0; i < 3; i++) {
         REQUIRE_OK(train_set_open(w.s.settings, w.s.env, &(train_inputs){.pack = w.path[i]}, &opt,
                                   1, &packed, &err),
                    err);
