@@ -1,4 +1,5 @@
-// episodes_internal.h - shared by the files that make episodes: collect.c, episodes_read.c.
+// episodes_internal.h - shared by the files that make episodes: collect.c, episodes_read.c,
+// trial_set.c.
 #ifndef DATA_EPISODES_INTERNAL_H
 #define DATA_EPISODES_INTERNAL_H
 
@@ -8,6 +9,9 @@
 firm_status episodes_alloc(const env_spec* spec, int count, int64_t rows, episodes** out,
                            firm_error* err);
 uint64_t episodes_hash(const episodes* e);
+// Checks the column `pixels` of an open file and keeps it, and with it the file, in e; nothing
+// happens where there is none.
+firm_status episodes_open_pixels(int64_t file, const char* path, episodes* e, firm_error* err);
 
 // The columns that together hold the state, in the order of its numbers.
 enum { STATE_FIELDS = 5 };

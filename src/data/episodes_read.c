@@ -149,36 +149,36 @@ static firm_status check_numbers(const source* s, const episodes* e, firm_error*
     return FIRM_OK;
 }
 
-static firm_status open_pixels(const source* s, episodes* e, firm_error* err) {
-    if (!hdf5_width(s->file, "pixels")) return FIRM_OK;
+firm_status episodes_open_pixels(int64_t file, const char* path, episodes* e, firm_error* err) {
+    if (!hdf5_width(file, "pixels")) return FIRM_OK;
     int rank;
     hsize_t dims[HDF5_MAX_RANK];
-    TRY(hdf5_shape(s->file, s->path, "pixels", &rank, dims, err));
+    TRY(hdf5_shape(file, path, "pixels", &rank, dims, err));
     if (rank != 4 || dims[0] != (hsize_t)e->rows || dims[1] != ENV_IMAGE || dims[2] != ENV_IMAGE ||
         dims[3] != 3)
         return FAIL(
             err, FIRM_E_FORMAT,
             "'pixels' of %s does not have %lld frames of %d x %d x 3; collect it again without "
             "--pixels",
-            s->path, (long long)e->rows, ENV_IMAGE, ENV_IMAGE);
+            path, (long long)e->rows, ENV_IMAGE, ENV_IMAGE);
     // room for a few chunks of the public files (100 frames, 15 MB), so that neighbours come cheap
     hid_t access = H5Pcreate(H5P_DATASET_ACCESS);
     hid_t pixels = -1;
     if (access >= 0 && H5Pset_chunk_cache(access, 521, 64u << 20, 1.0) >= 0)
-        pixels = H5Dopen2(s->file, "pixels", access);
+        pixels = H5Dopen2(file, "pixels", access);
     if (access >= 0) H5Pclose(access);
     if (pixels < 0)
-        return FAIL(err, FIRM_E_FORMAT, "cannot open 'pixels' of %s; the file is damaged", s->path);
+        return FAIL(err, FIRM_E_FORMAT, "cannot open 'pixels' of %s; the file is damaged", path);
     hid_t type = H5Dget_type(pixels);
     int bytes = type >= 0 && H5Tget_class(type) == H5T_INTEGER && H5Tget_size(type) == 1;
     if (type >= 0) H5Tclose(type);
     if (!bytes) {
         H5Dclose(pixels);
         return FAIL(err, FIRM_E_FORMAT, "'pixels' of %s does not hold bytes; collect it again",
-                    s->path);
+                    path);
     }
     e->pixels = pixels;
-    e->hdf5 = s->file;
+    e->hdf5 = file;
     return FIRM_OK;
 }
 
@@ -217,7 +217,7 @@ static firm_status fill(const source* s, episodes* e, firm_error* err) {
             "%s does not match its checksum: states or actions were changed or damaged; copy or "
             "collect it again",
             s->path);
-    return open_pixels(s, e, err);
+    return episodes_open_pixels(s->file, s->path, e, err);
 }
 
 static firm_status read_open(source* s, episodes** out, firm_error* err) {

@@ -251,7 +251,7 @@ static firm_status read_start(eval_arm* arm, const eval_trials* trials, frames* 
     return arm->world->fault == FIRM_OK
                ? FIRM_OK
                : FAIL(err, FIRM_E_VALUE, "the recorded state of row %lld cannot be restored",
-                      (long long)t->start);
+                      (long long)t->row);
 }
 
 static firm_status step_world(eval_arm* arm, const float* action, firm_error* err) {
@@ -291,7 +291,7 @@ firm_status arm_trial_open(arm_trial* t, eval_arm* arm, const eval_trials* trial
     TRY(read_start(arm, trials, pictures, number, &t->start, err));
     if (trace) {
         const char* mode = arm->setup.options.mode == FIRM_MODE_REACH ? "reach" : "contract";
-        TRY(eval_trace_begin(trace, spec, mode, arm->ops->name, trial->start, arm->goal,
+        TRY(eval_trace_begin(trace, spec, mode, arm->ops->name, trial->row, arm->goal,
                              t->start.goal_frame, err));
     }
     *out = (eval_outcome){.hash = trial->hash,

@@ -107,6 +107,39 @@ static firm_status prepare_gpu(evaluation* e, firm_error* err) {
     return FIRM_OK;
 }
 
+// Trials of a file count as held out under the split they were drawn with, and under no other.
+static firm_status take_trials(evaluation* e, uint64_t split_seed, firm_error* err) {
+    const eval_params* p = e->p;
+    e->data = p->set->rows;
+    if (p->set->split_seed != split_seed)
+        return FAIL(err, FIRM_E_USAGE,
+                    "the trials' data were split with seed %" PRIu64
+                    " and the settings say %" PRIu64
+                    ", so trials may be training episodes; write them again with `firm trials "
+                    "--set data.split_seed=%" PRIu64 "`",
+                    p->set->split_seed, split_seed, split_seed);
+    if (p->model) TRY(eval_check_held_out(p->model->provenance, e->data, 0, err));
+    return eval_trials_take(p->set, p->trials, &e->trials, err);
+}
+
+// Trials from the file of them, the data given, or fresh episodes.
+static firm_status find_trials(evaluation* e, firm_error* err) {
+    const eval_params* p = e->p;
+    const uint64_t split_seed = (uint64_t)config_int(p->settings, "data", "split_seed");
+    if (p->set) return take_trials(e, split_seed, err);
+    if (p->data) {
+        e->data = p->data;
+        TRY(data_split_make(e->data, split_seed, &e->split, err));
+    } else {
+        TRY(eval_fresh_episodes(p->spec, p->trials, p->episodes, p->seed, e->threads, &e->fresh,
+                                err));
+        e->data = e->fresh;
+    }
+    if (p->model) TRY(eval_check_held_out(p->model->provenance, e->data, !p->data, err));
+    trial_options draw = {p->trials, p->offset, p->seed, p->unsolved, p->data ? &e->split : NULL};
+    return eval_trials_draw(e->data, &draw, &e->trials, err);
+}
+
 static firm_status prepare(evaluation* e, firm_error* err) {
     const eval_params* p = e->p;
     TRY(read_arms(e, err));
@@ -123,18 +156,7 @@ static firm_status prepare(evaluation* e, firm_error* err) {
     TRY(prepare_gpu(e, err));
 
     TRY(pool_create(p->threads, &e->threads, err));
-    if (p->data) {
-        e->data = p->data;
-        TRY(data_split_make(e->data, (uint64_t)config_int(p->settings, "data", "split_seed"),
-                            &e->split, err));
-    } else {
-        TRY(eval_fresh_episodes(p->spec, p->trials, p->episodes, p->seed, e->threads, &e->fresh,
-                                err));
-        e->data = e->fresh;
-    }
-    if (p->model) TRY(eval_check_held_out(p->model->provenance, e->data, !p->data, err));
-    trial_options draw = {p->trials, p->offset, p->seed, p->unsolved, p->data ? &e->split : NULL};
-    TRY(eval_trials_draw(e->data, &draw, &e->trials, err));
+    TRY(find_trials(e, err));
     TRY(frames_open(e->data, 1, 0, &e->pictures, err));
 
     // the oracle searches in the same standardised action coordinates as the model
@@ -142,6 +164,9 @@ static firm_status prepare(evaluation* e, firm_error* err) {
     if (p->model) {
         memcpy(mean, p->model->stats.action_mean, sizeof mean);
         memcpy(deviation, p->model->stats.action_std, sizeof deviation);
+    } else if (p->set) {
+        memcpy(mean, p->set->action_mean, sizeof mean);
+        memcpy(deviation, p->set->action_std, sizeof deviation);
     } else if (p->data) {
         data_action_stats(e->data, &e->split, mean, deviation);
     } else {
@@ -373,7 +398,7 @@ static firm_status header_json(const evaluation* e, cJSON* json, firm_error* err
         cJSON_AddNumberToObject(json, "budget", 2 * p->offset) &&
         cJSON_AddNumberToObject(json, "seed", (double)p->seed) &&
         cJSON_AddStringToObject(json, "trials_from",
-                                p->data ? "validation episodes" : "fresh episodes") &&
+                                p->data || p->set ? "validation episodes" : "fresh episodes") &&
         cJSON_AddBoolToObject(json, "unsolved_only", p->unsolved) &&
         add_hex(json, "trials_hash", eval_trials_hash(e->trials)) &&
         add_hex(json, "data_hash", e->data->hash) &&
@@ -393,8 +418,7 @@ static firm_status header_json(const evaluation* e, cJSON* json, firm_error* err
     if (p->model) ok = ok && add_model(p->model, json);
     cJSON* start = ok ? cJSON_AddArrayToObject(json, "start_rows") : NULL;
     for (int i = 0; start && i < e->trials->count; i++)
-        ok = ok &&
-             cJSON_AddItemToArray(start, cJSON_CreateNumber((double)e->trials->trial[i].start));
+        ok = ok && cJSON_AddItemToArray(start, cJSON_CreateNumber((double)e->trials->trial[i].row));
     return ok && start ? FIRM_OK : no_memory(err);
 }
 

@@ -13,6 +13,8 @@ typedef struct eval_params {
     const config* settings;   // [plan] and the split's seed
     const episodes*
         data;  // recorded episodes of which the validation part is used; NULL: fresh ones
+    // trials read from a file, instead of data; offset, seed and unsolved below are then its own
+    const trial_set* set;
     firm_mode mode;
     int trials, offset;
     int episodes;   // fresh ones to collect where there are no data; 0: as many as the trials need

@@ -21,11 +21,11 @@ static const double* state_at(const episodes* e, int64_t row) {
     return e->state + row * e->spec->state_dim;
 }
 
-static void fill(const episodes* e, int64_t row, int offset, eval_trial* t) {
-    const double *start = state_at(e, row), *goal = state_at(e, row + offset);
+static void fill(const episodes* e, int64_t from, int64_t to, eval_trial* t) {
+    const double *start = state_at(e, from), *goal = state_at(e, to);
     size_t bytes = sizeof(double) * (size_t)e->spec->state_dim;
-    t->start = row;
-    t->goal = row + offset;
+    t->start = t->row = from;
+    t->goal = to;
     t->hash = hash_bytes(hash_bytes(HASH_START, start, bytes), goal, bytes);
     t->solved = e->spec->success(start, goal);
 }
@@ -61,6 +61,21 @@ static firm_status eligible_rows(const episodes* e, const trial_options* opt, in
     return FIRM_OK;
 }
 
+static firm_status create(const episodes* data, int count, int offset, eval_trials** out,
+                          firm_error* err) {
+    eval_trials* t = *out = mem_calloc(1, sizeof *t);
+    if (t) t->trial = mem_calloc((size_t)count, sizeof *t->trial);
+    if (!t || !t->trial) {
+        eval_trials_free(t);
+        *out = NULL;
+        return FAIL(err, FIRM_E_MEMORY, "no memory for %d trials", count);
+    }
+    t->data = data;
+    t->count = count;
+    t->offset = offset;
+    return FIRM_OK;
+}
+
 firm_status eval_trials_draw(const episodes* data, const trial_options* opt, eval_trials** out,
                              firm_error* err) {
     *out = NULL;
@@ -79,23 +94,20 @@ firm_status eval_trials_draw(const episodes* data, const trial_options* opt, eva
             opt->count, opt->split ? "validation" : "collected", eligible,
             opt->unsolved ? " unsolved" : "", opt->offset);
     }
-    eval_trials* t = mem_calloc(1, sizeof *t);
-    if (t) t->trial = mem_calloc((size_t)opt->count, sizeof *t->trial);
-    if (!t || !t->trial) {
+    eval_trials* t;
+    firm_status status = create(data, opt->count, opt->offset, &t, err);
+    if (status != FIRM_OK) {
         mem_free(rows);
-        eval_trials_free(t);
-        return FAIL(err, FIRM_E_MEMORY, "no memory for %d trials", opt->count);
+        return status;
     }
-    t->data = data;
-    t->count = opt->count;
-    t->offset = opt->offset;
     // the first steps of a Fisher-Yates shuffle: distinct rows
     rng r = rng_start(opt->seed, RNG_STREAM(RNG_TRIAL, 0));
     for (int i = 0; i < opt->count; i++) {
         int j = i + (int)rng_below(&r, (uint32_t)(eligible - i));
         int64_t row = rows[j];
         rows[j] = rows[i];
-        fill(data, row, opt->offset, &t->trial[i]);
+        fill(data, row, row + opt->offset, &t->trial[i]);
+        t->trial[i].draw = i;
     }
     qsort(t->trial, (size_t)t->count, sizeof *t->trial, by_row);
     mem_free(rows);
@@ -114,6 +126,81 @@ uint64_t eval_trials_hash(const eval_trials* t) {
     for (int i = 0; i < t->count; i++)
         hash = hash_bytes(hash, &t->trial[i].hash, sizeof t->trial[i].hash);
     return hash;
+}
+
+// ---- trials as a file ---------------------------------------------------------------------------
+
+firm_status eval_trials_pack(const eval_trials* t, const trial_options* opt, uint64_t split_seed,
+                             trial_set** out, firm_error* err) {
+    const episodes* e = t->data;
+    const size_t state = (size_t)e->spec->state_dim, action = (size_t)e->spec->action_dim;
+    trial_set* s;
+    TRY(trial_set_create(e->spec, t->count, &s, err));
+    s->offset = t->offset;
+    s->unsolved = opt->unsolved;
+    s->seed = opt->seed;
+    s->split_seed = split_seed;
+    s->trials_hash = eval_trials_hash(t);
+    s->rows->hash = e->hash;
+    s->rows->seed = e->seed;
+    data_action_stats(e, opt->split, s->action_mean, s->action_std);
+    for (int i = 0; i < t->count; i++) {
+        const eval_trial* from = &t->trial[i];
+        const int64_t first = from->start - TRIAL_BEFORE;
+        double* to = s->rows->state + (size_t)i * TRIAL_ROWS * state;
+        s->row[i] = from->row;
+        s->episode[i] = episodes_of_row(e, from->start);
+        s->draw[i] = from->draw;
+        memcpy(to, state_at(e, first), FIRM_HISTORY * state * sizeof *to);
+        memcpy(to + FIRM_HISTORY * state, state_at(e, from->goal), state * sizeof *to);
+        memcpy(s->rows->action + (size_t)i * TRIAL_ROWS * action,
+               e->action + first * (int64_t)action, TRIAL_ACTIONS * action * sizeof(float));
+    }
+    *out = s;
+    return FIRM_OK;
+}
+
+firm_status eval_trials_take(const trial_set* set, int count, eval_trials** out, firm_error* err) {
+    *out = NULL;
+    if (count == 0) count = set->count;
+    if (count < 1 || count > set->count)
+        return FAIL(err, FIRM_E_USAGE,
+                    "%d trials asked for, but the file holds %d; ask for fewer, or write more with "
+                    "`firm trials --trials %d`",
+                    count, set->count, count);
+    eval_trials* t;
+    TRY(create(set->rows, count, set->offset, &t, err));
+    for (int i = 0, n = 0; i < set->count; i++) {
+        if (set->draw[i] >= count) continue;
+        const int64_t start = (int64_t)i * TRIAL_ROWS + TRIAL_BEFORE;
+        fill(set->rows, start, start + 1, &t->trial[n]);
+        t->trial[n].row = set->row[i];
+        t->trial[n++].draw = set->draw[i];
+    }
+    *out = t;
+    return FIRM_OK;
+}
+
+firm_status eval_trials_read(const char* path, const env_spec* spec, trial_set** out,
+                             firm_error* err) {
+    eval_trials* t = NULL;
+    trial_set* s;
+    *out = NULL;
+    TRY(trial_set_read(path, spec, &s, err));
+    firm_status status = eval_trials_take(s, 0, &t, err);
+    int solved = 0;
+    for (int i = 0; t && i < t->count; i++) solved += t->trial[i].solved;
+    if (t && (eval_trials_hash(t) != s->trials_hash || (s->unsolved && solved)))
+        status = FAIL(err, FIRM_E_FORMAT,
+                      "the trials of %s are not those its trials_hash and unsolved tell of; run "
+                      "`firm trials` again",
+                      path);
+    eval_trials_free(t);
+    if (status == FIRM_OK)
+        *out = s;
+    else
+        trial_set_free(s);
+    return status;
 }
 
 // ---- where trials come from ---------------------------------------------------------------------

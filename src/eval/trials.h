@@ -9,11 +9,14 @@
 
 #include "data/episodes.h"
 #include "data/split.h"
+#include "data/trial_set.h"
 
 enum { TRIAL_BEFORE = FIRM_HISTORY - 1 };  // rows of history before the start
 
 typedef struct eval_trial {
-    int64_t start, goal;  // rows of the episodes file
+    int64_t start, goal;  // rows of eval_trials.data
+    int64_t row;          // the start's row in the data set it was drawn from
+    int draw;             // its place in the draw
     uint64_t hash;        // of the start and the goal state
     int solved;           // the start already satisfies the task's success test
 } eval_trial;
@@ -36,6 +39,17 @@ firm_status eval_trials_draw(const episodes* data, const trial_options* opt, eva
                              firm_error* err);
 void eval_trials_free(eval_trials* t);
 uint64_t eval_trials_hash(const eval_trials* t);  // of all pairs, to compare evaluations
+
+// The trials just drawn with `opt` from the validation episodes of a data set, split with
+// `split_seed`, as a set that can be written and taken elsewhere.
+firm_status eval_trials_pack(const eval_trials* t, const trial_options* opt, uint64_t split_seed,
+                             trial_set** out, firm_error* err);
+// The `count` trials of a set that were drawn first (0: all of them): those that drawing so few
+// from the data set itself gives. Borrows the set.
+firm_status eval_trials_take(const trial_set* set, int count, eval_trials** out, firm_error* err);
+// Reads a set, and checks on top that its trials are what its hash and `unsolved` say.
+firm_status eval_trials_read(const char* path, const env_spec* spec, trial_set** out,
+                             firm_error* err);
 
 // Episodes for `trials` pairs, collected now with a seed of their own. count 0: about two a trial,
 // 200 at least, so that most trials come from episodes of their own.
