@@ -30,7 +30,7 @@ typedef struct cli_command {
     X(intervene)        \
     X(describe)         \
     X(audit)            \
-    X(pack) X(train) X(plan) X(eval) X(params) X(report) X(bench) X(demo) X(reproduce) X(export)
+    X(pack) X(train) X(plan) X(trials) X(eval) X(params) X(report) X(bench) X(demo) X(reproduce) X(export)
 #define CLI_DECLARE(name) extern const cli_command cli_##name;
 CLI_COMMANDS(CLI_DECLARE)
 #undef CLI_DECLARE

@@ -10,9 +10,12 @@ static const arg_option options[] = {
     {"model", 0, ARG_TEXT, 0, 0, NULL, NULL, "M", "model file; the shipped one if not given"},
     {"data", 0, ARG_TEXT, 0, 0, NULL, NULL, "F.h5",
      "trials from its validation episodes; else fresh ones are collected"},
-    {"trials", 0, ARG_INT, 1, 1000000, "100", NULL, "N", "start and goal pairs"},
+    {"trials-file", 0, ARG_TEXT, 0, 0, NULL, NULL, "T.h5",
+     "trials made by firm trials, instead of --data"},
+    {"trials", 0, ARG_INT, 1, TRIAL_SET_MAX, "100", NULL, "N",
+     "start and goal pairs; with --trials-file at most its number, else all of it"},
     {"mode", 0, ARG_CHOICE, 0, 0, "contract", "contract|reach", NULL, "planner"},
-    {"offset", 0, ARG_INT, 1, 100000, "25", NULL, "N",
+    {"offset", 0, ARG_INT, 1, TRIAL_OFFSET_MAX, "25", NULL, "N",
      "controls from start to goal in the recording; the budget is twice that"},
     {"arms", 0, ARG_TEXT, 0, 0, "firm", NULL, "a,b",
      "firm, oracle-config, oracle-dynamics, random"},
@@ -97,9 +100,46 @@ static firm_status write_traces(const char* output, const cJSON* traces, firm_er
     return FIRM_OK;
 }
 
+// What a file of trials already settles cannot be asked for otherwise.
+static firm_status check_against(const args* a, const trial_set* set, firm_error* err) {
+    const char* path = args_text(a, "trials-file");
+    if (args_given(a, "trials") && args_int(a, "trials") > set->count)
+        return FAIL(err, FIRM_E_USAGE,
+                    "--trials %lld asks for more than the %d trials of %s; ask for fewer, or write "
+                    "more with firm trials",
+                    (long long)args_int(a, "trials"), set->count, path);
+    if (args_given(a, "offset") && args_int(a, "offset") != set->offset)
+        return FAIL(err, FIRM_E_USAGE,
+                    "--offset %lld contradicts %s, whose goals are %d controls away; leave it out, "
+                    "or write other trials with firm trials",
+                    (long long)args_int(a, "offset"), path, set->offset);
+    if (args_given(a, "seed") && (uint64_t)args_int(a, "seed") != set->seed)
+        return FAIL(err, FIRM_E_USAGE,
+                    "--seed %lld contradicts %s, whose trials were drawn with seed %llu; leave it "
+                    "out, or write other trials with firm trials",
+                    (long long)args_int(a, "seed"), path, (unsigned long long)set->seed);
+    if (args_switch(a, "unsolved") && !set->unsolved)
+        return FAIL(err, FIRM_E_USAGE,
+                    "--unsolved contradicts %s, which also holds pairs solved at the start; leave "
+                    "it out, or write other trials with firm trials --unsolved",
+                    path);
+    return FIRM_OK;
+}
+
+static firm_status read_trials(const args* a, const env_spec* spec, trial_set** out,
+                               firm_error* err) {
+    TRY(eval_trials_read(args_text(a, "trials-file"), spec, out, err));
+    firm_status status = check_against(a, *out, err);
+    if (status != FIRM_OK) {
+        trial_set_free(*out);
+        *out = NULL;
+    }
+    return status;
+}
+
 static firm_status evaluate(const args* a, const env_spec* spec, const firm_model* model,
-                            const char* model_path, const episodes* data, cJSON** json,
-                            firm_error* err) {
+                            const char* model_path, const episodes* data, const trial_set* set,
+                            cJSON** json, firm_error* err) {
     config* settings;
     const char* output = args_text(a, "output");
     cJSON* traces = NULL;
@@ -109,6 +149,7 @@ static firm_status evaluate(const args* a, const env_spec* spec, const firm_mode
                      .model_path = model_path,
                      .settings = settings,
                      .data = data,
+                     .set = set,
                      .mode = cli_mode(args_text(a, "mode")),
                      .trials = (int)args_int(a, "trials"),
                      .offset = (int)args_int(a, "offset"),
@@ -123,6 +164,12 @@ static firm_status evaluate(const args* a, const env_spec* spec, const firm_mode
                      .horizon = (int)args_int(a, "horizon"),
                      .traces = (int)args_int(a, "traces"),
                      .batch = (int)args_int(a, "batch")};
+    if (set) {
+        if (!args_given(a, "trials")) p.trials = set->count;
+        p.offset = set->offset;
+        p.seed = set->seed;
+        p.unsolved = set->unsolved;
+    }
     firm_status status = cli_device(a, &p.device, &p.precision, err);
     if (status == FIRM_OK) status = eval_run(&p, json, p.traces ? &traces : NULL, err);
     config_free(settings);
@@ -138,8 +185,12 @@ static firm_status run(const args* a, firm_error* err) {
     char found[1024];
     firm_model* model = NULL;
     episodes* data = NULL;
+    trial_set* set = NULL;
     cJSON* json = NULL;
     TRY(cli_task(a, 0, &spec, err));
+    if (args_given(a, "data") && args_given(a, "trials-file"))
+        return FAIL(err, FIRM_E_USAGE,
+                    "--data and --trials-file both say where the trials come from; give one");
     if (args_int(a, "traces") && !output)
         return FAIL(err, FIRM_E_USAGE, "--traces needs -o FILE, beside which they are written");
     // a device such as /dev/stdout is fine too, so the early check is for plain files
@@ -151,8 +202,10 @@ static firm_status run(const args* a, firm_error* err) {
     const char* model_path = learned ? found : NULL;
     firm_status status = model_path ? cli_load_model(model_path, spec, &model, err) : FIRM_OK;
     if (status == FIRM_OK && args_given(a, "data")) status = cli_read_data(a, spec, &data, err);
-    if (status == FIRM_OK) status = evaluate(a, spec, model, model_path, data, &json, err);
+    if (status == FIRM_OK && args_given(a, "trials-file")) status = read_trials(a, spec, &set, err);
+    if (status == FIRM_OK) status = evaluate(a, spec, model, model_path, data, set, &json, err);
     episodes_free(data);
+    trial_set_free(set);
     firm_model_free(model);
     if (status == FIRM_OK) return cli_finish(a, json, show, err);
     cJSON_Delete(json);
@@ -161,7 +214,8 @@ static firm_status run(const args* a, firm_error* err) {
 
 const cli_command cli_eval = {
     "eval",
-    "eval TASK [--model M] [--data F.h5 | --seed S] [--trials N --mode contract|reach --offset N "
+    "eval TASK [--model M] [--data F.h5 | --trials-file T.h5 | --seed S] [--trials N --mode "
+    "contract|reach --offset N "
     "--arms a,b]",
     "success of one or more arms on the same trials",
     "arms: firm (pixels), oracle-config (true configurations, learned transition),\n"

@@ -1,0 +1,103 @@
+// trials.c - `firm trials TASK --data F.h5 -o T.h5`: what `firm eval` would draw, as a small file.
+#include "eval/trials.h"
+
+#include <inttypes.h>
+
+#include "cli/cli.h"
+
+static const arg_option options[] = {
+    {"data", 0, ARG_TEXT, 0, 0, NULL, NULL, "F.h5",
+     "recorded episodes; trials come from the validation ones"},
+    {"output", 'o', ARG_TEXT, 0, 0, NULL, NULL, "T.h5", "the file to write"},
+    {"trials", 0, ARG_INT, 1, TRIAL_SET_MAX, "100", NULL, "N", "start and goal pairs"},
+    {"offset", 0, ARG_INT, 1, TRIAL_OFFSET_MAX, "25", NULL, "N",
+     "controls from start to goal in the recording"},
+    {"unsolved", 0, ARG_SWITCH, 0, 0, NULL, NULL, NULL,
+     "only pairs that are not solved at the start"},
+    {"seed", 0, ARG_SEED, 0, 0, "42", NULL, "S", "of the draw, and of the planner that runs them"},
+};
+
+static void show(const cJSON* j) {
+    printf("%s: %.0f trials of %.0f validation episodes, goals %.0f controls away\n",
+           cJSON_GetObjectItemCaseSensitive(j, "file")->valuestring, json_get(j, "trials", 0),
+           json_get(j, "episodes", 0), json_get(j, "offset", 0));
+    printf("solved at the start: %.1f %%, trials_hash %s\n",
+           100.0 * json_get(j, "solved_at_start", 0) / json_get(j, "trials", 1),
+           cJSON_GetObjectItemCaseSensitive(j, "trials_hash")->valuestring);
+}
+
+static int add_hex(cJSON* json, const char* key, uint64_t value) {
+    char text[20];
+    snprintf(text, sizeof text, "%016" PRIx64, value);
+    return cJSON_AddStringToObject(json, key, text) != NULL;
+}
+
+static cJSON* describe(const eval_trials* t, const trial_set* s, const char* path) {
+    int solved = 0, used = 0;
+    for (int i = 0; i < t->count; i++) {
+        solved += t->trial[i].solved;
+        used += i == 0 || s->episode[i] != s->episode[i - 1];  // they ascend
+    }
+    cJSON* j = cJSON_CreateObject();
+    if (j && cJSON_AddStringToObject(j, "task", t->data->spec->name) &&
+        cJSON_AddStringToObject(j, "file", path) &&
+        cJSON_AddNumberToObject(j, "trials", s->count) &&
+        cJSON_AddNumberToObject(j, "offset", s->offset) &&
+        cJSON_AddBoolToObject(j, "unsolved_only", s->unsolved) &&
+        cJSON_AddNumberToObject(j, "seed", (double)s->seed) &&
+        cJSON_AddNumberToObject(j, "split_seed", (double)s->split_seed) &&
+        cJSON_AddNumberToObject(j, "episodes", used) &&
+        cJSON_AddNumberToObject(j, "solved_at_start", solved) &&
+        add_hex(j, "trials_hash", s->trials_hash) && add_hex(j, "data_hash", s->rows->hash))
+        return j;
+    cJSON_Delete(j);
+    return NULL;
+}
+
+static firm_status write_trials(const args* a, const episodes* e, uint64_t split_seed,
+                                const char* path, cJSON** json, firm_error* err) {
+    data_split split;
+    eval_trials* t = NULL;
+    trial_set* s = NULL;
+    TRY(data_split_make(e, split_seed, &split, err));
+    trial_options draw = {(int)args_int(a, "trials"), (int)args_int(a, "offset"),
+                          (uint64_t)args_int(a, "seed"), args_switch(a, "unsolved"), &split};
+    firm_status status = eval_trials_draw(e, &draw, &t, err);
+    if (status == FIRM_OK) status = eval_trials_pack(t, &draw, split_seed, &s, err);
+    if (status == FIRM_OK) status = trial_set_write(s, e, path, err);
+    if (status == FIRM_OK && !(*json = describe(t, s, path))) status = cli_no_memory(err);
+    trial_set_free(s);
+    eval_trials_free(t);
+    data_split_free(&split);
+    return status;
+}
+
+static firm_status run(const args* a, firm_error* err) {
+    const env_spec* spec;
+    const char* path;
+    config* settings;
+    episodes* e;
+    cJSON* json = NULL;
+    TRY(cli_task(a, 0, &spec, err));
+    TRY(cli_required(a, "output", &path, err));
+    TRY(cli_check_output(path, err));
+    TRY(cli_settings(a, spec, NULL, &settings, err));
+    uint64_t split_seed = (uint64_t)config_int(settings, "data", "split_seed");
+    config_free(settings);
+    TRY(cli_read_data(a, spec, &e, err));
+    firm_status status = write_trials(a, e, split_seed, path, &json, err);
+    episodes_free(e);
+    return status == FIRM_OK ? cli_finish(a, json, show, err) : status;
+}
+
+const cli_command cli_trials = {
+    "trials",
+    "trials TASK --data F.h5 -o T.h5 [--trials N --offset N --unsolved --seed S]",
+    "write the trials of an evaluation to a small file",
+    "`firm eval TASK --trials-file T.h5` runs them without the data set, with the outcomes that\n"
+    "`firm eval TASK --data F.h5` has with the same flags.\n",
+    options,
+    sizeof options / sizeof *options,
+    1,
+    1,
+    run};

@@ -1,0 +1,177 @@
+// trials_test.c - trials as a file, from the command line: the outcomes are those of the data set,
+// flags that contradict the file and models that may know its trials are refused.
+#include "program.h"
+
+// What depends on the clock, and nothing else, may differ.
+static void drop_times(cJSON* json) {
+    static const char* const keys[] = {"seconds", "seconds_per_episode", "ms_per_solve",
+                                       "ms_per_solve_mean"};
+    for (size_t i = 0; i < sizeof keys / sizeof *keys; i++)
+        cJSON_DeleteItemFromObjectCaseSensitive(json, keys[i]);
+    cJSON* item;
+    cJSON_ArrayForEach(item, json) if (cJSON_IsObject(item)) drop_times(item);
+}
+
+// Evaluates with both; everything but times must be equal, outcomes and hashes included.
+static void expect_equal(const char* folder, const char* task, const char* data, const char* file,
+                         const char* flags) {
+    cJSON* a =
+        JSON_OF(firm_run(folder, 0, "eval %s --data %s %s --json --quiet", task, data, flags));
+    cJSON* b = JSON_OF(
+        firm_run(folder, 0, "eval %s --trials-file %s %s --json --quiet", task, file, flags));
+    if (a && b) {
+        EXPECT_KEYS(b, "trials_from trials_hash data_hash start_rows offset seed arms");
+        drop_times(a);
+        drop_times(b);
+        char *x = cJSON_Print(a), *y = cJSON_Print(b);
+        EXPECT_TEXT(y, x);
+        cJSON_free(x);
+        cJSON_free(y);
+    }
+    cJSON_Delete(a);
+    cJSON_Delete(b);
+}
+
+TEST(cli, trials_file_equals_data) {
+    char folder[512], data[600], flags[800];
+    const char* fix = firm_fixture();
+    fresh_folder(folder);
+    if (!fix) return;
+    snprintf(data, sizeof data, "%s/f.h5", fix);
+    cJSON* j = JSON_OF(
+        firm_run(folder, 0, "trials tworoom --data %s --trials 8 -o t.h5 --json --quiet", data));
+    EXPECT_KEYS(j,
+                "task file trials offset unsolved_only seed split_seed episodes solved_at_start "
+                "trials_hash data_hash");
+    cJSON_Delete(j);
+    static const char* const modes[] = {"contract", "reach"};
+    for (int i = 0; i < 2; i++) {
+        // with a model, and all arms
+        snprintf(flags, sizeof flags,
+                 "--model %s/run/model.safetensors --mode %s --trials 8 --candidates 24 "
+                 "--iterations 3 --arms firm,oracle-config,oracle-dynamics,random",
+                 fix, modes[i]);
+        expect_equal(folder, "tworoom", data, "t.h5", flags);
+        // without one the data's action statistics count; fewer trials than the file has
+        snprintf(flags, sizeof flags,
+                 "--mode %s --trials 5 --candidates 24 --iterations 3 --arms oracle-dynamics",
+                 modes[i]);
+        expect_equal(folder, "tworoom", data, "t.h5", flags);
+    }
+    EXPECT_INT(firm_run(folder, 0,
+                        "trials tworoom --data %s --trials 4 --offset 40 --unsolved --seed 5 -o "
+                        "u.h5 --quiet",
+                        data)
+                   ->code,
+               0);
+    expect_equal(folder, "tworoom", data, "u.h5",
+                 "--trials 4 --offset 40 --unsolved --seed 5 --arms random");
+    // all of it, and its own offset and seed, where no flag says otherwise
+    j = JSON_OF(firm_run(folder, 0, "eval tworoom --trials-file u.h5 --arms random --json"));
+    const cJSON* n = cJSON_GetObjectItemCaseSensitive(j, "trials");
+    EXPECT(cJSON_IsNumber(n) && n->valueint == 4);
+    n = cJSON_GetObjectItemCaseSensitive(j, "offset");
+    EXPECT(cJSON_IsNumber(n) && n->valueint == 40);
+    EXPECT(cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(j, "unsolved_only")));
+    cJSON_Delete(j);
+}
+
+#ifdef FIRM_CHIPMUNK
+TEST(cli, pusht_trials_file_equals_data) {
+    char folder[512];
+    fresh_folder(folder);
+    EXPECT_INT(
+        firm_run(folder, 0, "collect pusht --policy weak --episodes 12 -o f.h5 --quiet")->code, 0);
+    EXPECT_INT(firm_run(folder, 0, "trials pusht --data f.h5 --trials 3 -o t.h5 --quiet")->code, 0);
+    expect_equal(folder, "pusht", "f.h5", "t.h5",
+                 "--trials 3 --candidates 12 --iterations 2 --arms oracle-dynamics,random");
+    expect_equal(
+        folder, "pusht", "f.h5", "t.h5",
+        "--trials 2 --mode reach --candidates 12 --iterations 2 --arms oracle-dynamics,random");
+}
+#endif
+
+TEST(cli, trials_file_refusals) {
+    char folder[512], model[600];
+    size_t n;
+    const char* fix = firm_fixture();
+    fresh_folder(folder);
+    if (!fix) return;
+    snprintf(model, sizeof model, "%s/run/model.safetensors", fix);
+    EXPECT_INT(
+        firm_run(folder, 0, "trials tworoom --data %s/f.h5 --trials 6 -o t.h5 --quiet", fix)->code,
+        0);
+    static const struct {
+        const char *flags, *says;
+    } cases[] = {
+        {"--data t.h5", "give one"},
+        {"--trials 7", "more than the 6 trials of t.h5"},
+        {"--offset 26", "--offset 26 contradicts t.h5"},
+        {"--seed 43", "--seed 43 contradicts t.h5"},
+        {"--unsolved", "--unsolved contradicts t.h5"},
+        {"--set data.split_seed=7", "split with seed 0"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+        EXPECT_REFUSAL(
+            firm_run(folder, 0, "eval tworoom --trials-file t.h5 --arms random --quiet %s",
+                     cases[i].flags),
+            "eval", cases[i].says);
+    // flags that agree are fine
+    EXPECT_INT(firm_run(folder, 0,
+                        "eval tworoom --trials-file t.h5 --arms random --trials 6 --offset 25 "
+                        "--seed 42 --quiet")
+                   ->code,
+               0);
+
+    // the leak check is that of --data: the same seed, yet not the training file
+    EXPECT_INT(firm_run(folder, 0, "collect tworoom -o more.h5 --episodes 70 --quiet")->code, 0);
+    EXPECT_INT(
+        firm_run(folder, 0, "trials tworoom --data more.h5 --trials 6 -o more-t.h5 --quiet")->code,
+        0);
+    EXPECT_REFUSAL(
+        firm_run(folder, 0, "eval tworoom --model %s --data more.h5 --trials 6 --quiet", model),
+        "eval", "may be training episodes");
+    EXPECT_REFUSAL(
+        firm_run(folder, 0, "eval tworoom --model %s --trials-file more-t.h5 --quiet", model),
+        "eval", "may be training episodes");
+    // trials of another split of the training file itself
+    EXPECT_INT(firm_run(folder, 0,
+                        "trials tworoom --data %s/f.h5 --set data.split_seed=7 --trials 6 -o s.h5 "
+                        "--quiet",
+                        fix)
+                   ->code,
+               0);
+    EXPECT_REFUSAL(firm_run(folder, 0, "eval tworoom --model %s --trials-file s.h5 --quiet", model),
+                   "eval", "may be training episodes");
+
+    // damaged and foreign files
+    char* bytes = get_file(folder, "t.h5", &n);
+    if (!bytes) return;
+    put_file(folder, "cut.h5", bytes, n / 2);
+    free(bytes);
+    put_file(folder, "text.h5", "hello", 5);
+    int before = folder_entries(folder, NULL, 0);
+#define REFUSED(file, says)                                                                  \
+    EXPECT_REFUSAL(                                                                          \
+        firm_run(folder, 0, "eval tworoom --trials-file %s --arms random -o o.json --quiet", \
+                 file),                                                                      \
+        "eval", says)
+    REFUSED("cut.h5", "cut.h5");
+    REFUSED("text.h5", "text.h5");
+    REFUSED("absent.h5", "absent.h5");
+    REFUSED("more.h5", "does not hold trials");
+    EXPECT_REFUSAL(firm_run(folder, 0, "trials tworoom --data cut.h5 -o o.h5 --quiet"), "trials",
+                   "cut.h5");
+    EXPECT_REFUSAL(firm_run(folder, 0, "trials tworoom --data t.h5 -o o.h5 --quiet"), "trials",
+                   "holds trials, not episodes");
+    EXPECT_REFUSAL(
+        firm_run(folder, 0, "trials tworoom --data %s/f.h5 --trials 100000 -o o.h5 --quiet", fix),
+        "trials", "fewer trials");
+    EXPECT_REFUSAL(firm_run(folder, 0, "trials tworoom --data more.h5"), "trials",
+                   "--output is missing");
+    // a full disk leaves nothing
+    EXPECT_REFUSAL(
+        firm_run(folder, 4096, "trials tworoom --data more.h5 --trials 6 -o o.h5 --quiet"),
+        "trials", "o.h5");
+    EXPECT_INT(folder_entries(folder, NULL, 0), before);
+}
