@@ -5,7 +5,8 @@
 //   layered  one kernel per matrix product, any GPU from compute capability 8.0, any shape, one
 //            search or many at once (src/plan/cuda/layered.cu)
 //   batch    the same for many searches at once: large tiles, LayerNorm folded into the products
-//            (src/plan/cuda/batch.cu); with float32 it is the layered way
+//            (src/plan/cuda/batch.cu); on compute capability 9.0 all macro steps in one kernel
+//            (src/plan/cuda/fused.cu); with float32 it is the layered way
 //   cluster  one kernel for a whole search, the weights held in the registers and shared memory of
 //            clusters of 16 multiprocessors; compute capability 9.0, the tasks' usual shape, one
 //            search at a time (src/plan/cuda/cluster_kernel.cu)
@@ -64,7 +65,7 @@ firm_status plan_gpu_create(const plan_gpu_setup* setup, plan_gpu** out, firm_er
 void plan_gpu_free(plan_gpu* g);
 size_t plan_gpu_bytes(const plan_gpu* g);          // device memory
 const char* plan_gpu_device(const plan_gpu* g);    // "NVIDIA H200"
-const char* plan_gpu_way_name(const plan_gpu* g);  // "layered", "batch" or "cluster"
+const char* plan_gpu_way_name(const plan_gpu* g);  // "layered", "batch", "fused", "cluster"
 
 typedef struct plan_gpu_problem {
     const float *c0, *m0, *goal;

@@ -340,9 +340,11 @@ static firm_status build(plan_gpu* g, firm_error* err) {
     for (int i = 0; i < LAYERS; i++)
         if (g->host[i].w) TRY(send_layer(g, &g->host[i], &g->layers[i], err));
     TRY(send_bounds(g, err));
-    if (batched(&g->setup)) TRY(batch_create(g, err));
+    if (batched(&g->setup)) TRY(fused_create(g, err));
+    if (batched(&g->setup) && !g->fused) TRY(batch_create(g, err));
     TRY(layered_create(g, err));
-    if (!g->batched && g->setup.way != PLAN_GPU_LAYERED && !why) TRY(cluster_create(g, err));
+    if (!batched(&g->setup) && g->setup.way != PLAN_GPU_LAYERED && !why)
+        TRY(cluster_create(g, err));
     if (g->setup.way == PLAN_GPU_CLUSTER && !g->cluster)
         return FAIL(err, FIRM_E_UNAVAILABLE,
                     "%s cannot hold clusters of 16 multiprocessors now; plan with the layered way",
@@ -377,6 +379,7 @@ extern "C" void plan_gpu_free(plan_gpu* g) {
     if (g->stream) cudaStreamSynchronize(g->stream);
     layered_free(g);
     cluster_free(g);
+    fused_free(g);
     if (g->memory) cudaFree(g->memory);
     if (g->batch_memory) cudaFree(g->batch_memory);
     if (g->pinned) cudaFreeHost(g->pinned);
@@ -391,7 +394,7 @@ extern "C" const char* plan_gpu_device(const plan_gpu* g) {
     return g->device;
 }
 extern "C" const char* plan_gpu_way_name(const plan_gpu* g) {
-    return g->cluster ? "cluster" : g->batched ? "batch" : "layered";
+    return g->cluster ? "cluster" : g->fused ? "fused" : g->batched ? "batch" : "layered";
 }
 
 // ---- searching ----------------------------------------------------------------------------------

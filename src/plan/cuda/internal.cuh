@@ -84,6 +84,7 @@ typedef struct sizes {
 } sizes;
 
 typedef struct cluster_way cluster_way;
+typedef struct fused_way fused_way;
 
 // A layer for the batch way.
 typedef struct batch_layer {
@@ -131,6 +132,7 @@ struct plan_gpu {
     batch_layer batch[LAYERS];
     float2* stats;  // (rows, parts) partial sums of h
     char* batch_memory;
+    fused_way* fused;  // predictions by fused_predict
 };
 
 // ---- gpu.cu ----
@@ -198,6 +200,12 @@ typedef struct batch_product {
 } batch_product;
 firm_status batch_create(plan_gpu* g, firm_error* err);
 firm_status batch_step(plan_gpu* g, int rows, int t, int horizon, float* c_out, firm_error* err);
+
+// ---- fused.cu ----
+firm_status fused_create(plan_gpu* g, firm_error* err);  // leaves g->fused NULL if it cannot be
+void fused_free(plan_gpu* g);
+firm_status fused_predict(plan_gpu* g, int rows, int per_search, int horizon, float* c_out,
+                          firm_error* err);
 
 // ---- cluster.cu, cluster_kernel.cu ----
 firm_status cluster_create(plan_gpu* g, firm_error* err);  // leaves g->cluster NULL if it cannot be

@@ -74,7 +74,11 @@ static firm_status step(plan_gpu* g, int rows, int t, int horizon, float* c_out,
     return product_run(g, PRODUCT_HEADS, &heads, err);
 }
 
-static firm_status predict(plan_gpu* g, int rows, int horizon, float* c_out, firm_error* err) {
+// count * n rows, n of each search.
+static firm_status predict(plan_gpu* g, int count, int n, int horizon, float* c_out,
+                           firm_error* err) {
+    int rows = count * n;
+    if (g->fused) return fused_predict(g, rows, n, horizon, c_out, err);
     for (int t = 0; t < horizon; t++)
         TRY((g->batched ? batch_step : step)(g, rows, t, horizon, c_out, err));
     return FIRM_OK;
@@ -83,19 +87,19 @@ static firm_status predict(plan_gpu* g, int rows, int horizon, float* c_out, fir
 static firm_status iteration(plan_gpu* g, int count, firm_error* err) {
     int n = g->size.candidates, horizon = g->size.horizon;
     TRY(search_draw(g, count, 0, 0, n, horizon, err));
-    TRY(predict(g, count * n, horizon, g->c, err));
+    TRY(predict(g, count, n, horizon, g->c, err));
     return search_fit(g, count, err);
 }
 
 static firm_status means(plan_gpu* g, int count, firm_error* err) {
     int horizon = g->size.horizon;
     TRY(search_draw(g, count, 1, 0, 1, horizon, err));
-    return predict(g, count, horizon, g->path, err);
+    return predict(g, count, 1, horizon, g->path, err);
 }
 
 firm_status layered_rollout(plan_gpu* g, int n, int horizon, firm_error* err) {
     TRY(search_draw(g, 1, 0, 1, n, horizon, err));
-    return predict(g, n, horizon, g->c, err);
+    return predict(g, 1, n, horizon, g->c, err);
 }
 
 static firm_status capture(plan_gpu* g, firm_status (*part)(plan_gpu*, int, firm_error*),

@@ -83,6 +83,26 @@ __global__ void __launch_bounds__(256) draw_kernel(const __grid_constant__ draw_
     }
 }
 
+// Candidates alone, a quad of coordinates per thread: the fused kernel makes its own operands.
+__global__ void __launch_bounds__(256) draw_plain_kernel(const __grid_constant__ draw_args d) {
+    const sizes& s = d.s;
+    int n = d.horizon * s.action, quads = (n + 3) / 4, i = (int)(blockIdx.x * 256 + threadIdx.x);
+    int row = i / quads, quad = i % quads, candidate = row % d.per_search;
+    if (row >= d.rows) return;
+    search* q = search_at(d.searches, s, row / d.per_search);
+    float noise[4] = {0, 0, 0, 0};
+    bool drawn = d.kind == DRAW_NOISE && candidate;
+    if (drawn) normals(q->seed, q->solve, q->iteration, candidate, quad, noise);
+#pragma unroll
+    for (int k = 0; k < 4; k++) {
+        int j = 4 * quad + k;
+        if (j >= n) break;
+        float v = search_mean(q, s)[j];
+        if (drawn) v = __fadd_rn(v, __fmul_rn(search_spread(q, s)[j], noise[k]));
+        d.u[(size_t)row * n + j] = v;
+    }
+}
+
 firm_status search_draw(plan_gpu* g, int count, int means, int given, int n, int horizon,
                         firm_error* err) {
     draw_args d = {g->size,   means ? DRAW_MEANS : given ? DRAW_GIVEN : DRAW_NOISE,
@@ -92,6 +112,13 @@ firm_status search_draw(plan_gpu* g, int count, int means, int given, int n, int
                    g->x,      (size_t)g->rows * (size_t)g->size.x_in,
                    g->u_low,  g->u_high};
     int blocks = (d.rows + 7) / 8;
+    if (g->fused) {
+        if (given) return FIRM_OK;
+        int quads = (horizon * g->size.action + 3) / 4;
+        draw_plain_kernel<<<(d.rows * quads + 255) / 256, 256, 0, g->stream>>>(d);
+        GPU(cudaGetLastError());
+        return FIRM_OK;
+    }
     switch (g->setup.precision) {
         case PLAN_FP32: draw_kernel<float><<<blocks, 256, 0, g->stream>>>(d); break;
         case PLAN_TF32: draw_kernel<__half><<<blocks, 256, 0, g->stream>>>(d); break;

@@ -1,0 +1,558 @@
+// fused.cu - the batch way on Hopper: the rollouts of an iteration in one kernel, all macro steps,
+// no activation ever leaves the multiprocessor.
+//
+// A block owns 128 rows; two warpgroups take 64 of them each, and keep the residual stream h, 64 x
+// 384 float32, in registers as the sums that the second product of each residual block adds to. The
+// inner activations exist 64 at a time: 32 outputs of the first product, GELU, and these 32 are the
+// second product's operand, again in registers. Only LN(h) and x lie in shared memory, as operands.
+//
+// Weights come by as a stream: 108 chunks of 24 KB a macro step, stored in the order of their use
+// and as the tensor cores read them. One thread fetches them ahead into five places; two blocks
+// form a cluster, and each fetches one half for both. While one warpgroup computes GELU or
+// LayerNorm, the other has the tensor cores.
+#include <math.h>
+#include <string.h>
+
+#include "plan/cuda/wgmma.cuh"
+
+#pragma nv_diag_suppress 177  // compiled for other GPUs the kernel is empty, its constants unused
+
+namespace {
+
+constexpr int HIDDEN = 384, MAX_X = 192, MAX_STATE = 136;
+constexpr int ROWS = 128, THREADS = 256, PAIR = 2;  // blocks of a cluster
+constexpr int CHUNK = 24576, PLACES = 5;
+constexpr int TILE = 64 * 128;            // 64 rows of 64 operands
+constexpr int SIDE = HIDDEN / 64 * TILE;  // a warpgroup's LN(h); x uses its front
+constexpr int AT_CHUNKS = 2 * SIDE, AT_FULL = AT_CHUNKS + PLACES * CHUNK, AT_EMPTY = AT_FULL + 64;
+constexpr int AT_AHEAD = AT_EMPTY + 64;       // where the fetching is, see supply()
+constexpr int SHARED = AT_AHEAD + 64 + 1024;  // operands start at a multiple of 1024
+static_assert(SHARED <= 227 * 1024, "shared memory of a block");
+
+struct fused_args {
+    sizes s;
+    const char* chunks;  // a macro step's weights
+    int count;           // of them
+    int rows, per_search, horizon;
+    char* searches;
+    const float *u, *u_low, *u_high;
+    float* state;  // (rows, MAX_STATE)
+    float* c;      // (rows, horizon, config)
+    const float *bias_in, *bias_heads, *bias_up[PLAN_MAX_BLOCKS], *bias_down[PLAN_MAX_BLOCKS];
+    float scale_up[PLAN_MAX_BLOCKS], scale_heads;
+};
+
+// ---- barriers -----------------------------------------------------------------------------------
+
+__device__ __forceinline__ void wait_for(uint32_t bar, uint32_t parity) {
+    uint32_t done;
+    do
+        asm volatile(
+            "{\n.reg .pred p;\nmbarrier.try_wait.parity.shared::cta.b64 p, [%1], %2;\n"
+            "selp.u32 %0, 1, 0, p;\n}"
+            : "=r"(done)
+            : "r"(bar), "r"(parity)
+            : "memory");
+    while (!done);
+}
+
+// Where in the stream of chunks one is.
+struct place {
+    uint32_t at = 0, parity = 0;
+    __device__ __forceinline__ void next() {
+        if (++at == PLACES) at = 0, parity ^= 1;
+    }
+};
+
+// This warp is done with place `at`, in both blocks' eyes.
+__device__ __forceinline__ void give(uint32_t base, uint32_t at) {
+    if (threadIdx.x % 32 < PAIR)
+        asm volatile(
+            "{\n.reg .b32 a;\nmapa.shared::cluster.u32 a, %0, %1;\n"
+            "mbarrier.arrive.release.cluster.shared::cluster.b64 _, [a];\n}" ::"r"(base + AT_EMPTY +
+                                                                                   at * 8),
+            "r"(threadIdx.x % 32)
+            : "memory");
+}
+
+__device__ __forceinline__ void cluster_sync() {
+    asm volatile("barrier.cluster.arrive.release.aligned;\nbarrier.cluster.wait.acquire.aligned;" ::
+                     : "memory");
+}
+
+// All four warps of a warpgroup have written operands that the tensor cores read next.
+__device__ __forceinline__ void operands_written(int group) {
+    asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
+    asm volatile("bar.sync %0, 128;" ::"r"(group + 1) : "memory");
+}
+
+// ---- fetching -----------------------------------------------------------------------------------
+
+// Chunks that are on their way or there when one is taken. The places left over give the other
+// warpgroup, and the other block, time to be done with theirs.
+constexpr int AHEAD = 3;
+
+struct ahead {
+    uint32_t at, parity;  // next place
+    int next, left;       // next chunk of a macro step; chunks still to fetch
+};
+
+// Fetches this block's half of the next chunk for both, if there is one; one thread.
+__device__ __forceinline__ void supply(const fused_args& p, char* smem, uint32_t base) {
+    ahead* a = (ahead*)(smem + AT_AHEAD);
+    if (a->left == 0) return;
+    uint32_t rank = blockIdx.x % PAIR, full = base + AT_FULL + a->at * 8;
+    wait_for(base + AT_EMPTY + a->at * 8, a->parity ^ 1);
+    asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(full), "r"(CHUNK)
+                 : "memory");
+    asm volatile(
+        "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes.multicast::cluster "
+        "[%0], "
+        "[%1], %2, [%3], %4;" ::"r"(base + AT_CHUNKS + a->at * CHUNK + rank * (CHUNK / PAIR)),
+        "l"(p.chunks + (size_t)a->next * CHUNK + rank * (CHUNK / PAIR)), "r"(CHUNK / PAIR),
+        "r"(full), "h"((uint16_t)3)
+        : "memory");
+    a->left--;
+    a->next = a->next + 1 == p.count ? 0 : a->next + 1;
+    if (++a->at == PLACES) a->at = 0, a->parity ^= 1;
+}
+
+// ---- the consumers ------------------------------------------------------------------------------
+
+// Byte of operand (row, k) of a warpgroup's side; k even: two operands.
+__device__ __forceinline__ uint32_t operand_at(uint32_t row, uint32_t k) {
+    return k / 64 * TILE + row * 128 + ((k % 64 / 8) ^ (row & 7)) * 16 + k % 8 * 2;
+}
+// The next chunk has come; its address. A later one is fetched meanwhile.
+__device__ __forceinline__ uint32_t take(const fused_args& p, char* smem, uint32_t base,
+                                         const place& w) {
+    if (threadIdx.x == 0) supply(p, smem, base);
+    __syncwarp();
+    wait_for(base + AT_FULL + w.at * 8, w.parity);
+    return base + AT_CHUNKS + w.at * CHUNK;
+}
+
+// The thread within its warpgroup, asked for anew: h leaves no registers to keep what follows from
+// it.
+__device__ __forceinline__ uint32_t thread_again() {
+    uint32_t t;
+    asm volatile("mov.u32 %0, %%tid.x;" : "=r"(t));
+    return t % 128;
+}
+
+// h += bias, and LN(h) as operands. A thread holds rows r and r + 8, features 8 j + pair, + 1; four
+// threads hold a row.
+template <typename T>
+__device__ __forceinline__ void normalise(float (&h0)[96], float (&h1)[96], const float* bias,
+                                          char* side, int group) {
+    const uint32_t thread = thread_again(), row = thread / 32 * 16 + thread % 32 / 4,
+                   pair = thread % 4 * 2, key = (row & 7) * 16 + pair * 2;
+    asm volatile("" : "+l"(bias));
+    char* to = side + row * 128;
+    float sum[2] = {0, 0}, squares[2] = {0, 0};
+#pragma unroll
+    for (int j = 0; j < 48; j++) {
+        float* d = j < 24 ? h0 + 4 * j : h1 + 4 * (j - 24);
+        float2 b = __ldg((const float2*)(bias + 8 * j + pair));
+        d[0] += b.x, d[1] += b.y, d[2] += b.x, d[3] += b.y;
+        sum[0] += d[0] + d[1];
+        sum[1] += d[2] + d[3];
+    }
+#pragma unroll
+    for (int i = 0; i < 2; i++) {
+        sum[i] += __shfl_xor_sync(~0u, sum[i], 1);
+        sum[i] += __shfl_xor_sync(~0u, sum[i], 2);
+        sum[i] *= 1.0f / HIDDEN;
+    }
+#pragma unroll
+    for (int j = 0; j < 48; j++) {
+        const float* d = j < 24 ? h0 + 4 * j : h1 + 4 * (j - 24);
+#pragma unroll
+        for (int i = 0; i < 4; i++) {
+            float off = d[i] - sum[i / 2];
+            squares[i / 2] = fmaf(off, off, squares[i / 2]);
+        }
+    }
+#pragma unroll
+    for (int i = 0; i < 2; i++) {
+        squares[i] += __shfl_xor_sync(~0u, squares[i], 1);
+        squares[i] += __shfl_xor_sync(~0u, squares[i], 2);
+        squares[i] = rsqrtf(fmaf(squares[i], 1.0f / HIDDEN, 1e-5f));
+        sum[i] *=
+            -squares[i];  // (h - mean) scale as h scale + this: nowhere to keep 192 differences
+    }
+#pragma unroll
+    for (int j = 0; j < 48; j++) {
+        const float* d = j < 24 ? h0 + 4 * j : h1 + 4 * (j - 24);
+        // no warp's products read the old operands any more
+        if (j == 0) asm volatile("bar.sync %0, 128;" ::"r"(group + 1) : "memory");
+        char* at = to + (key ^ (uint32_t)(j % 8 * 16)) + j / 8 * TILE;
+        *(uint32_t*)at =
+            pack_two<T>(fmaf(d[0], squares[0], sum[0]), fmaf(d[1], squares[0], sum[0]));
+        *(uint32_t*)(at + 8 * 128) =
+            pack_two<T>(fmaf(d[2], squares[1], sum[1]), fmaf(d[3], squares[1], sum[1]));
+    }
+}
+
+// g = GELU(scale s + bias) of 32 inner features, as the operands of two k16 steps.
+template <typename T>
+__device__ __forceinline__ void activate(const float (&s)[16], const float* bias, float scale,
+                                         uint32_t (&g)[2][4]) {
+#pragma unroll
+    for (int j = 0; j < 4; j++) {
+        float2 b = __ldg((const float2*)(bias + 8 * j));
+        const float* d = s + 4 * j;
+        g[j / 2][j % 2 * 2] =
+            pack_two<T>(gelu_fast(fmaf(d[0], scale, b.x)), gelu_fast(fmaf(d[1], scale, b.y)));
+        g[j / 2][j % 2 * 2 + 1] =
+            pack_two<T>(gelu_fast(fmaf(d[2], scale, b.x)), gelu_fast(fmaf(d[3], scale, b.y)));
+    }
+}
+
+// Every row starts at its search's (c0, m0).
+template <typename T>
+__device__ __forceinline__ void begin_rows(const fused_args& p, char* side, int first) {
+    const int thread = (int)thread_again(), config = p.s.config, state = p.s.state;
+    for (int i = thread; i < SIDE / 4; i += 128) ((uint32_t*)side)[i] = 0;
+    asm volatile("bar.sync %0, 128;" ::"r"(threadIdx.x / 128 + 1) : "memory");
+#pragma unroll 1
+    for (int e = thread; e < 64 * MAX_STATE / 2; e += 128) {
+        int r = e / (MAX_STATE / 2), col = e % (MAX_STATE / 2) * 2;
+        search* q = search_at(p.searches, p.s, min(first + r, p.rows - 1) / p.per_search);
+        float v[2];
+        for (int i = 0; i < 2; i++)
+            v[i] = col + i >= state   ? 0.0f
+                   : col + i < config ? q->c0[col + i]
+                                      : search_m0(q, p.s)[col + i - config];
+        *(float2*)(p.state + (size_t)(first + r) * MAX_STATE + col) = make_float2(v[0], v[1]);
+        for (int i = 0; i < 2 && col + i < state; i++)
+            *(T*)(side + operand_at((uint32_t)r, (uint32_t)(col + i))) = operand<T>(v[i]);
+    }
+}
+
+// Candidate u of macro step t, clamped as it will be executed, behind the state in x.
+template <typename T>
+__device__ __forceinline__ void fill_u(const fused_args& p, char* side, int first, int t) {
+    const int action = p.s.action;
+#pragma unroll 1
+    for (int e = (int)thread_again(); e < 64 * action; e += 128) {
+        int r = e / action, k = e - r * action, whole = min(first + r, p.rows - 1);
+        float v = p.u[((size_t)whole * p.horizon + t) * action + k];
+        v = v < p.u_low[k] ? p.u_low[k] : v;
+        v = v > p.u_high[k] ? p.u_high[k] : v;
+        *(T*)(side + operand_at((uint32_t)r, (uint32_t)(p.s.state + k))) = operand<T>(v);
+    }
+}
+
+// [c, m] += y: the state in memory and, as operands, in x; c of macro step t.
+template <typename T>
+__device__ __forceinline__ void move_on(const fused_args& p, const float (&y)[68], char* side,
+                                        int first, int t) {
+    const uint32_t thread = thread_again(), r = thread / 32 * 16 + thread % 32 / 4,
+                   two = thread % 4 * 2, key = (r & 7) * 16 + two * 2;
+    const int config = p.s.config, state = p.s.state, whole = first + (int)r;
+    char* x = side + r * 128;
+    float* old = p.state + (size_t)whole * MAX_STATE + two;
+    const float* bias = p.bias_heads + two;
+#pragma unroll
+    for (int j = 0; j < MAX_STATE / 8; j++) {
+        int col = 8 * j + (int)two;
+        if (col >= state) break;
+        float2 b = *(const float2*)(bias + 8 * j);
+        char* at = x + (key ^ (uint32_t)(j % 8 * 16)) + j / 8 * TILE;
+#pragma unroll
+        for (int i = 0; i < 2; i++) {
+            float2 v = *(const float2*)(old + i * 8 * MAX_STATE + 8 * j);
+            v.x += fmaf(y[4 * j + 2 * i], p.scale_heads, b.x);
+            v.y += fmaf(y[4 * j + 2 * i + 1], p.scale_heads, b.y);
+            if (j == 0 && col < 2 * p.s.pairs) {
+                // the tiny number only keeps a pair of exact zeros from becoming 0 / 0
+                float length = sqrtf(fmaf(v.x, v.x, fmaf(v.y, v.y, 1e-12f)));
+                v.x /= length;
+                v.y /= length;
+            }
+            *(float2*)(old + i * 8 * MAX_STATE + 8 * j) = v;
+            if (col + 1 < state)
+                *(uint32_t*)(at + i * 8 * 128) = pack_two<T>(v.x, v.y);
+            else
+                *(T*)(at + i * 8 * 128) = operand<T>(v.x);
+            if (j == 0 && whole + 8 * i < p.rows) {
+                float* c = p.c + ((size_t)(whole + 8 * i) * p.horizon + t) * config;
+                if (col < config) c[col] = v.x;
+                if (col + 1 < config) c[col + 1] = v.y;
+            }
+        }
+    }
+}
+
+template <typename T>
+__device__ __forceinline__ void consume(const fused_args& p, char* smem, uint32_t base, int group) {
+    const int first = (int)blockIdx.x * ROWS + group * 64;  // row of the whole
+    const uint32_t operands = base + (uint32_t)(group * SIDE);
+    begin_rows<T>(p, smem + group * SIDE, first);
+    asm volatile("bar.sync %0, 128;" ::"r"(group + 1) : "memory");
+    place w;
+#pragma unroll 1
+    for (int t = 0; t < p.horizon; t++) {
+        float h0[96], h1[96];
+#pragma unroll
+        for (int i = 0; i < 96; i++) h0[i] = h1[i] = 0.0f;
+        fill_u<T>(p, smem + group * SIDE, first, t);
+        operands_written(group);
+
+        // h = x W_in: 64 inputs and half of the outputs a chunk
+#pragma unroll 1
+        for (int k = 0; k < MAX_X / 64; k++) {
+            uint64_t a = wgmma_operand(operands + (uint32_t)(k * TILE));
+            uint32_t from[2] = {w.at, 0};
+            uint64_t b = wgmma_operand(take(p, smem, base, w));
+            wgmma_begin();
+#pragma unroll
+            for (int i = 0; i < 4; i++) wgmma_192<T>(h0, a + 2 * i, b + 2 * i, 1);
+            w.next();
+            from[1] = w.at;
+            b = wgmma_operand(take(p, smem, base, w));
+#pragma unroll
+            for (int i = 0; i < 4; i++) wgmma_192<T>(h1, a + 2 * i, b + 2 * i, 1);
+            w.next();
+            wgmma_commit();
+            wgmma_wait();
+            give(base, from[0]);
+            give(base, from[1]);
+        }
+        wgmma_own(h0);
+        wgmma_own(h1);
+        const float* bias = p.bias_in;
+#pragma unroll 1
+        for (int block = 0; block < p.s.blocks; block++) {
+            normalise<T>(h0, h1, bias, smem + group * SIDE, group);
+            operands_written(group);
+            bias = p.bias_down[block];
+            const float* up = p.bias_up[block] + thread_again() % 4 * 2;
+            const float scale = p.scale_up[block];
+            uint32_t held = 0;  // place of the last second product's weights
+#pragma unroll 1
+            for (int inner = 0; inner < p.s.inner; inner += 32, up += 32) {
+                float s[16];
+                uint32_t g[2][4], from = w.at;
+                uint64_t a = wgmma_operand(operands), b = wgmma_operand(take(p, smem, base, w));
+                asm volatile("" : "+l"(a));  // 24 sums with it would not fit beside h
+                wgmma_begin();
+#pragma unroll
+                for (int k = 0; k < 24; k++)
+                    wgmma_32<T>(s, a + k / 4 * (TILE >> 4) + k % 4 * 2,
+                                b + k / 4 * (32 * 128 >> 4) + k % 4 * 2, k > 0);
+                wgmma_commit();
+                w.next();
+                wgmma_wait();
+                wgmma_own(s);
+                give(base, from);
+                if (inner) give(base, held);
+                activate<T>(s, up, scale, g);
+                // not waited for: the next first product is queued behind it
+                held = w.at;
+                b = wgmma_operand_64(take(p, smem, base, w));
+                wgmma_begin();
+#pragma unroll
+                for (int k = 0; k < 2; k++) wgmma_192_held<T>(h0, g[k], b + 2 * k);
+#pragma unroll
+                for (int k = 0; k < 2; k++)
+                    wgmma_192_held<T>(h1, g[k], b + (192 * 64 >> 4) + 2 * k);
+                wgmma_commit();
+                w.next();
+            }
+            wgmma_wait();
+            wgmma_own(h0);
+            wgmma_own(h1);
+            give(base, held);
+        }
+
+        // [c, m] += LN(h) W + b
+        normalise<T>(h0, h1, bias, smem + group * SIDE, group);
+        operands_written(group);
+        float y[68];
+#pragma unroll
+        for (int i = 0; i < 68; i++) y[i] = 0.0f;
+#pragma unroll 1
+        for (int k = 0; k < HIDDEN / 64; k++) {
+            uint32_t from = w.at;
+            uint64_t a = wgmma_operand(operands + (uint32_t)(k * TILE)),
+                     b = wgmma_operand(take(p, smem, base, w));
+            wgmma_begin();
+#pragma unroll
+            for (int i = 0; i < 4; i++) wgmma_136<T>(y, a + 2 * i, b + 2 * i, 1);
+            w.next();
+            wgmma_commit();
+            wgmma_wait();
+            give(base, from);
+        }
+        wgmma_own(y);
+        // the other warps' products may still read LN(h) where x goes
+        asm volatile("bar.sync %0, 128;" ::"r"(group + 1) : "memory");
+        move_on<T>(p, y, smem + group * SIDE, first, t);
+    }
+}
+
+// ---- the kernel ---------------------------------------------------------------------------------
+
+template <typename T>
+__global__ void __launch_bounds__(THREADS, 1) __cluster_dims__(PAIR, 1, 1)
+    fused_kernel(const __grid_constant__ fused_args p) {
+#ifdef __CUDA_ARCH_FEAT_SM90_ALL  // elsewhere fused_create() finds the kernel empty
+    extern __shared__ char shared[];
+    const uint32_t raw = (uint32_t)__cvta_generic_to_shared(shared);
+    const uint32_t base = (raw + 1023) / 1024 * 1024;
+    if (threadIdx.x == 0) {
+        for (uint32_t i = 0; i < PLACES; i++) {
+            asm volatile("mbarrier.init.shared::cta.b64 [%0], 1;" ::"r"(base + AT_FULL + i * 8)
+                         : "memory");
+            // every consumer warp of both blocks
+            asm volatile("mbarrier.init.shared::cta.b64 [%0], 16;" ::"r"(base + AT_EMPTY + i * 8)
+                         : "memory");
+        }
+        asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
+    }
+    char* smem = shared + (base - raw);
+    __syncthreads();
+    cluster_sync();
+    if (threadIdx.x == 0) {
+        *(ahead*)(smem + AT_AHEAD) = {0, 0, 0, p.horizon * p.count};
+        for (int i = 0; i < AHEAD; i++) supply(p, smem, base);
+    }
+    __syncwarp();
+    consume<T>(p, smem, base, (int)threadIdx.x / 128);
+    cluster_sync();  // nobody leaves while the other block may still write here
+#endif
+}
+
+}  // namespace
+
+// ---- host ---------------------------------------------------------------------------------------
+
+struct fused_way {
+    fused_args args;
+    char* memory;
+    int blocks_at_once;
+};
+
+typedef void (*kernel_fn)(fused_args);
+
+static kernel_fn kernel_of(const plan_gpu* g) {
+    return g->setup.precision == PLAN_TF32 ? fused_kernel<__half> : fused_kernel<__nv_bfloat16>;
+}
+
+// h adds up products of several layers, so these share one scale, 1: their weights must be float16
+// numbers as they are.
+static int fits_unscaled(const plan_gpu* g, const host_layer* l) {
+    float most = 0.0f;
+    for (size_t i = 0; i < (size_t)l->in * (size_t)l->out; i++) most = fmaxf(most, fabsf(l->w[i]));
+    return g->setup.precision != PLAN_TF32 || (most < 32768.0f && most > 1.0f / 256);
+}
+
+// Weights (inputs k0 .. k0 + width - 1, outputs n0 .. n0 + rows - 1) as the tensor cores read them;
+// width 64 or 32.
+static void pack_tile(const plan_gpu* g, const host_layer* l, float scale, int k0, int n0, int rows,
+                      int width, char* to) {
+    for (int r = 0; r < rows; r++)
+        for (int k = 0; k < width; k++) {
+            float v = k0 + k < l->in && n0 + r < l->out
+                          ? l->w[(size_t)(k0 + k) * (size_t)l->out + (size_t)(n0 + r)]
+                          : 0.0f;
+            uint16_t bits = gpu_operand(v / scale, g->setup.precision);
+            int piece = width == 64 ? (k / 8) ^ (r & 7) : (k / 8) ^ (r >> 1 & 3);
+            memcpy(to + r * width * 2 + piece * 16 + k % 8 * 2, &bits, 2);
+        }
+}
+
+static void pack_chunks(plan_gpu* g, char* to) {
+    fused_args* a = &g->fused->args;
+    plan_precision how = g->setup.precision;
+    for (int k = 0; k < MAX_X / 64; k++)
+        for (int half = 0; half < 2; half++, to += CHUNK)
+            pack_tile(g, &g->host[LAYER_IN], 1.0f, k * 64, half * 192, 192, 64, to);
+    for (int b = 0; b < g->size.blocks; b++) {
+        const host_layer *up = &g->host[LAYER_UP + b], *down = &g->host[LAYER_DOWN + b];
+        a->scale_up[b] = gpu_weight_scale(up, how);
+        for (int inner = 0; inner < g->size.inner; inner += 32, to += 2 * CHUNK) {
+            for (int k = 0; k < HIDDEN / 64; k++)
+                pack_tile(g, up, a->scale_up[b], k * 64, inner, 32, 64, to + k * 32 * 128);
+            pack_tile(g, down, 1.0f, inner, 0, HIDDEN, 32, to + CHUNK);
+        }
+    }
+    const host_layer* heads = &g->host[LAYER_HEADS];
+    a->scale_heads = gpu_weight_scale(heads, how);
+    for (int k = 0; k < HIDDEN / 64; k++, to += CHUNK)
+        pack_tile(g, heads, a->scale_heads, k * 64, 0, MAX_STATE, 64, to);
+}
+
+static int takes(const plan_gpu* g) {
+    const sizes* s = &g->size;
+    if (g->major != 9 || g->setup.precision == PLAN_FP32 || s->spatial || s->hidden != HIDDEN ||
+        s->inner % 32 || s->blocks < 1 || s->state > MAX_STATE || s->state + s->action > MAX_X ||
+        !fits_unscaled(g, &g->host[LAYER_IN]))
+        return 0;
+    for (int b = 0; b < s->blocks; b++)
+        if (!fits_unscaled(g, &g->host[LAYER_DOWN + b])) return 0;
+    cudaFuncAttributes attributes;
+    // without code for 9.0a in this build the kernel is empty
+    if (cudaFuncGetAttributes(&attributes, kernel_of(g)) != cudaSuccess ||
+        attributes.numRegs < 100) {
+        cudaGetLastError();
+        return 0;
+    }
+    return 1;
+}
+
+firm_status fused_create(plan_gpu* g, firm_error* err) {
+    if (!takes(g)) return FIRM_OK;
+    g->fused = (fused_way*)mem_calloc(1, sizeof *g->fused);
+    if (!g->fused) return FAIL(err, FIRM_E_MEMORY, "no memory for the GPU planner");
+    const sizes* s = &g->size;
+    fused_args* a = &g->fused->args;
+    a->count = 2 * (MAX_X / 64) + s->blocks * (s->inner / 32) * 2 + HIDDEN / 64;
+    size_t chunks = (size_t)a->count * CHUNK;
+    size_t state = (size_t)round_up(g->rows, PAIR * ROWS) * MAX_STATE * 4;
+    GPU(cudaMalloc((void**)&g->fused->memory, chunks + state));
+    g->bytes += chunks + state;
+    char* image = (char*)mem_calloc(1, chunks);
+    if (!image) return FAIL(err, FIRM_E_MEMORY, "no memory for the GPU planner");
+    pack_chunks(g, image);
+    cudaError_t code = cudaMemcpy(g->fused->memory, image, chunks, cudaMemcpyHostToDevice);
+    mem_free(image);
+    GPU(code);
+    a->s = *s;
+    a->chunks = g->fused->memory;
+    a->state = (float*)(g->fused->memory + chunks);
+    a->searches = g->searches;
+    a->u = g->u;
+    a->u_low = g->u_low;
+    a->u_high = g->u_high;
+    a->bias_in = g->layers[LAYER_IN].bias;
+    a->bias_heads = g->layers[LAYER_HEADS].bias;
+    for (int b = 0; b < s->blocks; b++) {
+        a->bias_up[b] = g->layers[LAYER_UP + b].bias;
+        a->bias_down[b] = g->layers[LAYER_DOWN + b].bias;
+    }
+    GPU(cudaFuncSetAttribute(kernel_of(g), cudaFuncAttributeMaxDynamicSharedMemorySize, SHARED));
+    return FIRM_OK;
+}
+
+void fused_free(plan_gpu* g) {
+    if (!g->fused) return;
+    if (g->fused->memory) cudaFree(g->fused->memory);
+    mem_free(g->fused);
+    g->fused = NULL;
+}
+
+firm_status fused_predict(plan_gpu* g, int rows, int per_search, int horizon, float* c_out,
+                          firm_error* err) {
+    fused_args a = g->fused->args;
+    a.rows = rows;
+    a.per_search = per_search;
+    a.horizon = horizon;
+    a.c = c_out;
+    int blocks = round_up((rows + ROWS - 1) / ROWS, PAIR);
+    kernel_of(g)<<<blocks, THREADS, SHARED, g->stream>>>(a);
+    GPU(cudaGetLastError());
+    return FIRM_OK;
+}
