@@ -3,6 +3,8 @@
 // tasks' shapes, as the time does not depend on them.
 //
 //     build-cuda/bench_plan_cuda            all of it, about a minute
+//     build-cuda/bench_plan_cuda batch      many searches at once only: their phases, and how far
+//                                           ahead the fused kernel fetches; seconds
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -61,6 +63,8 @@ static int by_value(const void* a, const void* b) {
     return (x > y) - (x < y);
 }
 
+static int ahead;  // plan_gpu_setup.ahead of the planners made
+
 static plan_gpu* make(const subject* s, plan_precision precision, plan_gpu_way way, int searches) {
     plan_gpu_setup setup = {.spec = &s->spec,
                             .shape = s->shape,
@@ -75,7 +79,8 @@ static plan_gpu* make(const subject* s, plan_precision precision, plan_gpu_way w
                                         .spread = 1},
                             .precision = precision,
                             .way = way,
-                            .searches = searches};
+                            .searches = searches,
+                            .ahead = ahead};
     plan_gpu* g;
     firm_error err = {0};
     if (plan_gpu_create(&setup, &g, &err) == FIRM_OK) return g;
@@ -83,14 +88,8 @@ static plan_gpu* make(const subject* s, plan_precision precision, plan_gpu_way w
     return NULL;
 }
 
-// Median and best milliseconds of `count` searches at once; NAN if it failed.
-static double solve_ms(const subject* s, plan_gpu* g, int count, int iterations, int repeats,
-                       double* best) {
+static void problems(const subject* s, int count, plan_gpu_problem* q) {
     static float c0[MANY][8], m0[MANY][128], goal[MANY][8];
-    plan_gpu_problem q[MANY];
-    plan_gpu_answer a[MANY];
-    double ms[REPEATS];
-    firm_error err = {0};
     for (int i = 0; i < count; i++) {
         rng r = rng_start(2, RNG_STREAM(RNG_TEST, i));
         for (int k = 0; k < s->shape.config; k++) c0[i][k] = 0.3f * rng_gauss(&r);
@@ -98,6 +97,16 @@ static double solve_ms(const subject* s, plan_gpu* g, int count, int iterations,
         for (int k = 0; k < 128; k++) m0[i][k] = rng_gauss(&r);
         q[i] = (plan_gpu_problem){c0[i], m0[i], goal[i], (uint64_t)i, 0};
     }
+}
+
+// Median and best milliseconds of `count` searches at once; NAN if it failed.
+static double solve_ms(const subject* s, plan_gpu* g, int count, int iterations, int repeats,
+                       double* best) {
+    plan_gpu_problem q[MANY];
+    plan_gpu_answer a[MANY];
+    double ms[REPEATS];
+    firm_error err = {0};
+    problems(s, count, q);
     for (int i = -3; i < repeats; i++) {
         int64_t begun = clock_ns();
         if (plan_gpu_solve(g, count, q, iterations, 0, a, &err) != FIRM_OK) {
@@ -155,11 +164,53 @@ static void many(const subject* s, plan_precision p, plan_gpu_way way) {
     plan_gpu_free(g);
 }
 
-int main(void) {
+// Where the time of many searches at once goes, on the device, per search; what is left of the
+// whole are copies, launches and the final means.
+static void phases(const subject* s, plan_precision p) {
+    static const int counts[] = {1, 25, 50, 100};
+    plan_gpu* g = make(s, p, PLAN_GPU_BATCH, MANY);
+    if (!g) return;
+    for (size_t i = 0; i < sizeof counts / sizeof *counts; i++) {
+        int n = counts[i];
+        plan_gpu_problem q[MANY];
+        double ms[3], best, whole = solve_ms(s, g, n, s->iterations, 5, &best);
+        double macs = (double)plan_net_macs(&s->shape) * 300 * 5 * s->iterations * n;
+        firm_error err = {0};
+        problems(s, n, q);
+        if (plan_gpu_phases(g, n, q, s->iterations, ms, &err) != FIRM_OK) {
+            printf("  %s\n", err.message);
+            break;
+        }
+        printf(
+            "%-8s %-5s %-8s %3d at once, ms each: all %.4f, draw %.4f, predict %.4f (%.0f "
+            "TFLOP/s), price, rank and refit %.4f\n",
+            s->name, plan_precision_name(p), plan_gpu_way_name(g), n, whole / n, ms[0] / n,
+            ms[1] / n, 2e-9 * macs / ms[1], ms[2] / n);
+    }
+    plan_gpu_free(g);
+}
+
+static void batch_only(const subject* s) {
+    for (plan_precision p = PLAN_BF16; p >= PLAN_TF32; p--) {
+        for (ahead = 1; ahead <= 3; ahead++) {
+            printf("fetching %d ahead\n", ahead);
+            phases(s, p);
+        }
+        ahead = 0;
+    }
+}
+
+int main(int argc, char** argv) {
     subject subjects[] = {
         {.name = "tworoom", .shape = {2, 0, 128, 10, 384, 768, 2}, .iterations = 30},
         {.name = "cube", .shape = {3, 0, 128, 25, 384, 768, 2}, .iterations = 10}};
     setvbuf(stdout, NULL, _IOLBF, 0);
+    if (argc > 1 && strcmp(argv[1], "batch") == 0) {
+        fill(&subjects[0]);
+        batch_only(&subjects[0]);
+        free(subjects[0].memory);
+        return 0;
+    }
     for (int i = 0; i < 2; i++) {
         subject* s = &subjects[i];
         fill(s);
@@ -180,6 +231,7 @@ int main(void) {
         many(&subjects[0], p, PLAN_GPU_LAYERED);
         if (p == PLAN_FP32) break;
         many(&subjects[0], p, PLAN_GPU_BATCH);
+        phases(&subjects[0], p);
     }
     for (int i = 0; i < 2; i++) free(subjects[i].memory);
     return 0;

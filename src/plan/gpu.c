@@ -100,4 +100,9 @@ firm_status plan_gpu_clocks(plan_gpu* g, const plan_gpu_problem* problem, int it
     (void)g, (void)problem, (void)iterations, (void)room, (void)name, (void)cycles, (void)count;
     return refuse(err);
 }
+firm_status plan_gpu_phases(plan_gpu* g, int count, const plan_gpu_problem* problem, int iterations,
+                            double ms[3], firm_error* err) {
+    (void)g, (void)count, (void)problem, (void)iterations, (void)ms;
+    return refuse(err);
+}
 #endif

@@ -51,6 +51,7 @@ typedef struct plan_gpu_setup {
     plan_precision precision;
     plan_gpu_way way;
     int searches;  // most that are solved at once, at least 1
+    int ahead;     // fused: chunks of weights fetched ahead, 1 to 3; 0: its own choice
 } plan_gpu_setup;
 
 // For a model's transition: the setup's spec, shape and weights.
@@ -103,6 +104,11 @@ firm_status plan_gpu_fit(plan_gpu* g, const float* u, const float* c, const floa
 // part. Zero parts in the other ways.
 firm_status plan_gpu_clocks(plan_gpu* g, const plan_gpu_problem* problem, int iterations, int room,
                             const char** name, double* cycles, int* count, firm_error* err);
+
+// Likewise of `count` searches at once, in milliseconds on the device: candidates drawn, predicted,
+// and priced, ranked and refitted. Not for the cluster way.
+firm_status plan_gpu_phases(plan_gpu* g, int count, const plan_gpu_problem* problem, int iterations,
+                            double ms[3], firm_error* err);
 
 // The best rate of a large cuBLASLt product with such operands, GFLOP/s.
 firm_status plan_gpu_peak(plan_precision precision, double* gflops, firm_error* err);

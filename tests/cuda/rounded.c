@@ -35,7 +35,7 @@ static rounded_layer make(int in, int out, const float* w, const float* b, const
             l.w[k * out + o] = v;
             most = fmax(most, fabs(v));
         }
-    double unit = p == PLAN_TF32 ? ldexp(1, ilogb(most) - 8) : 1;
+    double unit = p == PLAN_TF32 && most > 0 ? ldexp(1, ilogb(most) - 8) : 1;
     for (int o = 0; o < out; o++) l.bias[o] = (float)(l.bias[o] + b[o]);
     for (size_t i = 0; i < area; i++) {
         l.w[i] = unit * round_to(l.w[i] / unit, p);

@@ -3,8 +3,8 @@
 //
 // A block owns 128 rows; two warpgroups take 64 of them each, and keep the residual stream h, 64 x
 // 384 float32, in registers as the sums that the second product of each residual block adds to. The
-// inner activations exist 64 at a time: 32 outputs of the first product, GELU, and these 32 are the
-// second product's operand, again in registers. Only LN(h) and x lie in shared memory, as operands.
+// inner activations exist 32 at a time: outputs of the first product, GELU, the second product's
+// operand, all in registers. Only LN(h) and x lie in shared memory, as operands.
 //
 // Weights come by as a stream: 108 chunks of 24 KB a macro step, stored in the order of their use
 // and as the tensor cores read them. One thread fetches them ahead into five places; two blocks
@@ -33,7 +33,8 @@ struct fused_args {
     sizes s;
     const char* chunks;  // a macro step's weights
     int count;           // of them
-    int rows, per_search, horizon;
+    int rows, per_search, horizon, ahead;
+    uint32_t* stuck;  // host memory: who waited in vain, see wait_for()
     char* searches;
     const float *u, *u_low, *u_high;
     float* state;  // (rows, MAX_STATE)
@@ -44,16 +45,33 @@ struct fused_args {
 
 // ---- barriers -----------------------------------------------------------------------------------
 
-__device__ __forceinline__ void wait_for(uint32_t bar, uint32_t parity) {
+// Waits for barrier `which` (AT_FULL or AT_EMPTY + 8 place) to pass the phase of this parity. A
+// wait takes microseconds; one that takes seconds is a fault of ours, and ends the kernel with a
+// note to the host instead of holding the GPU forever.
+constexpr int MOST_TRIES = 1 << 22;
+
+__device__ __forceinline__ uint32_t try_wait(uint32_t bar, uint32_t parity) {
     uint32_t done;
-    do
-        asm volatile(
-            "{\n.reg .pred p;\nmbarrier.try_wait.parity.shared::cta.b64 p, [%1], %2;\n"
-            "selp.u32 %0, 1, 0, p;\n}"
-            : "=r"(done)
-            : "r"(bar), "r"(parity)
-            : "memory");
-    while (!done);
+    asm volatile(
+        "{\n.reg .pred p;\nmbarrier.try_wait.parity.shared::cta.b64 p, [%1], %2;\n"
+        "selp.u32 %0, 1, 0, p;\n}"
+        : "=r"(done)
+        : "r"(bar), "r"(parity)
+        : "memory");
+    return done;
+}
+__device__ __forceinline__ void wait_for(const fused_args& p, uint32_t base, uint32_t which,
+                                         uint32_t parity) {
+    int tries = 0;
+#pragma unroll 1
+    while (!try_wait(base + which, parity))
+        if (++tries == MOST_TRIES) {
+            p.stuck[1] = which, p.stuck[2] = parity, p.stuck[3] = blockIdx.x;
+            p.stuck[4] = threadIdx.x, p.stuck[0] = 1;
+            __threadfence_system();
+            asm volatile("trap;\nexit;");
+            __builtin_unreachable();
+        }
 }
 
 // Where in the stream of chunks one is.
@@ -62,6 +80,7 @@ struct place {
     __device__ __forceinline__ void next() {
         if (++at == PLACES) at = 0, parity ^= 1;
     }
+    __device__ __forceinline__ uint32_t before() const { return at ? at - 1 : PLACES - 1; }
 };
 
 // This warp is done with place `at`, in both blocks' eyes.
@@ -88,9 +107,10 @@ __device__ __forceinline__ void operands_written(int group) {
 
 // ---- fetching -----------------------------------------------------------------------------------
 
-// Chunks that are on their way or there when one is taken. The places left over give the other
-// warpgroup, and the other block, time to be done with theirs.
-constexpr int AHEAD = 3;
+// Chunks that are on their way or there when one is taken (fused_args.ahead). The places left over
+// give the other warpgroup, and the other block, time to be done with theirs. Four would wait for
+// themselves: a second product's chunk is given back after the next one is taken.
+constexpr int AHEAD = 2, MOST_AHEAD = 3;
 
 struct ahead {
     uint32_t at, parity;  // next place
@@ -102,7 +122,7 @@ __device__ __forceinline__ void supply(const fused_args& p, char* smem, uint32_t
     ahead* a = (ahead*)(smem + AT_AHEAD);
     if (a->left == 0) return;
     uint32_t rank = blockIdx.x % PAIR, full = base + AT_FULL + a->at * 8;
-    wait_for(base + AT_EMPTY + a->at * 8, a->parity ^ 1);
+    wait_for(p, base, AT_EMPTY + a->at * 8, a->parity ^ 1);
     asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(full), "r"(CHUNK)
                  : "memory");
     asm volatile(
@@ -128,7 +148,7 @@ __device__ __forceinline__ uint32_t take(const fused_args& p, char* smem, uint32
                                          const place& w) {
     if (threadIdx.x == 0) supply(p, smem, base);
     __syncwarp();
-    wait_for(base + AT_FULL + w.at * 8, w.parity);
+    wait_for(p, base, AT_FULL + w.at * 8, w.parity);
     return base + AT_CHUNKS + w.at * CHUNK;
 }
 
@@ -194,6 +214,15 @@ __device__ __forceinline__ void normalise(float (&h0)[96], float (&h1)[96], cons
     }
 }
 
+// gelu_fast() without its care for a divisor's whole range, which 1 + 2^t does not have: where 2^t
+// is infinite, x / (1 + 2^t) is 0.
+__device__ __forceinline__ float gelu_lean(float x) {
+    float t = x * fmaf(-0.10294324f, x * x, -2.3022082f), e;
+    asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(e) : "f"(t));
+    asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(e) : "f"(1.0f + e));
+    return x * e;
+}
+
 // g = GELU(scale s + bias) of 32 inner features, as the operands of two k16 steps.
 template <typename T>
 __device__ __forceinline__ void activate(const float (&s)[16], const float* bias, float scale,
@@ -203,9 +232,9 @@ __device__ __forceinline__ void activate(const float (&s)[16], const float* bias
         float2 b = __ldg((const float2*)(bias + 8 * j));
         const float* d = s + 4 * j;
         g[j / 2][j % 2 * 2] =
-            pack_two<T>(gelu_fast(fmaf(d[0], scale, b.x)), gelu_fast(fmaf(d[1], scale, b.y)));
+            pack_two<T>(gelu_lean(fmaf(d[0], scale, b.x)), gelu_lean(fmaf(d[1], scale, b.y)));
         g[j / 2][j % 2 * 2 + 1] =
-            pack_two<T>(gelu_fast(fmaf(d[2], scale, b.x)), gelu_fast(fmaf(d[3], scale, b.y)));
+            pack_two<T>(gelu_lean(fmaf(d[2], scale, b.x)), gelu_lean(fmaf(d[3], scale, b.y)));
     }
 }
 
@@ -304,21 +333,20 @@ __device__ __forceinline__ void consume(const fused_args& p, char* smem, uint32_
 #pragma unroll 1
         for (int k = 0; k < MAX_X / 64; k++) {
             uint64_t a = wgmma_operand(operands + (uint32_t)(k * TILE));
-            uint32_t from[2] = {w.at, 0};
             uint64_t b = wgmma_operand(take(p, smem, base, w));
             wgmma_begin();
 #pragma unroll
             for (int i = 0; i < 4; i++) wgmma_192<T>(h0, a + 2 * i, b + 2 * i, 1);
             w.next();
-            from[1] = w.at;
             b = wgmma_operand(take(p, smem, base, w));
+            wgmma_begin();
 #pragma unroll
             for (int i = 0; i < 4; i++) wgmma_192<T>(h1, a + 2 * i, b + 2 * i, 1);
-            w.next();
             wgmma_commit();
             wgmma_wait();
-            give(base, from[0]);
-            give(base, from[1]);
+            give(base, w.before());
+            give(base, w.at);
+            w.next();
         }
         wgmma_own(h0);
         wgmma_own(h1);
@@ -330,11 +358,10 @@ __device__ __forceinline__ void consume(const fused_args& p, char* smem, uint32_
             bias = p.bias_down[block];
             const float* up = p.bias_up[block] + thread_again() % 4 * 2;
             const float scale = p.scale_up[block];
-            uint32_t held = 0;  // place of the last second product's weights
 #pragma unroll 1
             for (int inner = 0; inner < p.s.inner; inner += 32, up += 32) {
                 float s[16];
-                uint32_t g[2][4], from = w.at;
+                uint32_t g[2][4];
                 uint64_t a = wgmma_operand(operands), b = wgmma_operand(take(p, smem, base, w));
                 asm volatile("" : "+l"(a));  // 24 sums with it would not fit beside h
                 wgmma_begin();
@@ -343,14 +370,13 @@ __device__ __forceinline__ void consume(const fused_args& p, char* smem, uint32_
                     wgmma_32<T>(s, a + k / 4 * (TILE >> 4) + k % 4 * 2,
                                 b + k / 4 * (32 * 128 >> 4) + k % 4 * 2, k > 0);
                 wgmma_commit();
-                w.next();
                 wgmma_wait();
                 wgmma_own(s);
-                give(base, from);
-                if (inner) give(base, held);
+                give(base, w.at);
+                if (inner) give(base, w.before());  // the last second product's
+                w.next();
                 activate<T>(s, up, scale, g);
                 // not waited for: the next first product is queued behind it
-                held = w.at;
                 b = wgmma_operand_64(take(p, smem, base, w));
                 wgmma_begin();
 #pragma unroll
@@ -364,7 +390,7 @@ __device__ __forceinline__ void consume(const fused_args& p, char* smem, uint32_
             wgmma_wait();
             wgmma_own(h0);
             wgmma_own(h1);
-            give(base, held);
+            give(base, w.before());
         }
 
         // [c, m] += LN(h) W + b
@@ -375,16 +401,15 @@ __device__ __forceinline__ void consume(const fused_args& p, char* smem, uint32_
         for (int i = 0; i < 68; i++) y[i] = 0.0f;
 #pragma unroll 1
         for (int k = 0; k < HIDDEN / 64; k++) {
-            uint32_t from = w.at;
             uint64_t a = wgmma_operand(operands + (uint32_t)(k * TILE)),
                      b = wgmma_operand(take(p, smem, base, w));
             wgmma_begin();
 #pragma unroll
             for (int i = 0; i < 4; i++) wgmma_136<T>(y, a + 2 * i, b + 2 * i, 1);
-            w.next();
             wgmma_commit();
             wgmma_wait();
-            give(base, from);
+            give(base, w.at);
+            w.next();
         }
         wgmma_own(y);
         // the other warps' products may still read LN(h) where x goes
@@ -417,7 +442,7 @@ __global__ void __launch_bounds__(THREADS, 1) __cluster_dims__(PAIR, 1, 1)
     cluster_sync();
     if (threadIdx.x == 0) {
         *(ahead*)(smem + AT_AHEAD) = {0, 0, 0, p.horizon * p.count};
-        for (int i = 0; i < AHEAD; i++) supply(p, smem, base);
+        for (int i = 0; i < p.ahead; i++) supply(p, smem, base);
     }
     __syncwarp();
     consume<T>(p, smem, base, (int)threadIdx.x / 128);
@@ -432,7 +457,7 @@ __global__ void __launch_bounds__(THREADS, 1) __cluster_dims__(PAIR, 1, 1)
 struct fused_way {
     fused_args args;
     char* memory;
-    int blocks_at_once;
+    uint32_t* stuck;  // host memory that the kernel writes
 };
 
 typedef void (*kernel_fn)(fused_args);
@@ -446,7 +471,8 @@ static kernel_fn kernel_of(const plan_gpu* g) {
 static int fits_unscaled(const plan_gpu* g, const host_layer* l) {
     float most = 0.0f;
     for (size_t i = 0; i < (size_t)l->in * (size_t)l->out; i++) most = fmaxf(most, fabsf(l->w[i]));
-    return g->setup.precision != PLAN_TF32 || (most < 32768.0f && most > 1.0f / 256);
+    return g->setup.precision != PLAN_TF32 || most == 0.0f ||
+           (most < 32768.0f && most > 1.0f / 256);
 }
 
 // Weights (inputs k0 .. k0 + width - 1, outputs n0 .. n0 + rows - 1) as the tensor cores read them;
@@ -520,6 +546,12 @@ firm_status fused_create(plan_gpu* g, firm_error* err) {
     cudaError_t code = cudaMemcpy(g->fused->memory, image, chunks, cudaMemcpyHostToDevice);
     mem_free(image);
     GPU(code);
+    GPU(cudaHostAlloc((void**)&g->fused->stuck, 64, cudaHostAllocMapped));
+    memset(g->fused->stuck, 0, 64);
+    GPU(cudaHostGetDevicePointer((void**)&a->stuck, g->fused->stuck, 0));
+    a->ahead = g->setup.ahead < 1            ? AHEAD
+               : g->setup.ahead > MOST_AHEAD ? MOST_AHEAD
+                                             : g->setup.ahead;
     a->s = *s;
     a->chunks = g->fused->memory;
     a->state = (float*)(g->fused->memory + chunks);
@@ -540,8 +572,21 @@ firm_status fused_create(plan_gpu* g, firm_error* err) {
 void fused_free(plan_gpu* g) {
     if (!g->fused) return;
     if (g->fused->memory) cudaFree(g->fused->memory);
+    if (g->fused->stuck) cudaFreeHost(g->fused->stuck);
     mem_free(g->fused);
     g->fused = NULL;
+}
+
+firm_status fused_failed(const plan_gpu* g, cudaError_t code, firm_error* err) {
+    const volatile uint32_t* s = g->fused->stuck;
+    if (!s[0]) return gpu_failed(code, "predicting in one kernel", err);
+    cudaGetLastError();
+    int full = s[1] < AT_EMPTY;
+    return FAIL(err, FIRM_E_UNAVAILABLE,
+                "the planner's fused kernel waited in vain for place %u to be %s (parity %u, block "
+                "%u, thread %u); this is a fault of the kernel, plan with the layered way",
+                (s[1] - (full ? AT_FULL : AT_EMPTY)) / 8, full ? "filled" : "given back", s[2],
+                s[3], s[4]);
 }
 
 firm_status fused_predict(plan_gpu* g, int rows, int per_search, int horizon, float* c_out,

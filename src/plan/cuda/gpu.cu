@@ -425,6 +425,14 @@ static void write_search(plan_gpu* g, int i, const plan_gpu_problem* p, const fl
     }
 }
 
+// All that was asked of the GPU is done.
+static firm_status wait_done(const plan_gpu* g, firm_error* err) {
+    cudaError_t code = cudaStreamSynchronize(g->stream);
+    if (code != cudaSuccess && g->fused) return fused_failed(g, code, err);
+    GPU(code);
+    return FIRM_OK;
+}
+
 static firm_status send_searches(plan_gpu* g, int count, firm_error* err) {
     GPU(cudaMemcpyAsync(g->searches, g->pinned, (size_t)count * g->size.search_stride,
                         cudaMemcpyHostToDevice, g->stream));
@@ -457,7 +465,7 @@ extern "C" firm_status plan_gpu_solve(plan_gpu* g, int count, const plan_gpu_pro
         GPU(cudaMemcpyAsync(rest + paths, g->value, values, cudaMemcpyDeviceToHost, g->stream));
         GPU(cudaMemcpyAsync(rest + paths + values, g->c, cs, cudaMemcpyDeviceToHost, g->stream));
     }
-    GPU(cudaStreamSynchronize(g->stream));
+    TRY(wait_done(g, err));
     for (int i = 0; i < count; i++) {
         const search* q = pinned_search(g, i);
         plan_gpu_answer* a = &answer[i];
@@ -495,7 +503,7 @@ extern "C" firm_status plan_gpu_rollout(plan_gpu* g, int n, int horizon, const f
     else
         TRY(layered_rollout(g, n, horizon, err));
     GPU(cudaMemcpyAsync(rest + us, g->c, cs, cudaMemcpyDeviceToHost, g->stream));
-    GPU(cudaStreamSynchronize(g->stream));
+    TRY(wait_done(g, err));
     memcpy(c_out, rest + us, cs);
     *nonfinite = 0;
     for (int i = 0; i < n; i++) {
@@ -522,7 +530,7 @@ extern "C" firm_status plan_gpu_draw(plan_gpu* g, uint64_t seed, uint64_t solve,
     TRY(search_draw(g, 1, 0, 0, s->candidates, s->horizon, err));
     GPU(cudaMemcpyAsync(u, g->u, (size_t)(s->candidates * s->horizon * s->action) * 4,
                         cudaMemcpyDeviceToHost, g->stream));
-    GPU(cudaStreamSynchronize(g->stream));
+    TRY(wait_done(g, err));
     return FIRM_OK;
 }
 
@@ -546,7 +554,7 @@ extern "C" firm_status plan_gpu_fit(plan_gpu* g, const float* u, const float* c,
     char* rest = pinned_rest(g);
     GPU(cudaMemcpyAsync(rest, g->value, (size_t)s->candidates * 4, cudaMemcpyDeviceToHost,
                         g->stream));
-    GPU(cudaStreamSynchronize(g->stream));
+    TRY(wait_done(g, err));
     const search* q = pinned_search(g, 0);
     size_t width = (size_t)(s->horizon * s->action) * 4;
     memcpy(mean, (const char*)q + s->mean_at, width);
@@ -557,6 +565,30 @@ extern "C" firm_status plan_gpu_fit(plan_gpu* g, const float* u, const float* c,
     answer->elite_cost = q->elite_cost;
     answer->value = (const float*)rest;
     return FIRM_OK;
+}
+
+extern "C" firm_status plan_gpu_phases(plan_gpu* g, int count, const plan_gpu_problem* problem,
+                                       int iterations, double ms[3], firm_error* err) {
+    cudaEvent_t mark[4] = {};
+    firm_status status = FIRM_OK;
+    ms[0] = ms[1] = ms[2] = 0.0;
+    for (int i = 0; i < count; i++) write_search(g, i, &problem[i], NULL, NULL);
+    TRY(send_searches(g, count, err));
+    for (int i = 0; i < 4; i++)
+        if (cudaEventCreate(&mark[i]) != cudaSuccess)
+            status = FAIL(err, FIRM_E_UNAVAILABLE, "the GPU made no event to measure with");
+    for (int i = 0; i < iterations && status == FIRM_OK; i++) {
+        status = layered_marked(g, count, mark, err);
+        if (status == FIRM_OK) status = wait_done(g, err);
+        for (int k = 0; k < 3 && status == FIRM_OK; k++) {
+            float took = 0.0f;
+            cudaEventElapsedTime(&took, mark[k], mark[k + 1]);
+            ms[k] += took;
+        }
+    }
+    for (int i = 0; i < 4; i++)
+        if (mark[i]) cudaEventDestroy(mark[i]);
+    return status;
 }
 
 extern "C" firm_status plan_gpu_clocks(plan_gpu* g, const plan_gpu_problem* problem, int iterations,

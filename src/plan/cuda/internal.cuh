@@ -176,6 +176,8 @@ firm_status spatial_run(const plan_gpu* g, int rows, int t, int horizon, firm_er
 firm_status layered_create(plan_gpu* g, firm_error* err);
 void layered_free(plan_gpu* g);
 firm_status layered_iteration(plan_gpu* g, int count, firm_error* err);
+// The same with a mark after each phase: candidates drawn, predicted, fitted.
+firm_status layered_marked(plan_gpu* g, int count, cudaEvent_t mark[4], firm_error* err);
 firm_status layered_means(plan_gpu* g, int count, firm_error* err);
 product layered_spatial_up(const plan_gpu* g, int rows);
 firm_status layered_rollout(plan_gpu* g, int n, int horizon, firm_error* err);
@@ -206,6 +208,7 @@ firm_status fused_create(plan_gpu* g, firm_error* err);  // leaves g->fused NULL
 void fused_free(plan_gpu* g);
 firm_status fused_predict(plan_gpu* g, int rows, int per_search, int horizon, float* c_out,
                           firm_error* err);
+firm_status fused_failed(const plan_gpu* g, cudaError_t code, firm_error* err);  // what happened
 
 // ---- cluster.cu, cluster_kernel.cu ----
 firm_status cluster_create(plan_gpu* g, firm_error* err);  // leaves g->cluster NULL if it cannot be

@@ -91,6 +91,18 @@ static firm_status iteration(plan_gpu* g, int count, firm_error* err) {
     return search_fit(g, count, err);
 }
 
+firm_status layered_marked(plan_gpu* g, int count, cudaEvent_t mark[4], firm_error* err) {
+    int n = g->size.candidates, horizon = g->size.horizon;
+    GPU(cudaEventRecord(mark[0], g->stream));
+    TRY(search_draw(g, count, 0, 0, n, horizon, err));
+    GPU(cudaEventRecord(mark[1], g->stream));
+    TRY(predict(g, count, n, horizon, g->c, err));
+    GPU(cudaEventRecord(mark[2], g->stream));
+    TRY(search_fit(g, count, err));
+    GPU(cudaEventRecord(mark[3], g->stream));
+    return FIRM_OK;
+}
+
 static firm_status means(plan_gpu* g, int count, firm_error* err) {
     int horizon = g->size.horizon;
     TRY(search_draw(g, count, 1, 0, 1, horizon, err));
