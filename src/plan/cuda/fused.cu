@@ -3,7 +3,7 @@
 //
 // A block owns 128 rows; two warpgroups take 64 of them each, and keep the residual stream h, 64 x
 // 384 float32, in registers as the sums that the second product of each residual block adds to. The
-// inner activations exist 32 at a time: outputs of the first product, GELU, the second product's
+// inner activations exist 64 at a time: outputs of the first product, GELU, the second product's
 // operand, all in registers. Only LN(h) and x lie in shared memory, as operands.
 //
 // Weights come by as a stream: 108 chunks of 24 KB a macro step, stored in the order of their use
@@ -46,9 +46,9 @@ struct fused_args {
 // ---- barriers -----------------------------------------------------------------------------------
 
 // Waits for barrier `which` (AT_FULL or AT_EMPTY + 8 place) to pass the phase of this parity. A
-// wait takes microseconds; one that takes seconds is a fault of ours, and ends the kernel with a
+// wait takes microseconds; one of a million tries is a fault of ours, and ends the kernel with a
 // note to the host instead of holding the GPU forever.
-constexpr int MOST_TRIES = 1 << 22;
+constexpr int MOST_TRIES = 1 << 20;
 
 __device__ __forceinline__ uint32_t try_wait(uint32_t bar, uint32_t parity) {
     uint32_t done;
@@ -80,7 +80,9 @@ struct place {
     __device__ __forceinline__ void next() {
         if (++at == PLACES) at = 0, parity ^= 1;
     }
-    __device__ __forceinline__ uint32_t before() const { return at ? at - 1 : PLACES - 1; }
+    __device__ __forceinline__ uint32_t before(uint32_t n = 1) const {
+        return at >= n ? at - n : at + PLACES - n;
+    }
 };
 
 // This warp is done with place `at`, in both blocks' eyes.
@@ -102,6 +104,7 @@ __device__ __forceinline__ void cluster_sync() {
 // All four warps of a warpgroup have written operands that the tensor cores read next.
 __device__ __forceinline__ void operands_written(int group) {
     asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
+    __syncwarp();
     asm volatile("bar.sync %0, 128;" ::"r"(group + 1) : "memory");
 }
 
@@ -109,8 +112,8 @@ __device__ __forceinline__ void operands_written(int group) {
 
 // Chunks that are on their way or there when one is taken (fused_args.ahead). The places left over
 // give the other warpgroup, and the other block, time to be done with theirs. Four would wait for
-// themselves: a second product's chunk is given back after the next one is taken.
-constexpr int AHEAD = 2, MOST_AHEAD = 3;
+// themselves: two chunks are taken before the first of them is given back.
+constexpr int AHEAD = 3, MOST_AHEAD = 3;
 
 struct ahead {
     uint32_t at, parity;  // next place
@@ -149,6 +152,7 @@ __device__ __forceinline__ uint32_t take(const fused_args& p, char* smem, uint32
     if (threadIdx.x == 0) supply(p, smem, base);
     __syncwarp();
     wait_for(p, base, AT_FULL + w.at * 8, w.parity);
+    __syncwarp();  // products are issued by whole warps
     return base + AT_CHUNKS + w.at * CHUNK;
 }
 
@@ -223,12 +227,12 @@ __device__ __forceinline__ float gelu_lean(float x) {
     return x * e;
 }
 
-// g = GELU(scale s + bias) of 32 inner features, as the operands of two k16 steps.
+// g = GELU(scale s + bias) of 64 inner features, as the operands of four k16 steps.
 template <typename T>
-__device__ __forceinline__ void activate(const float (&s)[16], const float* bias, float scale,
-                                         uint32_t (&g)[2][4]) {
+__device__ __forceinline__ void activate(const float (&s)[32], const float* bias, float scale,
+                                         uint32_t (&g)[4][4]) {
 #pragma unroll
-    for (int j = 0; j < 4; j++) {
+    for (int j = 0; j < 8; j++) {
         float2 b = __ldg((const float2*)(bias + 8 * j));
         const float* d = s + 4 * j;
         g[j / 2][j % 2 * 2] =
@@ -359,38 +363,50 @@ __device__ __forceinline__ void consume(const fused_args& p, char* smem, uint32_
             const float* up = p.bias_up[block] + thread_again() % 4 * 2;
             const float scale = p.scale_up[block];
 #pragma unroll 1
-            for (int inner = 0; inner < p.s.inner; inner += 32, up += 32) {
-                float s[16];
-                uint32_t g[2][4];
+            for (int inner = 0; inner < p.s.inner; inner += 64, up += 64) {
+                float s[32];
+                uint32_t g[4][4];
                 uint64_t a = wgmma_operand(operands), b = wgmma_operand(take(p, smem, base, w));
                 asm volatile("" : "+l"(a));  // 24 sums with it would not fit beside h
+                // 64 outputs: with fewer, shared memory could not feed LN(h) fast enough
                 wgmma_begin();
 #pragma unroll
-                for (int k = 0; k < 24; k++)
-                    wgmma_32<T>(s, a + k / 4 * (TILE >> 4) + k % 4 * 2,
-                                b + k / 4 * (32 * 128 >> 4) + k % 4 * 2, k > 0);
+                for (int k = 0; k < 12; k++)
+                    wgmma_64<T>(s, a + k / 4 * (TILE >> 4) + k % 4 * 2,
+                                b + k / 4 * (TILE >> 4) + k % 4 * 2, k > 0);
+                w.next();
+                b = wgmma_operand(take(p, smem, base, w));
+                a += 3 * (TILE >> 4);
+                wgmma_begin();
+#pragma unroll
+                for (int k = 0; k < 12; k++)
+                    wgmma_64<T>(s, a + k / 4 * (TILE >> 4) + k % 4 * 2,
+                                b + k / 4 * (TILE >> 4) + k % 4 * 2, 1);
                 wgmma_commit();
                 wgmma_wait();
                 wgmma_own(s);
+                give(base, w.before());
                 give(base, w.at);
-                if (inner) give(base, w.before());  // the last second product's
                 w.next();
                 activate<T>(s, up, scale, g);
-                // not waited for: the next first product is queued behind it
-                b = wgmma_operand_64(take(p, smem, base, w));
-                wgmma_begin();
 #pragma unroll
-                for (int k = 0; k < 2; k++) wgmma_192_held<T>(h0, g[k], b + 2 * k);
+                for (int half = 0; half < 2; half++) {
+                    b = wgmma_operand_64(take(p, smem, base, w));
+                    wgmma_begin();
 #pragma unroll
-                for (int k = 0; k < 2; k++)
-                    wgmma_192_held<T>(h1, g[k], b + (192 * 64 >> 4) + 2 * k);
+                    for (int k = 0; k < 2; k++) wgmma_192_held<T>(h0, g[2 * half + k], b + 2 * k);
+#pragma unroll
+                    for (int k = 0; k < 2; k++)
+                        wgmma_192_held<T>(h1, g[2 * half + k], b + (192 * 64 >> 4) + 2 * k);
+                    w.next();
+                }
                 wgmma_commit();
-                w.next();
+                wgmma_wait();
+                give(base, w.before());
+                give(base, w.before(2));
             }
-            wgmma_wait();
             wgmma_own(h0);
             wgmma_own(h1);
-            give(base, w.before());
         }
 
         // [c, m] += LN(h) W + b
@@ -446,6 +462,7 @@ __global__ void __launch_bounds__(THREADS, 1) __cluster_dims__(PAIR, 1, 1)
     }
     __syncwarp();
     consume<T>(p, smem, base, (int)threadIdx.x / 128);
+    __syncwarp();
     cluster_sync();  // nobody leaves while the other block may still write here
 #endif
 }
@@ -499,10 +516,11 @@ static void pack_chunks(plan_gpu* g, char* to) {
     for (int b = 0; b < g->size.blocks; b++) {
         const host_layer *up = &g->host[LAYER_UP + b], *down = &g->host[LAYER_DOWN + b];
         a->scale_up[b] = gpu_weight_scale(up, how);
-        for (int inner = 0; inner < g->size.inner; inner += 32, to += 2 * CHUNK) {
+        for (int inner = 0; inner < g->size.inner; inner += 64, to += 4 * CHUNK) {
             for (int k = 0; k < HIDDEN / 64; k++)
-                pack_tile(g, up, a->scale_up[b], k * 64, inner, 32, 64, to + k * 32 * 128);
-            pack_tile(g, down, 1.0f, inner, 0, HIDDEN, 32, to + CHUNK);
+                pack_tile(g, up, a->scale_up[b], k * 64, inner, 64, 64, to + k * TILE);
+            for (int half = 0; half < 2; half++)
+                pack_tile(g, down, 1.0f, inner + half * 32, 0, HIDDEN, 32, to + (2 + half) * CHUNK);
         }
     }
     const host_layer* heads = &g->host[LAYER_HEADS];
@@ -514,7 +532,7 @@ static void pack_chunks(plan_gpu* g, char* to) {
 static int takes(const plan_gpu* g) {
     const sizes* s = &g->size;
     if (g->major != 9 || g->setup.precision == PLAN_FP32 || s->spatial || s->hidden != HIDDEN ||
-        s->inner % 32 || s->blocks < 1 || s->state > MAX_STATE || s->state + s->action > MAX_X ||
+        s->inner % 64 || s->blocks < 1 || s->state > MAX_STATE || s->state + s->action > MAX_X ||
         !fits_unscaled(g, &g->host[LAYER_IN]))
         return 0;
     for (int b = 0; b < s->blocks; b++)
@@ -535,7 +553,7 @@ firm_status fused_create(plan_gpu* g, firm_error* err) {
     if (!g->fused) return FAIL(err, FIRM_E_MEMORY, "no memory for the GPU planner");
     const sizes* s = &g->size;
     fused_args* a = &g->fused->args;
-    a->count = 2 * (MAX_X / 64) + s->blocks * (s->inner / 32) * 2 + HIDDEN / 64;
+    a->count = 2 * (MAX_X / 64) + s->blocks * (s->inner / 64) * 4 + HIDDEN / 64;
     size_t chunks = (size_t)a->count * CHUNK;
     size_t state = (size_t)round_up(g->rows, PAIR * ROWS) * MAX_STATE * 4;
     GPU(cudaMalloc((void**)&g->fused->memory, chunks + state));

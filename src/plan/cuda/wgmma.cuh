@@ -19,8 +19,8 @@ static __device__ __forceinline__ uint64_t wgmma_operand(uint32_t address) {
     return (uint64_t)((address & 0x3ffff) >> 4) | (uint64_t)1 << 16 | (uint64_t)(1024 >> 4) << 32 |
            (uint64_t)1 << 62;
 }
-// likewise with 32 inputs (64 bytes) of a row together, 8 rows making 512 bytes, piece i of row r at
-// i ^ r / 2 ("64-byte swizzle")
+// likewise with 32 inputs (64 bytes) of a row together, 8 rows making 512 bytes, piece i of row r
+// at i ^ r / 2 ("64-byte swizzle")
 static __device__ __forceinline__ uint64_t wgmma_operand_64(uint32_t address) {
     return (uint64_t)((address & 0x3ffff) >> 4) | (uint64_t)1 << 16 | (uint64_t)(512 >> 4) << 32 |
            (uint64_t)2 << 62;
@@ -121,32 +121,34 @@ static __device__ __forceinline__ void wgmma_136(float (&d)[68], uint64_t a, uin
             : "l"(a), "l"(b), "r"(add));
 }
 
-// likewise, 32 outputs
+// likewise, 64 outputs
 template <typename T>
-static __device__ __forceinline__ void wgmma_32(float (&d)[16], uint64_t a, uint64_t b, int add) {
+static __device__ __forceinline__ void wgmma_64(float (&d)[32], uint64_t a, uint64_t b, int add) {
     if constexpr (std::is_same<T, __half>::value)
         asm volatile(
             "{\n"
             ".reg .pred p;\n"
-            "setp.ne.b32 p, %18, 0;\n"
-            "wgmma.mma_async.sync.aligned.m64n32k16.f32.f16.f16 {"
+            "setp.ne.b32 p, %34, 0;\n"
+            "wgmma.mma_async.sync.aligned.m64n64k16.f32.f16.f16 {"
             "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, "
-            "%12, %13, %14, %15}, "
-            "%16, %17, p, 1, 1, 0, 0;\n"
+            "%12, %13, %14, %15, %16, %17, %18, %19, %20, %21, %22, %23, "
+            "%24, %25, %26, %27, %28, %29, %30, %31}, "
+            "%32, %33, p, 1, 1, 0, 0;\n"
             "}"
-            : D16(0)
+            : D16(0), D16(16)
             : "l"(a), "l"(b), "r"(add));
     else
         asm volatile(
             "{\n"
             ".reg .pred p;\n"
-            "setp.ne.b32 p, %18, 0;\n"
-            "wgmma.mma_async.sync.aligned.m64n32k16.f32.bf16.bf16 {"
+            "setp.ne.b32 p, %34, 0;\n"
+            "wgmma.mma_async.sync.aligned.m64n64k16.f32.bf16.bf16 {"
             "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, "
-            "%12, %13, %14, %15}, "
-            "%16, %17, p, 1, 1, 0, 0;\n"
+            "%12, %13, %14, %15, %16, %17, %18, %19, %20, %21, %22, %23, "
+            "%24, %25, %26, %27, %28, %29, %30, %31}, "
+            "%32, %33, p, 1, 1, 0, 0;\n"
             "}"
-            : D16(0)
+            : D16(0), D16(16)
             : "l"(a), "l"(b), "r"(add));
 }
 
