@@ -2,6 +2,7 @@
 #define _GNU_SOURCE
 #include <ftw.h>
 #include <stdarg.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "check.h"
@@ -75,6 +76,19 @@ static int wanted(const char* name, int argc, char** argv) {
     return filters == 0;
 }
 
+static double seconds(void) {
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+// "ok   nn/conv2d", and how long it took where somebody may have wondered
+static void print_verdict(const char* word, const char* name, double took) {
+    printf("%-4s %s", word, name);
+    if (took >= 1) printf(" (%.1f s)", took);
+    printf("\n");
+}
+
 int main(int argc, char** argv) {
     setvbuf(stdout, NULL, _IOLBF, 0);
     qsort(tests, (size_t)count, sizeof tests[0], by_name);
@@ -86,14 +100,15 @@ int main(int argc, char** argv) {
         }
         if (!wanted(tests[i].name, argc, argv)) continue;
         failures_in_test = skipped_test = 0;
+        double begin = seconds();
         tests[i].fn();
         if (failures_in_test) {
-            printf("FAIL %s\n", tests[i].name);
+            print_verdict("FAIL", tests[i].name, seconds() - begin);
             failed++;
         } else if (skipped_test) {
             skipped++;
         } else {
-            printf("ok   %s\n", tests[i].name);
+            print_verdict("ok", tests[i].name, seconds() - begin);
             passed++;
         }
     }

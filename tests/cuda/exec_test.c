@@ -62,6 +62,16 @@ static double compare_gradients(const char* name, nn_exec* got, nn_exec* want,
     return worst;
 }
 
+// a second run of the same batch gives the same bits
+static void repeat_part(nn_exec* e, const nn_part* part) {
+    size_t bytes = nn_exec_grad_count(e) * sizeof(float);
+    float* first = malloc(bytes);
+    memcpy(first, nn_exec_grad(e), bytes);
+    EXPECT_INT(nn_exec_gradient(e, part->fill, part->ctx), FIRM_OK);
+    EXPECT(memcmp(first, nn_exec_grad(e), bytes) == 0);
+    free(first);
+}
+
 static void compare_part(world* w, const char* name, const nn_part* part, const nn_device* d,
                          double bound) {
     firm_error err = {0};
@@ -82,13 +92,7 @@ static void compare_part(world* w, const char* name, const nn_part* part, const 
         double worst = compare_gradients(name, got, want, w->model->store, bound);
         printf("  %-24s loss %.9g, expected %.9g; gradients off by at most %.2g\n", name,
                nn_exec_loss(got), nn_exec_loss(want), worst);
-        // a second run of the same batch gives the same bits
-        size_t bytes = nn_exec_grad_count(got) * sizeof(float);
-        float* first = malloc(bytes);
-        memcpy(first, nn_exec_grad(got), bytes);
-        EXPECT_INT(nn_exec_gradient(got, part->fill, part->ctx), FIRM_OK);
-        EXPECT(memcmp(first, nn_exec_grad(got), bytes) == 0);
-        free(first);
+        if (!gpu_short()) repeat_part(got, part);
     }
     nn_exec_free(want);
     nn_exec_free(got);
@@ -118,7 +122,7 @@ static void compare_stages(const char* task, world_size size, int batch, nn_prec
 
 // TwoRoom: picture, ground with the tokenizer, dynamics, rollouts
 TEST(cuda, exec_narrow_graphs_equal_the_hosts) {
-    compare_stages("tworoom", NARROW, 9, NN_FP32, FP32);
+    compare_stages("tworoom", NARROW, gpu_short() ? 1 : 9, NN_FP32, FP32);
 }
 TEST(cuda, exec_full_graphs_equal_the_hosts) {
     compare_stages("tworoom", WIDE, 16, NN_FP32, FP32);

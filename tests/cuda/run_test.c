@@ -1,5 +1,6 @@
-// run_test.c - `firm train --device cuda` as a program: a run repeated, and a run killed and
-// resumed, give the same model bytes; train.json and bench tell the device.
+// run_test.c - the program on a GPU. `firm train --device cuda`: a run repeated, and a run killed
+// and resumed, give the same model bytes; train.json and bench tell the device. `firm eval --device
+// cuda`: how many trials run in step changes nothing.
 #define _GNU_SOURCE
 #include <signal.h>
 #include <sys/wait.h>
@@ -97,4 +98,29 @@ TEST(cuda, run_tells_the_device) {
         EXPECT_TEXT(cJSON_GetObjectItemCaseSensitive(j, "device")->valuestring, "cuda");
         cJSON_Delete(j);
     }
+}
+
+TEST(cuda, run_eval_does_not_depend_on_the_batch) {
+    if (!gpu_there()) return;
+    cJSON *eval[2] = {NULL, NULL}, *arm[2] = {NULL, NULL};
+    for (int i = 0; i < 2; i++) {
+        eval[i] = JSON_OF(firm_run("/", 0,
+                                   "eval tworoom --model %s/models/tworoom.safetensors --device "
+                                   "cuda --mode contract --trials 8 --unsolved --batch %d --json",
+                                   test_source_dir(), i ? 25 : 1));
+        const cJSON* arms = eval[i] ? cJSON_GetObjectItemCaseSensitive(eval[i], "arms") : NULL;
+        arm[i] = arms ? cJSON_GetObjectItemCaseSensitive(arms, "firm") : NULL;
+        EXPECT(arm[i] != NULL);
+    }
+    // not only who arrived: the same actions, hence the same ways
+    static const char* const same[] = {"outcomes", "controls", "closest"};
+    for (int k = 0; k < 3 && arm[0] && arm[1]; k++) {
+        const cJSON *a = cJSON_GetObjectItemCaseSensitive(arm[0], same[k]),
+                    *b = cJSON_GetObjectItemCaseSensitive(arm[1], same[k]);
+        EXPECT_INT(cJSON_GetArraySize(a), 8);
+        if (!cJSON_Compare(a, b, 1))
+            test_fail(__FILE__, __LINE__, "%s differ between --batch 1 and --batch 25", same[k]);
+    }
+    cJSON_Delete(eval[0]);
+    cJSON_Delete(eval[1]);
 }

@@ -170,7 +170,7 @@ int job_open(job* j, world* w, int index, int batch) {
     stage s = w->stage[index];
     *j = (job){.w = w};
     snprintf(j->name, sizeof j->name, "%s %s", w->env->name, s.name);
-    for (int i = 0; i < SOURCES; i++) s.batch[i] = batch + 3 * (i > 0);  // parts differ in size
+    for (int i = 0; i < SOURCES; i++) s.batch[i] = batch + (i == 0 ? 0 : batch > 3 ? 3 : 1);
     s.weight[PACK_I] = 0.5f;
     firm_status st = fill_caches(w, &err);
     if (st == FIRM_OK) st = stage_begin(&w->run, &s, 0, &j->work, &err);

@@ -34,7 +34,7 @@ typedef struct job {
 } job;
 
 // Graphs and samples of a stage, with tokens made up. The first source has `batch` samples, each
-// other one three more.
+// other one three more, or one more where there are but few.
 int job_open(job* j, world* w, int stage, int batch);
 void job_close(job* j);
 

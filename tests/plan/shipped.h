@@ -1,0 +1,59 @@
+// shipped.h - the models of models/ for the planner's tests: what rounding does to predictions and
+// plans that somebody will use.
+#ifndef TESTS_PLAN_SHIPPED_H
+#define TESTS_PLAN_SHIPPED_H
+
+#include "model/model.h"
+#include "plan/net.h"
+#include "plan/options.h"
+#include "plan/weights.h"
+
+typedef struct shipped {
+    firm_model* model;
+    plan_weights weights;
+    plan_net* net;
+    void* scratch;  // for plan_net_rollout
+} shipped;
+
+// 1 on success; 0 after a failure, which is reported. Close it in both cases.
+int shipped_open(shipped* s, const char* task);
+void shipped_close(shipped* s);
+
+// ---- searches, judged ---------------------------------------------------------------------------
+//
+// A search amplifies rounding: two candidates of nearly equal cost change places, and the next
+// iterations go another way to an equally good plan. So plans are compared by what they are worth:
+// the distance from the goal, in c, at which the CPU's float32 model says they end. And how far two
+// sound searches may differ in that is seen from the CPU's own searches with other noise.
+
+enum { SEARCH_STARTS = 4, SEARCH_SEEDS = 6, SEARCH_FIBER = 128 };
+
+typedef struct search_ends {
+    double distance[SEARCH_STARTS][SEARCH_SEEDS];
+} search_ends;
+
+// TwoRoom's: starts and goals on both sides of the door; fibers as wide as the model's own
+extern const float search_start[SEARCH_STARTS][2], search_goal[SEARCH_STARTS][2];
+const float* search_fiber(int start);
+static inline uint64_t search_seed(int k) {
+    return 5 + (uint64_t)k;
+}
+
+plan_options contract_options(void);
+
+// where a plan for this start ends
+double search_end(const shipped* s, int start, const float* plan);
+// The CPU's searches with `net`, judged by the shipped one. 1 on success.
+int search_on_cpu(const shipped* s, const plan_net* net, const plan_options* options,
+                  search_ends* out);
+
+typedef struct search_verdict {
+    double spread;          // of the CPU's ends over seeds: standard deviation
+    double worse, allowed;  // mean of the others' ends over the CPU's; three standard errors
+    double single;  // most that one end is beyond the CPU's worst for that start, in spreads
+} search_verdict;
+
+search_verdict search_judge(const search_ends* cpu, const search_ends* other);
+int search_sound(const search_verdict* v);  // worse <= allowed and single <= 3
+
+#endif
