@@ -98,15 +98,16 @@ int search_on_cpu(const shipped* s, const plan_net* net, const plan_options* opt
 
 search_verdict search_judge(const search_ends* cpu, const search_ends* other) {
     search_verdict v = {0};
-    double variance = 0, n = SEARCH_STARTS * SEARCH_SEEDS;
+    double variance = 0, n = SEARCH_STARTS * SEARCH_SEEDS, own[SEARCH_STARTS];
     for (int i = 0; i < SEARCH_STARTS; i++) {
-        double mean = 0;
+        double mean = 0, sum = 0;
         for (int k = 0; k < SEARCH_SEEDS; k++) {
             mean += cpu->distance[i][k] / SEARCH_SEEDS;
             v.worse += (other->distance[i][k] - cpu->distance[i][k]) / n;
         }
-        for (int k = 0; k < SEARCH_SEEDS; k++)
-            variance += pow(cpu->distance[i][k] - mean, 2) / (SEARCH_STARTS * (SEARCH_SEEDS - 1));
+        for (int k = 0; k < SEARCH_SEEDS; k++) sum += pow(cpu->distance[i][k] - mean, 2);
+        variance += sum / (SEARCH_STARTS * (SEARCH_SEEDS - 1));
+        own[i] = sqrt(sum / (SEARCH_SEEDS - 1));
     }
     v.spread = sqrt(variance);
     v.allowed = 3 * v.spread * sqrt(2 / n);
@@ -116,7 +117,7 @@ search_verdict search_judge(const search_ends* cpu, const search_ends* other) {
             last = fmax(last, cpu->distance[i][k]);
             far = isfinite(other->distance[i][k]) ? fmax(far, other->distance[i][k]) : INFINITY;
         }
-        v.single = fmax(v.single, (far - last) / v.spread);
+        v.single = fmax(v.single, (far - last) / fmax(own[i], v.spread));
     }
     return v;
 }

@@ -50,7 +50,9 @@ int search_on_cpu(const shipped* s, const plan_net* net, const plan_options* opt
 typedef struct search_verdict {
     double spread;          // of the CPU's ends over seeds: standard deviation
     double worse, allowed;  // mean of the others' ends over the CPU's; three standard errors
-    double single;  // most that one end is beyond the CPU's worst for that start, in spreads
+    // most that one end is beyond the CPU's worst for that start, in spreads of that start's own
+    // ends (some starts are four times harder than others), or of all if those are wider
+    double single;
 } search_verdict;
 
 search_verdict search_judge(const search_ends* cpu, const search_ends* other);
