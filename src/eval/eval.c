@@ -417,9 +417,13 @@ static firm_status header_json(const evaluation* e, cJSON* json, firm_error* err
         cJSON_AddNumberToObject(plan, "replan", o->replan);
     if (p->model) ok = ok && add_model(p->model, json);
     cJSON* start = ok ? cJSON_AddArrayToObject(json, "start_rows") : NULL;
-    for (int i = 0; start && i < e->trials->count; i++)
-        ok = ok && cJSON_AddItemToArray(start, cJSON_CreateNumber((double)e->trials->trial[i].row));
-    return ok && start ? FIRM_OK : no_memory(err);
+    cJSON* solved = ok ? cJSON_AddArrayToObject(json, "start_solved") : NULL;
+    for (int i = 0; start && solved && i < e->trials->count; i++) {
+        const eval_trial* t = &e->trials->trial[i];
+        ok = ok && cJSON_AddItemToArray(start, cJSON_CreateNumber((double)t->row)) &&
+             cJSON_AddItemToArray(solved, cJSON_CreateNumber(t->solved));
+    }
+    return ok && start && solved ? FIRM_OK : no_memory(err);
 }
 
 static firm_status run_all(evaluation* e, cJSON* json, cJSON* traces, firm_error* err) {

@@ -66,6 +66,22 @@ static cJSON* stage_json(const train_run_state* run, int i, cJSON* out) {
     return s;
 }
 
+// how much there was to learn from, as in the paper's table of data sets; how many episodes that
+// came from is not known of a pack's file
+static void add_data(const train_set* set, cJSON* to) {
+    const records *f = &set->data.set[PACK_F], *i = &set->data.set[PACK_I],
+                  *s = &set->data.set[PACK_S];
+    cJSON* d = cJSON_AddObjectToObject(to, "data");
+    if (set->split.train_count) {
+        cJSON_AddNumberToObject(d, "training_episodes", set->split.train_count);
+        cJSON_AddNumberToObject(d, "validation_episodes", set->split.valid_count);
+    }
+    cJSON_AddNumberToObject(d, "segments", f->count);
+    cJSON_AddNumberToObject(d, "intervention_states", i->histories);
+    cJSON_AddNumberToObject(d, "branch_rollouts", i->count);
+    cJSON_AddNumberToObject(d, "structured_rollouts", s->count);
+}
+
 cJSON* run_results(const train_run_state* run, const char* model_path) {
     const nn_device* device = &run->set.device;
     cJSON* out = cJSON_CreateObject();
@@ -78,6 +94,7 @@ cJSON* run_results(const train_run_state* run, const char* model_path) {
     cJSON_AddStringToObject(out, "sources", run->opt->sources ? run->opt->sources : "FI");
     cJSON_AddBoolToObject(out, "no_fiber", run->model->shape.no_fiber);
     cJSON_AddBoolToObject(out, "mismatch", run->opt->mismatch);
+    add_data(&run->set, out);
     cJSON* stages = cJSON_AddArrayToObject(out, "stages");
     double seconds = 0;
     int pass = 1;

@@ -1,5 +1,6 @@
 // split_test.c - no validation episode is an anchor, a segment or a frame of any training stage:
-// all tasks, all sources, drawn pools and whole data sets.
+// all tasks with their own settings and the small ones, all sources, ablations, drawn pools and
+// whole data sets; and nothing that training computes changes when validation episodes do.
 #include "check.h"
 #include "small.h"
 
@@ -23,44 +24,62 @@ static void check_scenes(const small* s, const int64_t* scene, int64_t n, int he
     EXPECT_INT(wrong, 0);
 }
 
-static void check_task(const char* task, const char* settings, int episodes_n, const char* pool,
-                       int lists) {
-    small s;
+// what a run of these settings reads, with the ablations; lists: how many kinds of pairs, 0: any
+static void check_set(small* s, const train_options* opt, int lists) {
+    if (!small_open(s, opt, 1)) return;
+    EXPECT(s->set.split.valid_count >= 1);
+    for (int k = 0; k < PACK_SOURCES; k++) {
+        const records* r = &s->set.data.set[k];
+        EXPECT(r->count > 0 || (k == PACK_S && !s->structured));
+        check_scenes(s, r->seen, (int64_t)r->histories * RECORD_FRAMES, k == PACK_HELD);
+        check_scenes(s, r->after, r->count, k == PACK_HELD);
+    }
+    EXPECT(lists ? s->set.data.lists == lists : s->set.data.lists >= 2);
+    for (int k = 0; k < s->set.data.lists; k++) {
+        const pack_list* l = &s->set.data.list[k];
+        check_scenes(s, l->p.scene, 2 * (int64_t)l->p.count, l->source == PACK_HELD);
+        int hidden = 0;  // of those to learn from
+        for (int i = 0; i < 2 * l->p.count && s->env->visible && l->source != PACK_HELD; i++)
+            hidden += !s->env->visible(l->p.config + i * s->env->config_dim);
+        EXPECT_INT(hidden, 0);
+    }
+    // the sample must be able to fail: some validation row is eligible for training
+    EXPECT(s->data->length[s->set.split.valid[0]] > RECORD_FRAMES + RECORD_CONTROLS);
+    train_set_close(&s->set);
+    s->set = (train_set){0};
+}
+
+static int collect(small* s, const char* task, const char* settings, int episodes_n,
+                   const char* pool) {
     small_options opt = {.task = task,
                          .settings = settings,
-                         .set = {pool},
+                         .set = {pool, "train.segments=200", "train.held_out=50"},
                          .episodes = episodes_n,
                          .anchors = episodes_n / 3,
                          .per_anchor = 2,
                          .structured = strcmp(task, "pusht") == 0 ? 3 : 0};
+    return small_collect(s, &opt);
+}
+
+static void check_task(const char* task, const char* settings, int episodes_n, const char* pool,
+                       int lists) {
+    small s;
+    if (!collect(&s, task, settings, episodes_n, pool)) return;
     // ablations: also the frames that runs restricted to one source read
-    if (!small_collect(&s, &opt) || !small_open(&s, &(train_options){.ablations = 1}, 1)) return;
-    EXPECT(s.set.split.valid_count >= 1);
-    for (int k = 0; k < PACK_SOURCES; k++) {
-        const records* r = &s.set.data.set[k];
-        EXPECT(r->count > 0 || (k == PACK_S && !s.structured));
-        check_scenes(&s, r->seen, (int64_t)r->histories * RECORD_FRAMES, k == PACK_HELD);
-        check_scenes(&s, r->after, r->count, k == PACK_HELD);
-    }
-    EXPECT_INT(s.set.data.lists, lists);
-    for (int k = 0; k < s.set.data.lists; k++) {
-        const pack_list* l = &s.set.data.list[k];
-        check_scenes(&s, l->p.scene, 2 * (int64_t)l->p.count, l->source == PACK_HELD);
-        int hidden = 0;  // of those to learn from
-        for (int i = 0; i < 2 * l->p.count && s.env->visible && l->source != PACK_HELD; i++)
-            hidden += !s.env->visible(l->p.config + i * s.env->config_dim);
-        EXPECT_INT(hidden, 0);
-    }
-    // the sample must be able to fail: some validation row is eligible for training
-    EXPECT(s.data->length[s.set.split.valid[0]] > RECORD_FRAMES + RECORD_CONTROLS);
+    check_set(&s, &(train_options){.ablations = 1}, lists);
+    check_set(&s, &(train_options){.mismatch = 1}, 0);
+    check_set(&s, &(train_options){.sources = "F"}, 0);
+    check_set(&s, &(train_options){.sources = "I"}, 0);
     small_close(&s);
 }
 
 TEST(train, no_validation_episode_is_trained_on) {
     check_task("tworoom", "smoke", 120, "train.frame_pool=0", 3);
     check_task("tworoom", "smoke", 120, "train.frame_pool=300", 3);
+    check_task("tworoom", NULL, 120, "train.frame_pool=0", 0);
 #ifdef FIRM_CHIPMUNK
     check_task("pusht", "smoke-pusht", 60, "train.frame_pool=300", 5);
+    check_task("pusht", NULL, 60, "train.frame_pool=300", 0);
 #endif
 }
 
@@ -68,7 +87,93 @@ TEST(train, no_validation_episode_of_mujoco_tasks_either) {
 #ifdef FIRM_MUJOCO
     check_task("reacher", "smoke-reacher", 40, "train.frame_pool=300", 5);
     check_task("cube", "smoke-cube", 10, "train.frame_pool=300", 5);
+    check_task("reacher", NULL, 40, "train.frame_pool=300", 0);
+    check_task("cube", NULL, 10, "train.frame_pool=300", 0);
 #else
     test_skip("built without MuJoCo; run `make mujoco`");
+#endif
+}
+
+// ---- what training computes ---------------------------------------------------------------------
+
+static uint64_t hash_more(uint64_t h, const void* bytes, size_t n) {
+    const unsigned char* b = bytes;
+    for (size_t i = 0; i < n; i++) h = (h ^ b[i]) * 0x100000001b3ull;
+    return h;
+}
+
+// Everything a run takes from its data before the first update: samples, statistics, support.
+// *held gets the same of the samples behind the gates.
+static uint64_t hash_all(small* s, uint64_t* held) {
+    uint64_t h[2] = {1, 1};
+    const env_spec* env = s->env;
+    const pack* p = &s->set.data;
+    for (int k = 0; k < PACK_SOURCES; k++) {
+        const records* r = &p->set[k];
+        uint64_t* to = &h[k == PACK_HELD];
+        size_t n = (size_t)r->count * sizeof(float);
+        *to = hash_more(*to, r->action, n * (size_t)(RECORD_CONTROLS * env->action_dim));
+        *to = hash_more(*to, r->config, n * (size_t)(RECORD_POINTS * env->config_dim));
+        *to = hash_more(*to, r->chi, n * (size_t)(RECORD_POINTS * env->chi_dim));
+    }
+    for (int k = 0; k < p->lists; k++) {
+        const pairs* l = &p->list[k].p;
+        uint64_t* to = &h[p->list[k].source == PACK_HELD];
+        *to = hash_more(*to, l->config,
+                        sizeof(float) * 2 * (size_t)l->count * (size_t)env->config_dim);
+    }
+    firm_error err;
+    if (!small_model(s, 1)) return 0;
+    if (support_fill(&s->set, s->model, 64, &err) != FIRM_OK)
+        test_fail(__FILE__, __LINE__, "%s", err.message);
+    h[0] = hash_more(h[0], &s->model->stats, sizeof s->model->stats);
+    h[0] = hash_more(h[0], s->model->support, sizeof(float) * 64 * (size_t)env->config_dim);
+    h[0] = hash_more(h[0], p->action_mean, sizeof p->action_mean);
+    h[0] = hash_more(h[0], p->action_std, sizeof p->action_std);
+    firm_model_free(s->model);
+    s->model = NULL;
+    *held = h[1];
+    return h[0];
+}
+
+// Validation episodes stand still and act otherwise: whoever looks at them notices.
+static void disturb(small* s) {
+    const data_split* split = &s->set.split;
+    size_t state = (size_t)s->env->state_dim, action = (size_t)s->env->action_dim;
+    for (int i = 0; i < split->valid_count; i++) {
+        int64_t first = s->data->offset[split->valid[i]];
+        int n = s->data->length[split->valid[i]];
+        for (int t = 1; t < n; t++)
+            memcpy(s->data->state + (size_t)(first + t) * state,
+                   s->data->state + (size_t)first * state, state * sizeof(double));
+        for (size_t k = 0; k < (size_t)n * action; k++)
+            s->data->action[(size_t)first * action + k] *= 0.5f;
+    }
+}
+
+static void check_untouched(const char* task, const char* settings, int episodes_n) {
+    small s;
+    uint64_t all[2] = {0}, held[2] = {0};
+    if (!collect(&s, task, settings, episodes_n, "train.frame_pool=100")) return;
+    for (int k = 0; k < 2; k++) {
+        if (!small_open(&s, &(train_options){.ablations = 1}, 1)) return;
+        all[k] = hash_all(&s, &held[k]);
+        if (k == 0) disturb(&s);
+        train_set_close(&s.set);
+        s.set = (train_set){0};
+    }
+    EXPECT(all[0] == all[1]);
+    EXPECT(held[0] != held[1]);  // the gates do look at them
+    small_close(&s);
+}
+
+TEST(train, validation_episodes_change_nothing_learnt) {
+    check_untouched("tworoom", "smoke", 60);
+#ifdef FIRM_CHIPMUNK
+    check_untouched("pusht", "smoke-pusht", 30);
+#endif
+#ifdef FIRM_MUJOCO
+    check_untouched("reacher", "smoke-reacher", 30);
+    check_untouched("cube", "smoke-cube", 6);
 #endif
 }
