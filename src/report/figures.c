@@ -48,7 +48,8 @@ int figure_colour(const char* arm) {
 }
 
 void figure_arm_name(const report_entry* e, char* out, size_t room) {
-    snprintf(out, room, "%s%s%s", e->arm, e->variant[0] ? ", " : "", e->variant);
+    snprintf(out, room, "%s%s%s%s%s", e->arm, e->variant[0] ? ", " : "", e->variant,
+             e->edition[0] ? ", " : "", e->edition);
 }
 
 // Cuts a label that would run into the plot; the table has the whole name.

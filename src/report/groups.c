@@ -23,15 +23,19 @@ static report_group* find_group(report_data* data, const cJSON* eval) {
     return g;
 }
 
-static report_entry* find_entry(report_group* g, const char* arm, const char* variant) {
+static report_entry* find_entry(report_group* g, const char* arm, const char* variant,
+                                const char* edition) {
     for (int i = 0; i < g->count; i++) {
         report_entry* e = &g->entries[i];
-        if (strcmp(e->arm, arm) == 0 && strcmp(e->variant, variant) == 0) return e;
+        if (strcmp(e->arm, arm) == 0 && strcmp(e->variant, variant) == 0 &&
+            strcmp(e->edition, edition) == 0)
+            return e;
     }
     report_entry* e = report_append(&g->entries, &g->count, sizeof *e);
     if (!e) return NULL;
     e->arm = arm;
     e->variant = variant;
+    e->edition = edition;
     return e;
 }
 
@@ -63,8 +67,13 @@ static firm_status add_eval(report_data* data, const report_doc* d, firm_error* 
     if (trials > g->trials && trials < 1e9) g->trials = (int)trials;
     cJSON_ArrayForEach(arm, arms) {
         // an ablation changes the model, so arms without a model stay one entry
-        report_entry* e =
-            find_entry(g, arm->string, uses_model(arm->string) ? data->runs[d->run].variant : "");
+        const report_run* run = &data->runs[d->run];
+        int learned = uses_model(arm->string);
+        int harder = cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(d->json, "unsolved_only"));
+        report_entry* e = find_entry(g, arm->string, learned ? run->variant : "",
+                                     learned  ? d->edition
+                                     : harder ? "unsolved pairs"
+                                              : "");
         if (e && repeated(e, arm)) continue;
         report_row* r = e ? report_append(&e->rows, &e->count, sizeof *r) : NULL;
         if (!r) return FAIL(err, FIRM_E_MEMORY, "out of memory while sorting %s", d->path);

@@ -14,6 +14,7 @@
 #include "core/json.h"
 #include "core/mem.h"
 #include "core/rng.h"
+#include "report/names.h"
 
 void* report_append(void* array_pointer, int* count, size_t item_size) {
     char** array = array_pointer;
@@ -138,12 +139,15 @@ static firm_status classify(report_doc* d, firm_error* err) {
         return check_params(d, err);
     } else if (has(j, "h5_mean")) {
         d->kind = DOC_AUDIT;
+    } else if (has(j, "within_tolerances")) {
+        d->kind = DOC_DESCRIBE;
     } else if (has(j, "ms_per_solve") || has(j, "steps_per_s") || has(j, "frames_per_s") ||
                has(j, "frontend_frames_per_s")) {
         d->kind = DOC_BENCH;
     } else {
-        return bad(d, err,
-                   "these are not the keys of train, eval, bench, audit, params or a trace");
+        return bad(
+            d, err,
+            "these are not the keys of train, eval, bench, audit, params, describe or a trace");
     }
     if (!report_text(j, "task")[0]) return bad(d, err, "the text 'task' is missing");
     if (d->kind == DOC_EVAL) return check_eval(d, err);
@@ -152,6 +156,44 @@ static firm_status classify(report_doc* d, firm_error* err) {
 }
 
 // ---- finding the files --------------------------------------------------------------------------
+
+static firm_status new_run(report_data* data, const char* path, int* index, firm_error* err) {
+    report_run* r = report_append(&data->runs, &data->run_count, sizeof *r);
+    if (!r) return FAIL(err, FIRM_E_MEMORY, "out of memory while reading %s", path);
+    r->seed = -1;
+    r->variant = r->task = "";
+    snprintf(r->path, sizeof r->path, "%s", path);
+    for (size_t n = strlen(r->path); n > 1 && r->path[n - 1] == '/';) r->path[--n] = 0;
+    const char* slash = strrchr(r->path, '/');
+    snprintf(r->name, sizeof r->name, "%.127s", slash && slash[1] ? slash + 1 : r->path);
+    *index = data->run_count - 1;
+    return FIRM_OK;
+}
+
+// In a flat folder files of many runs lie side by side: those with the same name in the middle make
+// a run of their own.
+static firm_status sort_flat(report_data* data, firm_error* err) {
+    report_doc* d = &data->docs[data->doc_count - 1];
+    result_name name;
+    if (d->kind == DOC_TRACE || d->kind == DOC_BENCH || d->kind == DOC_PARAMS ||
+        !names_of_file(d->name, report_text(d->json, "task"), &name))
+        return FIRM_OK;
+    char folder[1024];
+    memcpy(folder, data->runs[d->run].path, sizeof folder);
+    int run = -1;
+    for (int i = 0; i < data->run_count && run < 0; i++)
+        if (!strcmp(data->runs[i].name, name.run) && !strcmp(data->runs[i].path, folder)) run = i;
+    if (run < 0) {
+        TRY(new_run(data, folder, &run, err));
+        snprintf(data->runs[run].name, sizeof data->runs[run].name, "%s", name.run);
+        memcpy(data->runs[run].edition, name.edition, sizeof name.edition);
+        data->runs[run].variant = name.variant;
+        data->runs[run].seed = name.seed;
+    }
+    d->run = run;
+    data->study = 1;
+    return FIRM_OK;
+}
 
 static firm_status add_json(report_data* data, int run, const char* path, firm_error* err) {
     report_doc* d = report_append(&data->docs, &data->doc_count, sizeof *d);
@@ -163,11 +205,13 @@ static firm_status add_json(report_data* data, int run, const char* path, firm_e
     char* dot = strrchr(d->name, '.');
     if (dot && dot != d->name) *dot = 0;
     TRY(json_read_file(path, &d->json, err));
-    return classify(d, err);
+    TRY(classify(d, err));
+    return sort_flat(data, err);
 }
 
 static int wanted_json(const char* name) {
-    static const char* const starts[] = {"train", "eval", "trace", "bench", "audit", "params"};
+    static const char* const starts[] = {"train", "eval",   "trace",   "bench",
+                                         "audit", "params", "describe"};
     size_t n = strlen(name);
     if (n < 6 || strcmp(name + n - 5, ".json") != 0) return 0;
     for (size_t i = 0; i < sizeof starts / sizeof starts[0]; i++) {
@@ -197,7 +241,7 @@ static firm_status list_folder(const char* path, char*** names, int* count, firm
     firm_status status = FIRM_OK;
     for (struct dirent* e; status == FIRM_OK && (e = readdir(dir));) {
         if (!wanted_json(e->d_name) && strcmp(e->d_name, "metrics.csv") &&
-            strcmp(e->d_name, "config.ini"))
+            strcmp(e->d_name, "config.ini") && !names_study_folder(e->d_name))
             continue;
         char** slot = report_append(names, count, sizeof *slot);
         if (slot) *slot = mem_strdup(e->d_name);
@@ -209,27 +253,51 @@ static firm_status list_folder(const char* path, char*** names, int* count, firm
     return status;
 }
 
-static firm_status add_folder(report_data* data, int run, const char* path, firm_error* err) {
+static firm_status add_config(report_data* data, int run, const char* file, firm_error* err) {
+    size_t n = 0;
+    TRY(file_read_all(file, &data->runs[run].config, &n, err));
+    data->runs[run].config_hash = rng_hash_text(data->runs[run].config);
+    return FIRM_OK;
+}
+
+static firm_status add_metrics(report_data* data, int run, const char* file, firm_error* err) {
+    report_metrics* m = report_append(&data->metrics, &data->metrics_count, sizeof *m);
+    if (!m) return FAIL(err, FIRM_E_MEMORY, "out of memory while reading %s", file);
+    return report_metrics_read(file, run, m, err);
+}
+
+static int is_folder(const char* path) {
+    struct stat s;
+    return stat(path, &s) == 0 && S_ISDIR(s.st_mode);
+}
+
+static firm_status add_folder(report_data* data, int run, const char* path, int depth,
+                              firm_error* err);
+
+static firm_status add_file(report_data* data, int run, const char* folder, const char* name,
+                            int depth, firm_error* err) {
+    char file[1024];
+    int within;
+    TRY(join(file, sizeof file, folder, name, err));
+    if (names_study_folder(name)) {
+        if (depth == 2 || !is_folder(file)) return FIRM_OK;
+        data->study = 1;
+        TRY(new_run(data, file, &within, err));
+        return add_folder(data, within, file, depth + 1, err);
+    }
+    if (strcmp(name, "config.ini") == 0) return add_config(data, run, file, err);
+    if (strcmp(name, "metrics.csv") == 0) return add_metrics(data, run, file, err);
+    return add_json(data, run, file, err);
+}
+
+// depth: 0 for an input, 1 for TASK and 2 for TASK/seed-N below it.
+static firm_status add_folder(report_data* data, int run, const char* path, int depth,
+                              firm_error* err) {
     char** names = NULL;
     int count = 0;
     firm_status status = list_folder(path, &names, &count, err);
-    for (int i = 0; i < count && status == FIRM_OK; i++) {
-        char file[1024];
-        status = join(file, sizeof file, path, names[i], err);
-        if (status != FIRM_OK) break;
-        if (strcmp(names[i], "config.ini") == 0) {
-            size_t n = 0;
-            status = file_read_all(file, &data->runs[run].config, &n, err);
-            if (status == FIRM_OK)
-                data->runs[run].config_hash = rng_hash_text(data->runs[run].config);
-        } else if (strcmp(names[i], "metrics.csv") == 0) {
-            report_metrics* m = report_append(&data->metrics, &data->metrics_count, sizeof *m);
-            status = m ? report_metrics_read(file, run, m, err)
-                       : FAIL(err, FIRM_E_MEMORY, "out of memory while reading %s", file);
-        } else {
-            status = add_json(data, run, file, err);
-        }
-    }
+    for (int i = 0; i < count && status == FIRM_OK; i++)
+        status = add_file(data, run, path, names[i], depth, err);
     for (int i = 0; i < count; i++) mem_free(names[i]);
     mem_free(names);
     return status;
@@ -237,6 +305,7 @@ static firm_status add_folder(report_data* data, int run, const char* path, firm
 
 static firm_status add_input(report_data* data, const char* path, firm_error* err) {
     struct stat s;
+    int run;
     if (!path || !path[0])
         return FAIL(err, FIRM_E_USAGE,
                     "an input of the report is empty; give run folders or JSON files");
@@ -245,19 +314,12 @@ static firm_status add_input(report_data* data, const char* path, firm_error* er
     if (stat(path, &s) != 0) {
         return FAIL(err, FIRM_E_MISSING, "%s does not exist; give run folders or JSON files", path);
     }
-    report_run* r = report_append(&data->runs, &data->run_count, sizeof *r);
-    if (!r) return FAIL(err, FIRM_E_MEMORY, "out of memory while reading %s", path);
-    r->seed = -1;
-    r->variant = r->task = "";
-    snprintf(r->path, sizeof r->path, "%s", path);
-    for (size_t n = strlen(r->path); n > 1 && r->path[n - 1] == '/';) r->path[--n] = 0;
-    const char* slash = strrchr(r->path, '/');
-    snprintf(r->name, sizeof r->name, "%.127s", slash && slash[1] ? slash + 1 : r->path);
-    int run = data->run_count - 1;
-    if (S_ISDIR(s.st_mode)) return add_folder(data, run, path, err);
+    TRY(new_run(data, path, &run, err));
+    if (S_ISDIR(s.st_mode)) return add_folder(data, run, path, 0, err);
     TRY(add_json(data, run, path, err));
-    snprintf(data->runs[run].name, sizeof data->runs[run].name, "%s",
-             data->docs[data->doc_count - 1].name);
+    report_run* r = &data->runs[data->docs[data->doc_count - 1].run];
+    if (r == &data->runs[run])
+        snprintf(r->name, sizeof r->name, "%s", data->docs[data->doc_count - 1].name);
     return FIRM_OK;
 }
 
@@ -302,6 +364,24 @@ static int training_seed(const report_doc* d) {
     return seed >= 0 && seed < 1e9 ? (int)seed : -1;
 }
 
+// Seeds tell runs apart only among those trained the same way.
+static int alike(const report_run* a, const report_run* b) {
+    return strcmp(a->task, b->task) == 0 && strcmp(a->variant, b->variant) == 0 &&
+           strcmp(a->edition, b->edition) == 0;
+}
+
+static void label_run(const report_data* data, report_run* r) {
+    int unique = r->seed >= 0;
+    for (int k = 0; k < data->run_count; k++) {
+        const report_run* other = &data->runs[k];
+        unique = unique && (other == r || !alike(other, r) || other->seed != r->seed);
+    }
+    if (unique)
+        snprintf(r->label, sizeof r->label, "seed %d", r->seed);
+    else
+        snprintf(r->label, sizeof r->label, "%s", r->name);
+}
+
 static void describe_runs(report_data* data) {
     for (int i = 0; i < data->doc_count; i++) {
         const report_doc* d = &data->docs[i];
@@ -314,15 +394,18 @@ static void describe_runs(report_data* data) {
     }
     for (int i = 0; i < data->run_count; i++) {
         report_run* r = &data->runs[i];
-        int unique = r->seed >= 0;
-        for (int k = 0; k < data->run_count; k++) {
-            unique = unique && (k == i || data->runs[k].seed != r->seed);
-        }
-        if (unique) {
-            snprintf(r->label, sizeof r->label, "seed %d", r->seed);
-        } else {
-            snprintf(r->label, sizeof r->label, "%s", r->name);
-        }
+        result_name name;
+        names_of_folder(r->path, r->task, &name);
+        if (!r->edition[0]) memcpy(r->edition, name.edition, sizeof name.edition);
+        if (!r->variant[0]) r->variant = name.variant;
+    }
+    for (int i = 0; i < data->run_count; i++) label_run(data, &data->runs[i]);
+    for (int i = 0; i < data->doc_count; i++) {
+        report_doc* d = &data->docs[i];
+        const char* edition = data->runs[d->run].edition;
+        int hard = cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(d->json, "unsolved_only"));
+        snprintf(d->edition, sizeof d->edition, "%s%s%s", edition, hard && edition[0] ? ", " : "",
+                 hard ? "unsolved pairs" : "");
     }
 }
 

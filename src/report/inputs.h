@@ -7,23 +7,33 @@
 
 #include "core/status.h"
 
-typedef enum doc_kind { DOC_TRAIN, DOC_EVAL, DOC_TRACE, DOC_BENCH, DOC_AUDIT, DOC_PARAMS } doc_kind;
+typedef enum doc_kind {
+    DOC_TRAIN,
+    DOC_EVAL,
+    DOC_TRACE,
+    DOC_BENCH,
+    DOC_AUDIT,
+    DOC_PARAMS,
+    DOC_DESCRIBE
+} doc_kind;
 
 typedef struct report_doc {
     doc_kind kind;
-    int run;          // index into runs
-    char path[1024];  // for messages
-    char name[128];   // file name without .json
+    int run;           // index into runs
+    char path[1024];   // for messages
+    char name[128];    // file name without .json
+    char edition[80];  // the run's, and whether its trials were "unsolved pairs" only
     cJSON* json;
 } report_doc;
 
-typedef struct report_run {  // one input of the command line
+typedef struct report_run {  // a run folder, or the files of a flat folder with the same run's name
     char path[1024];
-    char name[128];        // last part of the path
+    char name[128];        // last part of the path, or what the files' names say
     char label[160];       // "seed 2" where train.json tells seeds apart, else the name
     const char* task;      // of its documents; "" unknown
     int seed;              // of the training; -1 unknown
     const char* variant;   // "" or the ablation it was trained as, see paper_success()
+    char edition[48];      // "" or what sets it apart: "plus", "shipped"; see names.h
     char* config;          // text of config.ini, or NULL
     uint64_t config_hash;  // of that text
 } report_run;
@@ -49,6 +59,7 @@ typedef struct report_row {  // one arm of one evaluation
 typedef struct report_entry {  // the same arm over all runs of a group
     const char* arm;
     const char* variant;
+    const char* edition;
     report_row* rows;
     int count;
     double mean, sd;  // over runs; sd NAN for one run
@@ -71,6 +82,7 @@ typedef struct report_data {
     int metrics_count;
     report_group* groups;
     int group_count;
+    int study;  // names follow the scheme of names.h: tables show what is not there, too
 } report_data;
 
 // Reads all inputs. On failure *data is empty; on success release it with report_data_free.

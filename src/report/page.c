@@ -13,6 +13,7 @@
 #include "report/page_style.h"
 #include "report/paper.h"
 #include "report/player.h"
+#include "report/study.h"
 #include "report/tables.h"
 
 typedef struct page {
@@ -118,7 +119,7 @@ static void put_tiles(html* h, const report_data* data) {
         const report_group* g = &data->groups[i];
         for (int k = 0; k < g->count; k++) {
             const report_entry* e = &g->entries[k];
-            if (strcmp(e->arm, "firm") != 0 || e->variant[0]) continue;
+            if (strcmp(e->arm, "firm") != 0 || e->variant[0] || e->edition[0]) continue;
             html_put(h, n++ ? "" : "<div class=\"tiles\">\n");
             html_put(h, "<div class=\"tile\"><strong>");
             html_number(h, e->mean, e->mean == floor(e->mean) ? 0 : 1);
@@ -228,18 +229,19 @@ static void section_success(page* p) {
     close_section(p);
 }
 
-static void section_published(page* p) {
-    html table = {0};
-    if (table_published(&table, p->data)) {
-        open_section(p, "published", "Beside published results",
-                     "Success in percent for goals 25 controls away. Grey rows are quoted from the "
-                     "paper\u2019s main table; their trials and planner budgets are not all the "
-                     "same as ours.");
-        html_bytes(&p->body, table.data, table.size);
+// Tables that compare with the paper. A page of one run has those that its results fill.
+static firm_status section_study(page* p,
+                                 firm_status (*make)(const report_data*, sheet_list*, firm_error*),
+                                 firm_error* err) {
+    sheet_list list = {0};
+    firm_status status = make(p->data, &list, err);
+    for (int i = 0; i < list.count && status == FIRM_OK; i++) {
+        open_section(p, list.items[i].id, list.items[i].title, NULL);
+        sheet_html(&p->body, &list.items[i]);
         close_section(p);
     }
-    p->body.failed |= table.failed;
-    html_free(&table);
+    sheet_list_free(&list);
+    return status;
 }
 
 static firm_status put_episode(page* p, const report_doc* d, int number, firm_error* err) {
@@ -425,11 +427,13 @@ static void section_model(page* p) {
 static firm_status build(page* p, firm_error* err) {
     section_success(p);
     TRY(section_episodes(p, err));
-    section_published(p);
+    TRY(section_study(p, study_success, err));
+    TRY(section_study(p, study_reasons, err));
     section_pairs(p);
     section_trials(p);
     section_rollout(p);
     section_training(p);
+    if (p->data->study) TRY(section_study(p, study_means, err));
     section_model(p);
     if (!p->sections) {
         return FAIL(err, FIRM_E_MISSING,

@@ -62,6 +62,14 @@ static const paper_audit audits[] = {
     {"cube", 128, 0.00352, 0.01035, 0.06111},
 };
 
+// Tables provenance and recurrent-schedule
+static const paper_data datasets[] = {
+    {"tworoom", 9000, 1000, 16384, 128, 32, 6000},
+    {"reacher", 9000, 1000, 16384, 512, 16, 9000},
+    {"pusht", 16685, 2000, 16384, 512, 16, 31000},
+    {"cube", 9000, 1000, 4096, 128, 16, 3000},
+};
+
 // Table full seeds
 static const paper_seed seeds[] = {
     {"tworoom", 1, 99, 89, 10, 5, 16, 10, 0, 0.480, 3.224},
@@ -148,4 +156,21 @@ const paper_audit* paper_find_audit(const char* task) {
         if (strcmp(audits[i].task, task) == 0) return &audits[i];
     }
     return NULL;
+}
+
+const paper_data* paper_find_data(const char* task) {
+    for (int i = 0; i < COUNT(datasets); i++) {
+        if (strcmp(datasets[i].task, task) == 0) return &datasets[i];
+    }
+    return NULL;
+}
+
+const char* paper_task(int i) {
+    return i >= 0 && i < COUNT(titles) ? titles[i].task : NULL;
+}
+
+const char* paper_variant(int i) {
+    static const char* const order[] = {"factual only", "intervention only", "", "no history fiber",
+                                        "mismatched outcomes"};
+    return i >= 0 && i < COUNT(order) ? order[i] : NULL;
 }

@@ -27,6 +27,13 @@ typedef struct paper_audit {  // Table "Common-reset factual-suffix replay", in 
     double h5_mean, h5_p95, max;
 } paper_audit;
 
+typedef struct paper_data {  // Tables "Dataset statistics" and "Complete recurrent-transition
+                             // update schedules"
+    const char* task;
+    int training, validation, segments, states, per_state;
+    int recurrent_updates;
+} paper_data;
+
 typedef struct paper_method {  // Table "Planning success rate", its rows in the paper's order
     const char* name;
     paper_value tworoom, reacher, pusht, cube;
@@ -42,6 +49,11 @@ paper_value paper_seconds(const char* task, const char* arm);   // planner secon
 const paper_seed* paper_find_seed(const char* task, int seed);  // NULL if not reported
 const paper_params* paper_find_params(const char* task);
 const paper_audit* paper_find_audit(const char* task);
+const paper_data* paper_find_data(const char* task);
+// The four tasks in the order of the main table; NULL past the last.
+const char* paper_task(int i);
+// The ablations in the paper's order, "" for both sources; NULL past the last.
+const char* paper_variant(int i);
 const paper_method* paper_methods(int* count);
 paper_value paper_method_task(const paper_method* m, const char* task);
 

@@ -8,18 +8,35 @@
 #include "core/file.h"
 #include "report/inputs.h"
 #include "report/page.h"
+#include "report/study.h"
+
+static firm_status write_bytes(const char* path, const html* bytes, firm_error* err) {
+    file_writer w;
+    TRY(file_open_write(&w, path, err));
+    firm_status status = file_put(&w, bytes->data, bytes->size, err);
+    if (status == FIRM_OK) return file_commit(&w, err);
+    file_abandon(&w);
+    return status;
+}
 
 static firm_status write_output(const char* dir, const report_output* o, char path[1024],
                                 firm_error* err) {
-    file_writer w;
     int n = snprintf(path, 1024, "%s/%s", dir, o->name);
     if (n < 0 || n >= 1024)
         return FAIL(err, FIRM_E_USAGE,
                     "the output folder %.60s... has too long a name; use a shorter one", dir);
-    TRY(file_open_write(&w, path, err));
-    firm_status status = file_put(&w, o->bytes.data, o->bytes.size, err);
-    if (status == FIRM_OK) return file_commit(&w, err);
-    file_abandon(&w);
+    return write_bytes(path, &o->bytes, err);
+}
+
+firm_status report_markdown(const char* const* inputs, int count, const char* path,
+                            firm_error* err) {
+    report_data data;
+    html text = {0};
+    TRY(report_data_read(inputs, count, &data, err));
+    firm_status status = study_markdown(&data, &text, err);
+    if (status == FIRM_OK) status = write_bytes(path, &text, err);
+    html_free(&text);
+    report_data_free(&data);
     return status;
 }
 

@@ -1,9 +1,10 @@
 // report.h - turns runs into one self-contained HTML page, SVG figures and a moving picture. The
 // last folder of the flow: it reads what train, eval, bench, audit and params left as JSON and CSV.
 //
-// A run folder may hold config.ini, metrics.csv, train.json, eval-*.json, trace-*.json,
-// bench-*.json, audit*.json and params*.json; all are optional. A single JSON file is recognised by
-// its keys.
+// An input is a run folder, the folder of a study or of results side by side (names.h), or a single
+// JSON file, recognised by its keys. A run folder may hold config.ini, metrics.csv, train.json,
+// eval-*.json, trace-*.json, bench-*.json, audit*.json, params*.json and describe*.json; all are
+// optional.
 //   train  design section 10, plus optional `gates`: {grounder_error_px, rollout_error: [mean error
 //   in
 //          tolerance units per macro step], rollout_error_p95: [...]}, `sources`, `no_fiber`,
@@ -29,6 +30,11 @@
 // page_path receives the page's path. Nothing to show: FIRM_E_MISSING.
 firm_status report_write(const char* const* inputs, int count, const char* out_dir,
                          char page_path[1024], firm_error* err);
+
+// Writes the tables that compare with the paper as one Markdown file: small enough to be kept in a
+// repository.
+firm_status report_markdown(const char* const* inputs, int count, const char* path,
+                            firm_error* err);
 
 // Writes an animated PNG of one traced episode (below 1.5 MB: long episodes lose fan lines, then
 // frames).

@@ -1,4 +1,4 @@
-// tables.c - results: success per arm, paired differences, and the published methods beside ours.
+// tables.c - results: success per arm and paired differences.
 // Numbers are right-aligned with tabular figures; a missing one is an en dash.
 #include "report/tables.h"
 
@@ -216,66 +216,4 @@ int table_pairs(html* h, const report_data* data) {
     }
     html_put(h, "</tbody></table></div>\n");
     return rows;
-}
-
-// ---- published methods --------------------------------------------------------------------------
-
-// Our best entry for a task: plain firm in the given mode, goals 25 controls away.
-static const report_entry* our_entry(const report_data* data, const char* task, const char* mode) {
-    for (int i = 0; i < data->group_count; i++) {
-        const report_group* g = &data->groups[i];
-        if (strcmp(g->task, task) != 0 || strcmp(g->mode, mode) != 0 || g->offset != 25) continue;
-        for (int k = 0; k < g->count; k++) {
-            if (strcmp(g->entries[k].arm, "firm") == 0 && !g->entries[k].variant[0])
-                return &g->entries[k];
-        }
-    }
-    return NULL;
-}
-
-int table_published(html* h, const report_data* data) {
-    static const char* const tasks[] = {"tworoom", "reacher", "pusht", "cube"};
-    static const char* const modes[] = {"contract", "reach"};
-    int methods, any = 0, shown[4];
-    const paper_method* m = paper_methods(&methods);
-    for (int i = 0; i < 4; i++) {
-        shown[i] = our_entry(data, tasks[i], "contract") || our_entry(data, tasks[i], "reach");
-        any |= shown[i];
-    }
-    if (!any) return 0;
-    html_put(
-        h,
-        "<div class=\"scroll\"><table class=\"narrow\"><thead><tr><th scope=\"col\">method</th>");
-    for (int i = 0; i < 4; i++) {
-        if (shown[i])
-            html_add(h, "<th scope=\"col\">%s<small>%%</small></th>", paper_task_title(tasks[i]));
-    }
-    html_put(h, "</tr></thead><tbody>\n");
-    for (int k = 0; k < methods; k++) {
-        html_add(h, "<tr class=\"quoted\"><th scope=\"row\">%s</th>", m[k].name);
-        for (int i = 0; i < 4; i++) {
-            if (!shown[i]) continue;
-            paper_value v = paper_method_task(&m[k], tasks[i]);
-            html_put(h, "<td>");
-            table_value(h, v.mean, v.sd, 1);
-            html_put(h, "</td>");
-        }
-        html_put(h, "</tr>\n");
-    }
-    for (int k = 0; k < 2; k++) {
-        int has = 0;
-        for (int i = 0; i < 4; i++) has |= our_entry(data, tasks[i], modes[k]) != NULL;
-        if (!has) continue;
-        html_add(h, "<tr class=\"us\"><th scope=\"row\">FIRM in C, %s</th>", modes[k]);
-        for (int i = 0; i < 4; i++) {
-            if (!shown[i]) continue;
-            const report_entry* e = our_entry(data, tasks[i], modes[k]);
-            html_put(h, "<td class=\"big\">");
-            table_value(h, e ? e->mean : NAN, e ? e->sd : NAN, 1);
-            html_put(h, "</td>");
-        }
-        html_put(h, "</tr>\n");
-    }
-    html_put(h, "</tbody></table></div>\n");
-    return 1;
 }

@@ -1,0 +1,158 @@
+// series.c - outcomes per trial over seeds, and bootstrap intervals of their means. Resampling
+// whole trials keeps what one start and goal did under every seed and arm together.
+#include "report/series.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/mem.h"
+#include "core/rng.h"
+
+enum { RESAMPLES = 2000, SOLVED_AT_START = 2 };
+
+static const cJSON* outcomes_of(const report_row* r) {
+    return cJSON_GetObjectItemCaseSensitive(r->json, "outcomes");
+}
+
+static double won(const cJSON* outcome) {
+    return cJSON_IsBool(outcome) ? cJSON_IsTrue(outcome) : outcome->valuedouble != 0;
+}
+
+static int at_start(const cJSON* outcome, const cJSON* solved) {
+    return (cJSON_IsNumber(outcome) && outcome->valuedouble == SOLVED_AT_START) ||
+           (cJSON_IsNumber(solved) && solved->valuedouble != 0);
+}
+
+// The lists of the document that say something of each of its n trials; NULL: they do not.
+static const cJSON* per_trial(const report_row* r, const char* key, int n) {
+    const cJSON* list = cJSON_GetObjectItemCaseSensitive(r->doc->json, key);
+    return cJSON_IsArray(list) && cJSON_GetArraySize(list) == n ? list->child : NULL;
+}
+
+// Which trials were solved at the start must be known, or that none was.
+static int knows_start(const report_row* r, int n) {
+    if (per_trial(r, "start_solved", n) || !(report_get(r->json, "solved_at_start") > 0)) return 1;
+    const cJSON* o;
+    cJSON_ArrayForEach(o, outcomes_of(r)) {
+        if (at_start(o, NULL)) return 1;
+    }
+    return 0;
+}
+
+// One run's outcomes; trials are named by their start rows where the file has one for each.
+static firm_status one_run(const report_row* r, int unsolved, series* out, firm_error* err) {
+    const cJSON *list = outcomes_of(r), *o;
+    int n = cJSON_IsArray(list) ? cJSON_GetArraySize(list) : 0, at = 0;
+    *out = (series){.from = report_text(r->doc->json, "data_hash")};
+    if (!n || (unsolved && !knows_start(r, n))) return FIRM_OK;
+    out->trial = mem_calloc((size_t)n, sizeof *out->trial);
+    out->won = mem_calloc((size_t)n, sizeof *out->won);
+    if (!out->trial || !out->won) {
+        series_free(out);
+        return FAIL(err, FIRM_E_MEMORY, "out of memory for the report");
+    }
+    const cJSON *row = per_trial(r, "start_rows", n), *solved = per_trial(r, "start_solved", n);
+    cJSON_ArrayForEach(o, list) {
+        int64_t trial = row && cJSON_IsNumber(row) ? (int64_t)row->valuedouble : at;
+        int skip = unsolved && at_start(o, solved);
+        row = row ? row->next : NULL;
+        solved = solved ? solved->next : NULL;
+        at++;
+        if (skip) continue;
+        out->trial[out->count] = trial;
+        out->won[out->count++] = won(o);
+    }
+    return FIRM_OK;
+}
+
+static int find(const series* s, int64_t trial) {
+    for (int i = 0; i < s->count; i++)
+        if (s->trial[i] == trial) return i;
+    return -1;
+}
+
+static int same_data(const series* a, const series* b) {
+    return a->count && b->count && strcmp(a->from, b->from) == 0;
+}
+
+void series_common(series* a, const series* b) {
+    int kept = 0;
+    for (int i = 0; i < a->count && same_data(a, b); i++) {
+        if (find(b, a->trial[i]) < 0) continue;
+        a->trial[kept] = a->trial[i];
+        a->won[kept++] = a->won[i];
+    }
+    a->count = kept;
+}
+
+firm_status series_make(const report_entry* e, int unsolved, series* out, firm_error* err) {
+    *out = (series){.from = ""};
+    for (int k = 0; e && k < e->count; k++) {
+        series next;
+        firm_status status = one_run(&e->rows[k], unsolved, &next, err);
+        if (status != FIRM_OK) {
+            series_free(out);
+            return status;
+        }
+        if (k == 0) {
+            *out = next;
+            continue;
+        }
+        series_common(out, &next);
+        for (int i = 0; i < out->count; i++)
+            out->won[i] += (next.won[find(&next, out->trial[i])] - out->won[i]) / (k + 1);
+        series_free(&next);
+    }
+    return FIRM_OK;
+}
+
+void series_free(series* s) {
+    mem_free(s->trial);
+    mem_free(s->won);
+    *s = (series){.from = ""};
+}
+
+static int by_size(const void* a, const void* b) {
+    double x = *(const double*)a, y = *(const double*)b;
+    return (x > y) - (x < y);
+}
+
+// The 95 % percentile interval of the mean of n values, in percent.
+static firm_status bootstrap(const double* value, int n, estimate* out, firm_error* err) {
+    *out = (estimate){NAN, NAN, NAN, n};
+    if (!n) return FIRM_OK;
+    double *mean = mem_calloc(RESAMPLES, sizeof *mean), sum = 0;
+    if (!mean) return FAIL(err, FIRM_E_MEMORY, "out of memory for the report");
+    rng r = rng_start(0, RNG_STREAM(RNG_TRIAL, 1));
+    for (int k = 0; k < RESAMPLES; k++) {
+        for (int i = 0; i < n; i++) mean[k] += value[rng_below(&r, (uint32_t)n)];
+        mean[k] /= n;
+    }
+    for (int i = 0; i < n; i++) sum += value[i];
+    qsort(mean, RESAMPLES, sizeof *mean, by_size);
+    out->mean = 100 * sum / n;
+    out->lo = 100 * mean[RESAMPLES * 25 / 1000];
+    out->hi = 100 * mean[RESAMPLES * 975 / 1000];
+    mem_free(mean);
+    return FIRM_OK;
+}
+
+firm_status series_rate(const series* s, estimate* out, firm_error* err) {
+    return bootstrap(s->won, s->count, out, err);
+}
+
+firm_status series_difference(const series* a, const series* b, estimate* out, firm_error* err) {
+    *out = (estimate){NAN, NAN, NAN, 0};
+    if (!same_data(a, b)) return FIRM_OK;
+    double* value = mem_calloc((size_t)a->count, sizeof *value);
+    if (!value) return FAIL(err, FIRM_E_MEMORY, "out of memory for the report");
+    int n = 0;
+    for (int i = 0; i < a->count; i++) {
+        int k = find(b, a->trial[i]);
+        if (k >= 0) value[n++] = a->won[i] - b->won[k];
+    }
+    firm_status status = bootstrap(value, n, out, err);
+    mem_free(value);
+    return status;
+}

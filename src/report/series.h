@@ -1,0 +1,34 @@
+// series.h - what an arm did on each trial, averaged over the seeds, and what may be said of it: a
+// mean with a bootstrap interval over trials, and the difference of two arms on the trials both
+// ran.
+#ifndef REPORT_SERIES_H
+#define REPORT_SERIES_H
+
+#include <stdint.h>
+
+#include "core/status.h"
+#include "report/inputs.h"
+
+typedef struct series {
+    int count;
+    int64_t* trial;    // (count) start row in the data set; the place in the list without one
+    double* won;       // (count) share of the runs that succeeded, 0 to 1
+    const char* from;  // hash of the data the trials are from, "" if not said
+} series;
+
+typedef struct estimate {  // percent or points; all NAN when there are no trials
+    double mean, lo, hi;
+    int trials;
+} estimate;
+
+// Trials that every run of the entry met; unsolved: without those solved at the start, none if the
+// file does not say which these were. e may be NULL: an empty series.
+firm_status series_make(const report_entry* e, int unsolved, series* out, firm_error* err);
+void series_free(series* s);
+firm_status series_rate(const series* s, estimate* out, firm_error* err);
+// a - b where both ran; no trials if they are from different data.
+firm_status series_difference(const series* a, const series* b, estimate* out, firm_error* err);
+// Keeps only the trials that b has too.
+void series_common(series* a, const series* b);
+
+#endif

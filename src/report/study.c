@@ -1,0 +1,286 @@
+// study.c - success: the paper's main table, every mode and distance, every seed. In every one the
+// trials that were not solved at the start stand beside all of them.
+#include "report/study.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "report/paper.h"
+#include "report/series.h"
+
+static const char* const modes[] = {"contract", "reach"};
+
+// ---- shared -------------------------------------------------------------------------------------
+
+const report_entry* study_entry(const report_data* data, const char* task, const char* mode,
+                                int offset, const char* arm, const char* variant,
+                                const char* edition) {
+    for (int i = 0; i < data->group_count; i++) {
+        const report_group* g = &data->groups[i];
+        if (g->offset != offset || strcmp(g->task, task) != 0 || strcmp(g->mode, mode) != 0)
+            continue;
+        for (int k = 0; k < g->count; k++) {
+            const report_entry* e = &g->entries[k];
+            if (strcmp(e->arm, arm) == 0 && strcmp(e->variant, variant) == 0 &&
+                strcmp(e->edition, edition) == 0)
+                return e;
+        }
+    }
+    return NULL;
+}
+
+int study_shows(const report_data* data, const char* task) {
+    int found = data->study;
+    for (int i = 0; i < data->group_count && !found; i++) {
+        const report_group* g = &data->groups[i];
+        for (int k = 0; k < g->count && !found; k++)
+            found = strcmp(g->task, task) == 0 && strcmp(g->entries[k].arm, "firm") == 0;
+    }
+    return found;
+}
+
+int study_editions(const report_data* data, const char* task, const char* edition[STUDY_EDITIONS]) {
+    int n = 0, plus = 0;
+    const char* others[STUDY_EDITIONS];
+    for (int i = 0; i < data->group_count; i++) {
+        const report_group* g = &data->groups[i];
+        for (int k = 0; k < g->count; k++) {
+            const report_entry* e = &g->entries[k];
+            if (strcmp(g->task, task) != 0 || strcmp(e->arm, "firm") != 0 || !e->edition[0])
+                continue;
+            int known = strcmp(e->edition, "plus") == 0;
+            plus |= known;
+            for (int j = 0; j < n; j++) known |= strcmp(others[j], e->edition) == 0;
+            if (!known && n < STUDY_EDITIONS - 2) others[n++] = e->edition;
+        }
+    }
+    int count = 0;
+    edition[count++] = "";
+    if (plus) edition[count++] = "plus";
+    for (int j = 0; j < n; j++) edition[count++] = others[j];
+    return count;
+}
+
+const char* study_settings(const char* edition) {
+    return edition[0] ? edition : "main";
+}
+
+void study_mean(const report_entry* e, const char* key, double* mean, double* sd) {
+    double sum = 0, square = 0;
+    int n = 0;
+    for (int i = 0; e && i < e->count; i++) {
+        double v = report_get(e->rows[i].json, key);
+        if (!isfinite(v)) continue;
+        sum += v;
+        square += v * v;
+        n++;
+    }
+    *mean = n ? sum / n : NAN;
+    *sd = n > 1 ? sqrt(fmax(0, (square - sum * sum / n) / (n - 1))) : NAN;
+}
+
+static firm_status put_rate(sheet_list* list, const report_entry* e, int unsolved,
+                            firm_error* err) {
+    series s;
+    estimate r;
+    double mean, sd;
+    TRY(series_make(e, unsolved, &s, err));
+    firm_status status = series_rate(&s, &r, err);
+    series_free(&s);
+    TRY(status);
+    study_mean(e, unsolved ? "success_rate_unsolved" : "success_rate", &mean, &sd);
+    sheet_value(list, mean, sd, 1, e ? "\u2013" : STUDY_NOT_RUN);
+    sheet_interval(list, r.lo, r.hi, "\u2013");
+    return FIRM_OK;
+}
+
+firm_status study_put_rates(sheet_list* list, const report_entry* e, firm_error* err) {
+    TRY(put_rate(list, e, 0, err));
+    return put_rate(list, e, 1, err);
+}
+
+// ---- the main table -----------------------------------------------------------------------------
+
+static void quoted_rows(const report_data* data, sheet_list* list) {
+    int methods;
+    const paper_method* m = paper_methods(&methods);
+    for (int k = 0; k < methods; k++) {
+        sheet_line_new(list, SHEET_QUOTED);
+        sheet_put(list, "%s", m[k].name);
+        for (int i = 0; paper_task(i); i++) {
+            paper_value v = paper_method_task(&m[k], paper_task(i));
+            if (study_shows(data, paper_task(i))) sheet_value(list, v.mean, v.sd, 1, "\u2013");
+        }
+    }
+}
+
+static void our_row(const report_data* data, sheet_list* list, const char* mode,
+                    const char* edition, int unsolved) {
+    sheet_line_new(list, unsolved ? SHEET_PLAIN : SHEET_OURS);
+    sheet_put(list, "FIRM in C, %s%s%s%s", mode, edition[0] ? ", " : "", edition,
+              unsolved ? "; not solved at the start" : "");
+    for (int i = 0; paper_task(i); i++) {
+        double mean, sd;
+        if (!study_shows(data, paper_task(i))) continue;
+        const report_entry* e = study_entry(data, paper_task(i), mode, 25, "firm", "", edition);
+        study_mean(e, unsolved ? "success_rate_unsolved" : "success_rate", &mean, &sd);
+        sheet_value(list, mean, sd, 1, e || edition[0] ? "\u2013" : STUDY_NOT_RUN);
+    }
+}
+
+// An edition of any task, each once.
+static int all_editions(const report_data* data, const char* edition[STUDY_EDITIONS]) {
+    int count = 0;
+    for (int i = 0; paper_task(i); i++) {
+        const char* of[STUDY_EDITIONS];
+        int n = study_editions(data, paper_task(i), of);
+        for (int k = 0; k < n; k++) {
+            int known = 0;
+            for (int j = 0; j < count; j++) known |= strcmp(edition[j], of[k]) == 0;
+            if (!known && count < STUDY_EDITIONS) edition[count++] = of[k];
+        }
+    }
+    return count;
+}
+
+static void table_main(const report_data* data, sheet_list* list) {
+    char head[256] = "method";
+    const char* edition[STUDY_EDITIONS];
+    int shown = 0;
+    for (int i = 0; paper_task(i); i++) {
+        if (!study_shows(data, paper_task(i))) continue;
+        size_t n = strlen(head);
+        snprintf(head + n, sizeof head - n, "|%s, %%", paper_task_title(paper_task(i)));
+        shown++;
+    }
+    if (!shown) return;
+    sheet_new(list, "published", "Beside published results",
+              "Success in percent for goals 25 controls away, mean and sample deviation over the "
+              "training seeds. The first rows are quoted from the paper\u2019s main table; their "
+              "trials and planner budgets are not all the same as ours.",
+              head);
+    quoted_rows(data, list);
+    int n = all_editions(data, edition);
+    for (int k = 0; k < n; k++) {
+        for (int m = 0; m < 2; m++) {
+            our_row(data, list, modes[m], edition[k], 0);
+            our_row(data, list, modes[m], edition[k], 1);
+        }
+    }
+}
+
+// ---- modes and distances ------------------------------------------------------------------------
+
+// Offsets that were evaluated for a task, ascending; 25 and 50 belong to a study.
+static int list_offsets(const report_data* data, const char* task, int* offset, int room) {
+    int n = 0;
+    if (data->study && room >= 2) offset[n++] = 25, offset[n++] = 50;
+    for (int i = 0; i < data->group_count; i++) {
+        const report_group* g = &data->groups[i];
+        int known = strcmp(g->task, task) != 0, at = n;
+        for (int k = 0; k < n; k++) known |= offset[k] == g->offset;
+        if (known || n == room) continue;
+        for (; at > 0 && offset[at - 1] > g->offset; at--) offset[at] = offset[at - 1];
+        offset[at] = g->offset;
+        n++;
+    }
+    return n;
+}
+
+static firm_status success_row(const report_data* data, sheet_list* list, const char* task,
+                               const char* edition, const char* mode, int offset, firm_error* err) {
+    const report_entry* e = study_entry(data, task, mode, offset, "firm", "", edition);
+    int wanted = data->study && !edition[0] && (offset == 25 || offset == 50);
+    double start, sd;
+    if (!e && !wanted) return FIRM_OK;
+    sheet_line_new(list, SHEET_PLAIN);
+    sheet_put(list, "%s", paper_task_title(task));
+    sheet_put(list, "%s", study_settings(edition));
+    sheet_put(list, "%s, %d", mode, offset);
+    sheet_put(list, "%d", e ? e->count : 0);
+    TRY(study_put_rates(list, e, err));
+    study_mean(e, "solved_at_start", &start, &sd);
+    sheet_value(list, start, NAN, 0, "\u2013");
+    paper_value p = paper_success(task, "firm", "");
+    int same = offset == 25 && strcmp(mode, "contract") == 0;
+    sheet_value(list, same ? p.mean : NAN, p.sd, 1, "\u2013");
+    return FIRM_OK;
+}
+
+static firm_status table_modes(const report_data* data, sheet_list* list, firm_error* err) {
+    sheet_new(
+        list, "modes", "Both planners, near and far goals",
+        "Contract is the paper\u2019s planner, reach ours. Mean and sample deviation over the "
+        "training seeds; intervals (95 %) by resampling trials.",
+        "task|settings|mode, controls to the goal|seeds|success, %|interval|not solved at the "
+        "start, %|interval|solved at the start, trials|paper, %");
+    for (int i = 0; paper_task(i); i++) {
+        const char *task = paper_task(i), *edition[STUDY_EDITIONS];
+        int offset[16];
+        if (!study_shows(data, task)) continue;
+        int editions = study_editions(data, task, edition);
+        int offsets = list_offsets(data, task, offset, 16);
+        for (int k = 0; k < editions; k++)
+            for (int o = 0; o < offsets; o++)
+                for (int m = 0; m < 2; m++)
+                    TRY(success_row(data, list, task, edition[k], modes[m], offset[o], err));
+    }
+    return FIRM_OK;
+}
+
+// ---- every seed ---------------------------------------------------------------------------------
+
+static const report_row* row_of_seed(const report_data* data, const report_entry* e, int seed) {
+    for (int i = 0; e && i < e->count; i++)
+        if (data->runs[e->rows[i].run].seed == seed) return &e->rows[i];
+    return NULL;
+}
+
+static void seed_row(sheet_list* list, const char* task, const char* edition, int seed,
+                     const report_row* r) {
+    const paper_seed* p = paper_find_seed(task, seed);
+    const cJSON* ci = r ? cJSON_GetObjectItemCaseSensitive(r->json, "ci95") : NULL;
+    int pair = cJSON_IsArray(ci) && ci->child && ci->child->next;
+    sheet_line_new(list, SHEET_PLAIN);
+    sheet_put(list, "%s", paper_task_title(task));
+    sheet_put(list, "%s", study_settings(edition));
+    sheet_put(list, "%d", seed);
+    sheet_value(list, r ? r->rate : NAN, NAN, 1, r ? "\u2013" : STUDY_NOT_RUN);
+    sheet_interval(list, pair ? ci->child->valuedouble : NAN,
+                   pair ? ci->child->next->valuedouble : NAN, "\u2013");
+    sheet_value(list, r ? report_get(r->json, "success_rate_unsolved") : NAN, NAN, 1, "\u2013");
+    sheet_value(list, r ? report_get(r->json, "seconds_per_episode") : NAN, NAN, 3, "\u2013");
+    sheet_value(list, p ? p->firm : NAN, NAN, 0, "\u2013");
+    sheet_value(list, p ? p->firm_seconds : NAN, NAN, 3, "\u2013");
+    sheet_value(list, p ? p->lewm : NAN, NAN, 0, "\u2013");
+}
+
+static void table_seeds(const report_data* data, sheet_list* list) {
+    sheet_new(list, "seeds", "Every seed",
+              "Contract mode, goals 25 controls away. LeWM was not run again: its success is the "
+              "paper\u2019s, on the paper\u2019s trials, so there are no paired differences to it.",
+              "task|settings|seed|success, %|interval|not solved at the start, %|planner, s per "
+              "episode|paper, %|paper, s|LeWM in the paper, %");
+    for (int i = 0; paper_task(i); i++) {
+        const char *task = paper_task(i), *edition[STUDY_EDITIONS];
+        int editions = study_shows(data, task) ? study_editions(data, task, edition) : 0;
+        for (int k = 0; k < editions; k++) {
+            const report_entry* e = study_entry(data, task, "contract", 25, "firm", "", edition[k]);
+            for (int seed = 0; seed < 100; seed++) {
+                const report_row* r = row_of_seed(data, e, seed);
+                int wanted = data->study && !edition[k][0] && seed >= 1 && seed <= 3;
+                if (r || wanted) seed_row(list, task, edition[k], seed, r);
+            }
+        }
+    }
+}
+
+firm_status study_success(const report_data* data, sheet_list* list, firm_error* err) {
+    table_main(data, list);
+    TRY(table_modes(data, list, err));
+    sheet_drop_empty(list);
+    table_seeds(data, list);
+    sheet_drop_empty(list);
+    return list->failed ? FAIL(err, FIRM_E_MEMORY, "out of memory for the report") : FIRM_OK;
+}

@@ -1,0 +1,300 @@
+// study_test.c - the tables beside the paper's: names of files and folders, what is missing, rows
+// apart, ablations and the error budget, from results whose numbers are known.
+#include <cjson/cJSON.h>
+
+#include "check.h"
+#include "core/file.h"
+#include "core/mem.h"
+#include "report/names.h"
+#include "report/report.h"
+#include "report/series.h"
+#include "sample.h"
+
+static int contains(const char* text, const char* what) {
+    return strstr(text, what) != NULL;
+}
+
+// ---- names --------------------------------------------------------------------------------------
+
+TEST(report, names_of_results) {
+    static const struct {
+        const char *stem, *task, *run, *edition, *variant;
+        int seed;
+    } cases[] = {
+        {"eval-tworoom-1-contract-25", "tworoom", "tworoom-1", "", "", 1},
+        {"train-tworoom-12", "tworoom", "tworoom-12", "", "", 12},
+        {"eval-pusht-plus-2-reach-50", "pusht", "pusht-plus-2", "plus", "", 2},
+        {"eval-cube-ablation-F-3-contract-25", "cube", "cube-ablation-F-3", "", "factual only", 3},
+        {"train-reacher-ablation-no-fiber-1", "reacher", "reacher-ablation-no-fiber-1", "",
+         "no history fiber", 1},
+        {"train-reacher-ablation-mismatch-1", "reacher", "reacher-ablation-mismatch-1", "",
+         "mismatched outcomes", 1},
+        {"eval-tworoom-shipped-reach-90", "tworoom", "tworoom-shipped", "shipped", "", -1},
+        {"eval-cube-plus-1-half-contract-25", "cube", "cube-plus-1-half", "plus half", "", 1},
+        {"audit-cube", "cube", "cube", "", "", -1},
+    };
+    result_name n;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        EXPECT(names_of_file(cases[i].stem, cases[i].task, &n));
+        EXPECT_TEXT(n.run, cases[i].run);
+        EXPECT_TEXT(n.edition, cases[i].edition);
+        EXPECT_TEXT(n.variant, cases[i].variant);
+        EXPECT_INT(n.seed, cases[i].seed);
+    }
+    EXPECT(!names_of_file("eval-contract-25", "tworoom", &n));
+    EXPECT(!names_of_file("eval-tworooms-1", "tworoom", &n));
+    EXPECT(!names_of_file("eval", "tworoom", &n) && !names_of_file("eval-cube", "", &n));
+    names_of_folder("out/cube-plus/ablation-I-seed-2", "cube", &n);
+    EXPECT_TEXT(n.edition, "plus");
+    EXPECT_TEXT(n.variant, "intervention only");
+    names_of_folder("plus/cube/shipped", "cube", &n);
+    EXPECT_TEXT(n.edition, "");
+    EXPECT(names_study_folder("cube") && names_study_folder("pusht-plus") &&
+           names_study_folder("seed-3") && names_study_folder("ablation-F-seed-1"));
+    EXPECT(!names_study_folder("cubes") && !names_study_folder("seed-x") &&
+           !names_study_folder("report") && !names_study_folder("cube-old"));
+}
+
+// ---- results with known numbers -----------------------------------------------------------------
+
+enum { TRIALS = 20 };
+
+static void add_arm(cJSON* arms, const char* name, int wins, int first, int solved) {
+    cJSON *arm = cJSON_AddObjectToObject(arms, name), *outcomes = cJSON_CreateArray();
+    for (int i = 0; i < TRIALS; i++) {
+        int won = i < solved || (i >= first && i < first + wins);
+        cJSON_AddItemToArray(outcomes, cJSON_CreateNumber(won));
+    }
+    cJSON_AddNumberToObject(arm, "success_rate", 100.0 * (solved + wins) / TRIALS);
+    cJSON_AddNumberToObject(arm, "solved_at_start", solved);
+    cJSON_AddNumberToObject(arm, "success_rate_unsolved", 100.0 * wins / (TRIALS - solved));
+    cJSON_AddItemToObject(arm, "outcomes", outcomes);
+}
+
+// Trials 0..3 are solved at the start; an arm wins `wins` of the others, from trial 4 on.
+static cJSON* result(const char* task, const char* mode, int offset, int seed, const char* arms,
+                     const int* wins) {
+    cJSON *j = cJSON_CreateObject(), *rows, *solved, *all;
+    cJSON_AddStringToObject(j, "task", task);
+    cJSON_AddStringToObject(j, "mode", mode);
+    cJSON_AddNumberToObject(j, "offset", offset);
+    cJSON_AddNumberToObject(j, "trials", TRIALS);
+    cJSON_AddStringToObject(j, "data_hash", "00aa");
+    if (seed) cJSON_AddNumberToObject(j, "model_seed", seed);
+    rows = cJSON_AddArrayToObject(j, "start_rows");
+    solved = cJSON_AddArrayToObject(j, "start_solved");
+    for (int i = 0; i < TRIALS; i++) {
+        cJSON_AddItemToArray(rows, cJSON_CreateNumber(100 + 7 * i));
+        cJSON_AddItemToArray(solved, cJSON_CreateNumber(i < 4));
+    }
+    all = cJSON_AddObjectToObject(j, "arms");
+    for (int k = 0; *arms; k++) {
+        char name[32];
+        size_t n = strcspn(arms, ",");
+        snprintf(name, sizeof name, "%.*s", (int)n, arms);
+        add_arm(all, name, wins[k], 4, 4);
+        arms += n + (arms[n] == ',');
+    }
+    return j;
+}
+
+#define WINS(...)   \
+    (const int[]) { \
+        __VA_ARGS__ \
+    }
+
+static char* markdown_of(const char* input, const char* name) {
+    char path[1024];
+    firm_error err;
+    size_t size;
+    snprintf(path, sizeof path, "%s/%s.md", test_temp_dir(), name);
+    const char* inputs[] = {input};
+    if (report_markdown(inputs, 1, path, &err) != FIRM_OK) {
+        test_fail(__FILE__, __LINE__, "%s", err.message);
+        return NULL;
+    }
+    snprintf(path, sizeof path, "%s.md", name);
+    return sample_read(test_temp_dir(), path, &size);
+}
+
+static void expect_lines(const char* text, const char* const* line, int count) {
+    for (int i = 0; i < count; i++)
+        if (!contains(text, line[i]))
+            test_fail(__FILE__, __LINE__, "the tables lack '%s'", line[i]);
+}
+
+// What is in the flat folder: two seeds of Reacher, one of them ablated, and TASK-plus of Cube.
+static void flat_folder(char folder[1024]) {
+    sample_folder("flat-results", folder);
+    sample_put_json(folder, "eval-reacher-1-contract-25.json",
+                    result("reacher", "contract", 25, 1, "firm,oracle-config", WINS(12, 14)));
+    sample_put_json(folder, "eval-reacher-2-contract-25.json",
+                    result("reacher", "contract", 25, 2, "firm,oracle-config", WINS(14, 14)));
+    sample_put_json(folder, "eval-reacher-oracle-contract-25.json",
+                    result("reacher", "contract", 25, 0, "oracle-dynamics,random", WINS(16, 0)));
+    sample_put_json(folder, "eval-reacher-ablation-F-1-contract-25.json",
+                    result("reacher", "contract", 25, 1, "firm", WINS(8)));
+    sample_put_json(folder, "eval-cube-plus-1-contract-25.json",
+                    result("cube", "contract", 25, 1, "firm", WINS(4)));
+    sample_put_json(folder, "train-reacher-1.json", sample_train("reacher", 1));
+}
+
+TEST(report, study_from_a_flat_folder) {
+    char folder[1024];
+    flat_folder(folder);
+    char* text = markdown_of(folder, "flat");
+    if (!text) return;
+    static const char* const lines[] = {
+        // main table: (16 + 18) / 40 and (12 + 14) / 32; Cube's row of its own
+        "| **FIRM in C, contract** | not run | 85.0 \u00b1 7.1 | not run | not run |",
+        "| FIRM in C, contract; not solved at the start | not run | 81.2 \u00b1 8.8 | not run |",
+        "| **FIRM in C, contract, plus** | \u2013 | \u2013 | \u2013 | 40.0 |",
+        "| FIRM in C, contract, plus; not solved at the start | \u2013 | \u2013 | \u2013 | 25.0 |",
+        // modes: means, counts and what is missing
+        "| Reacher | main | contract, 25 | 2 | 85.0 \u00b1 7.1 |",
+        "| Reacher | main | reach, 50 | 0 | not run |",
+        "| OGBench-Cube | plus | contract, 25 | 1 | 40.0 |",
+        // seeds
+        "| Reacher | main | 1 | 80.0 |", "| Reacher | main | 3 | not run |",
+        // ablation: 85 - 60 points ahead on the same trials; the paper's 92.7 - 89.3
+        "| Reacher | factual only | 1 | 60.0 |", "| 89.3 \u00b1 1.5 | 25.0 |",
+        "| OGBench-Cube | intervention only | 0 | not run |",
+        // budget of the 16: 100, 87.5 and 81.25 %
+        "| Reacher | main | contract | 16 | 100.0 | 87.5 | 81.2 | 0.0 (0.0 to 0.0) | 12.5 (",
+        "| TwoRoom | main | reach | 0 | not run | not run | not run | not run | not run | not run "
+        "|",
+        "| Reacher | main | 1 | cpu | 68.4 |"};
+    expect_lines(text, lines, (int)(sizeof lines / sizeof *lines));
+    EXPECT(!contains(text, "nan") && !contains(text, "inf "));
+    mem_free(text);
+}
+
+// The folders of `firm reproduce` hold the same results: the same tables, but for the files' names.
+TEST(report, study_from_its_folders) {
+    char folder[1024], sub[1024], out[1024], page[1024];
+    firm_error err;
+    static const struct {
+        const char *folder, *file, *task, *arms;
+        int seed, wins[2];
+    } files[] = {
+        {"reacher/seed-1", "eval-contract-25.json", "reacher", "firm,oracle-config", 1, {12, 14}},
+        {"reacher/seed-2", "eval-contract-25.json", "reacher", "firm,oracle-config", 2, {14, 14}},
+        {"reacher",
+         "eval-oracle-contract-25.json",
+         "reacher",
+         "oracle-dynamics,random",
+         0,
+         {16, 0}},
+        {"reacher/ablation-F-seed-1", "eval-contract-25.json", "reacher", "firm", 1, {8, 0}},
+        {"cube-plus/seed-1", "eval-contract-25.json", "cube", "firm", 1, {4, 0}}};
+    sample_folder("study-results", folder);
+    for (size_t i = 0; i < sizeof files / sizeof *files; i++) {
+        char name[128];
+        snprintf(name, sizeof name, "study-results/%s", files[i].folder);
+        sample_folder(name, sub);
+        sample_put_json(
+            sub, files[i].file,
+            result(files[i].task, "contract", 25, files[i].seed, files[i].arms, files[i].wins));
+    }
+    sample_folder("study-results/reacher/seed-1", sub);
+    sample_put_json(sub, "train.json", sample_train("reacher", 1));
+    snprintf(out, sizeof out, "%s/flat-results", test_temp_dir());
+    flat_folder(out);
+    char *text = markdown_of(folder, "study"), *flat = markdown_of(out, "flat-again");
+    EXPECT(text && flat && strcmp(text, flat) == 0);
+    mem_free(text);
+    mem_free(flat);
+    // the page has the same tables
+    snprintf(out, sizeof out, "%s/study-page", test_temp_dir());
+    const char* inputs[] = {folder};
+    size_t size;
+    REQUIRE_OK(report_write(inputs, 1, out, page, &err), err);
+    text = sample_read(out, "index.html", &size);
+    EXPECT(text && contains(text, "id=\"budget\"") && contains(text, "id=\"ablation\"") &&
+           contains(text, "<td>not run</td>") && contains(text, "FIRM in C, contract, plus"));
+    mem_free(text);
+}
+
+// Other trials are not compared: neither those of other data, nor such that only one arm met.
+TEST(report, study_compares_the_same_trials_only) {
+    char folder[1024];
+    sample_folder("other-trials", folder);
+    sample_put_json(folder, "eval-reacher-1-contract-25.json",
+                    result("reacher", "contract", 25, 1, "firm,oracle-config", WINS(12, 14)));
+    cJSON* j = result("reacher", "contract", 25, 0, "oracle-dynamics", WINS(16));
+    cJSON_ReplaceItemInObject(j, "data_hash", cJSON_CreateString("00bb"));
+    sample_put_json(folder, "eval-reacher-oracle-contract-25.json", j);
+    j = result("reacher", "contract", 25, 1, "firm", WINS(8));
+    cJSON* row;
+    cJSON_ArrayForEach(row, cJSON_GetObjectItem(j, "start_rows")) {
+        // half of the trials are others
+        if (row->valuedouble >= 170) cJSON_SetNumberValue(row, row->valuedouble + 1000);
+    }
+    sample_put_json(folder, "eval-reacher-ablation-F-1-contract-25.json", j);
+    char* text = markdown_of(folder, "other-trials");
+    if (!text) return;
+    // the simulator's trials are none of ours; of the first ten, both models won the same
+    static const char* const lines[] = {
+        "| Reacher | main | contract | 16 | not run | 87.5 | 75.0 | not run | not run | 12.5 (",
+        "| 89.3 \u00b1 1.5 | 0.0 | 0.0 to 0.0 |"};
+    expect_lines(text, lines, 2);
+    mem_free(text);
+}
+
+// A report on a single run says nothing of tasks that nobody asked for.
+TEST(report, study_tables_of_one_run) {
+    char run[1024], out[1024], page[1024];
+    firm_error err;
+    size_t size;
+    sample_run("lone-run", 1, 0, run);
+    snprintf(out, sizeof out, "%s/lone-out", test_temp_dir());
+    const char* inputs[] = {run};
+    REQUIRE_OK(report_write(inputs, 1, out, page, &err), err);
+    char* text = sample_read(out, "index.html", &size);
+    EXPECT(text && contains(text, "FIRM in C, contract") && !contains(text, "Push-T") &&
+           !contains(text, "id=\"ablation\"") && contains(text, "id=\"budget\""));
+    mem_free(text);
+}
+
+TEST(report, markdown_out_of_memory) {
+    char folder[1024], path[1024];
+    firm_error err;
+    flat_folder(folder);
+    snprintf(path, sizeof path, "%s/memory.md", test_temp_dir());
+    const char* inputs[] = {folder};
+    int failures = 0;
+    for (int64_t n = 0; failures < 4000; n += 5) {
+        mem_fail_after(n);
+        firm_status status = report_markdown(inputs, 1, path, &err);
+        mem_fail_after(-1);
+        if (status == FIRM_OK) break;
+        failures++;
+        EXPECT_INT(status, FIRM_E_MEMORY);
+        EXPECT(!file_exists(path));
+    }
+    EXPECT(failures > 20 && file_exists(path));
+}
+
+// ---- intervals ----------------------------------------------------------------------------------
+
+// The mean of n independent trials at rate p lies in its 95 % interval about as often as promised.
+TEST(report, series_intervals_cover) {
+    enum { N = 100, STUDIES = 200 };
+    int64_t trial[N];
+    double won[N];
+    firm_error err;
+    int covered = 0;
+    uint32_t state = 1;
+    for (int k = 0; k < STUDIES; k++) {
+        for (int i = 0; i < N; i++) {
+            state = state * 1664525u + 1013904223u;
+            trial[i] = i;
+            won[i] = (state >> 8) % 10 < 8;
+        }
+        series s = {N, trial, won, ""};
+        estimate e;
+        REQUIRE_OK(series_rate(&s, &e, &err), err);
+        covered += e.lo <= 80 && 80 <= e.hi;
+    }
+    EXPECT(covered > 0.90 * STUDIES && covered < STUDIES);
+}
