@@ -71,6 +71,7 @@ TEST(cli, counts_out_of_range) {
         {"eval", "eval tworoom --deadline-ms -3", "number from 0"},
         {"eval", "eval tworoom --deadline-ms nan", "number from 0"},
         {"reproduce", "reproduce --seeds 1,-2", "whole numbers"},
+        {"reproduce", "reproduce --tasks tworoom --plus", "TASK-plus"},
     };
     char folder[512];
     fresh_folder(folder);

@@ -335,8 +335,8 @@ TEST(cli, reproduce_resumes) {
     cJSON* j = JSON_OF(firm_run(folder, 0, "%s", line));
     if (!j) return;
     EXPECT_KEYS(j, "estimated_seconds page");
-    EXPECT_NEAR(json_get(j, "done", 0), 9,
-                0);  // collect, intervene, audit, params, train, four evaluations
+    // collect, describe, audit, intervene, params, two oracles, train, four evaluations
+    EXPECT_NEAR(json_get(j, "done", 0), 12, 0);
     cJSON_Delete(j);
     size_t n;
     char* page = get_file(folder, "study/report/index.html", &n);
@@ -347,7 +347,48 @@ TEST(cli, reproduce_resumes) {
     EXPECT_INT(unlink(path), 0);
     if ((j = JSON_OF(firm_run(folder, 0, "%s", line)))) {
         EXPECT_NEAR(json_get(j, "done", 0), 1, 0);
-        EXPECT_NEAR(json_get(j, "skipped", 0), 8, 0);
+        EXPECT_NEAR(json_get(j, "skipped", 0), 11, 0);
         cJSON_Delete(j);
     }
+    char* tables = get_file(folder, "study/report/report.md", &n);
+    EXPECT(tables && strstr(tables, "| TwoRoom | main | contract, 25 | 1 |") &&
+           strstr(tables, "| Reacher | main | contract, 25 | 0 | not run |"));
+    free(tables);
+}
+
+static int steps_with(const cJSON* j, const char* text) {
+    const cJSON* step;
+    int n = 0;
+    cJSON_ArrayForEach(step, cJSON_GetObjectItemCaseSensitive(j, "steps")) {
+        n += strstr(step->valuestring, text) != NULL;
+    }
+    return n;
+}
+
+// The paper's ablations are runs of the whole chain: named here, too long to run.
+TEST(cli, reproduce_says_what_it_would_do) {
+#ifdef FIRM_MUJOCO
+    char folder[512];
+    fresh_folder(folder);
+    static const char line[] =
+        "reproduce --tasks reacher --seeds 1,2 --plan-only --json "
+        "--quiet --config smoke-reacher --oracle-minutes 0";
+    cJSON* j = JSON_OF(firm_run(folder, 0, "%s", line));
+    if (!j) return;
+    EXPECT_INT(steps_with(j, "firm train reacher"), 10);
+    EXPECT_INT(
+        steps_with(j, "/reacher/ablation-F-seed-2 --seed 2 --device cpu --resume --sources F"), 1);
+    EXPECT_INT(
+        steps_with(j, "/reacher/ablation-I-seed-1 --seed 1 --device cpu --resume --sources I"), 1);
+    EXPECT_INT(steps_with(j, "ablation-no-fiber-seed-1 --seed 1 --device cpu --resume --no-fiber"),
+               1);
+    EXPECT_INT(steps_with(j, "ablation-mismatch-seed-2 --seed 2 --device cpu --resume --mismatch"),
+               1);
+    EXPECT_INT(steps_with(j, "ablation-F-seed-1/eval-contract-25.json"), 1);
+    EXPECT_INT(steps_with(j, "oracle-dynamics"), 0);  // no minute was given to it
+    EXPECT_INT(folder_entries(folder, NULL, 0), 0);   // nothing was made
+    cJSON_Delete(j);
+#else
+    test_skip("built without MuJoCo; run `make mujoco`");
+#endif
 }

@@ -35,6 +35,14 @@ for file in README.md CONTRIBUTING.md docs/*.md; do
     if grep -nE '@@[A-Z0-9_]+@@' "$file"; then complain "$file: numbers are missing"; fi
 done
 
+# the tables that are kept are those of the results that are kept
+kept=docs/results
+made=$(mktemp)
+"$program" report "$kept" --markdown "$made" --quiet >/dev/null || complain "firm report cannot read $kept"
+diff -q "$made" "$kept/report.md" >/dev/null ||
+    complain "$kept/report.md is not what the results say; make it again: firm report $kept --markdown $kept/report.md"
+rm -f "$made"
+
 # the tree map, and source files named in the documents
 for path in $(sed -n '/^include\/firm.h/,/^```/p' README.md | grep -oE '^[a-z]+/[a-z./]*'); do
     [ -e "$path" ] || complain "README.md: $path does not exist"

@@ -1,0 +1,57 @@
+// study.h - the parts of `firm reproduce`: what a study is (reproduce.c), how long it will take
+// (study_time.c) and its steps (study_steps.c).
+//
+//   OUT/TASK/episodes.h5, describe.json, branches.h5 (Push-T: structured.h5 too), audit.json,
+//            params.json, eval-oracle-MODE-25.json
+//   OUT/TASK/seed-N/             the run, eval-MODE-OFFSET.json, trace-*.json
+//   OUT/TASK/ablation-X-seed-N/  the run, eval-contract-25.json; X: F, I, no-fiber, mismatch
+//   OUT/TASK-plus/               branches, params and seed-N of the settings TASK-plus
+//   OUT/report/index.html, report.md
+#ifndef CLI_STUDY_H
+#define CLI_STUDY_H
+
+#include "cli/cli.h"
+
+enum { STUDY_TASKS = 8, STUDY_SEEDS = 16 };
+
+typedef struct study {
+    const args* a;
+    const env_spec* task[STUDY_TASKS];
+    char seed[STUDY_SEEDS][24];
+    int tasks, seeds;
+    const char* out;
+    int only_say;             // name the steps, run none
+    int oracle[STUDY_TASKS];  // the true simulator is fast enough to search through
+    cJSON* steps;             // the command lines that were or would be run
+    int done, skipped, gates_missed;
+    char missed[256];  // the first gate's sentence
+} study;
+
+// An ablation of the paper's: its name in folders, and what `firm train` is told.
+typedef struct study_ablation {
+    const char *name, *flag, *value;  // value NULL: a switch
+} study_ablation;
+
+// The i-th ablation of a task in this study, NULL past the last.
+const study_ablation* study_ablation_at(const study* s, const env_spec* spec, int i);
+// Settings of a task's second set, NULL if it has none or none are asked for.
+const char* study_plus(const study* s, const env_spec* spec, char name[64]);
+
+// A command line under construction; 44 kB, so the steps keep theirs static.
+enum { LINE_WORD = 1100, LINE_WORDS = 40 };
+typedef struct line {
+    char word[LINE_WORDS][LINE_WORD];
+    int words;
+} line;
+void line_add(line* l, const char* word);
+void line_flag(line* l, const char* flag, const char* value);
+// The settings that hold for every step; config NULL: the study's own (--config, or --quick's).
+void line_settings(const study* s, const env_spec* spec, const char* config, line* l);
+
+// Seconds for one task, from speeds measured now; also decides s->oracle[task].
+firm_status study_estimate(study* s, int task, double* seconds, firm_error* err);
+// Everything of one task; then the page and the tables, page receives its path.
+firm_status study_run_task(study* s, int task, firm_error* err);
+firm_status study_report(study* s, char page[1024], firm_error* err);
+
+#endif

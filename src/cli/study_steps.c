@@ -1,0 +1,285 @@
+// study_steps.c - a study step by step: each is a command line of the program that is run unless
+// its result is there.
+#include <string.h>
+
+#include "cli/study.h"
+#include "core/file.h"
+#include "core/log.h"
+
+// ---- command lines ------------------------------------------------------------------------------
+
+void line_add(line* l, const char* word) {
+    CHECK(l->words < LINE_WORDS, "a command of the study has too many words");
+    snprintf(l->word[l->words++], LINE_WORD, "%s", word);
+}
+
+void line_flag(line* l, const char* flag, const char* value) {
+    line_add(l, flag);
+    line_add(l, value);
+}
+
+void line_settings(const study* s, const env_spec* spec, const char* config, line* l) {
+    const char* set[ARGS_MAX_VALUES];
+    char quick[64];
+    int n = args_list(s->a, "set", set);
+    if (!config && args_given(s->a, "config")) config = args_text(s->a, "config");
+    if (!config && args_switch(s->a, "quick")) {
+        snprintf(quick, sizeof quick, "%s-quick", spec->name);
+        config = quick;
+    }
+    if (config) line_flag(l, "--config", config);
+    for (int i = 0; i < n; i++) line_flag(l, "--set", set[i]);
+    line_flag(l, "--threads", args_text(s->a, "threads"));
+}
+
+static void line_begin(line* l, const char* command, const env_spec* spec) {
+    l->words = 0;
+    line_add(l, command);
+    line_add(l, spec->name);
+}
+
+// ---- running one --------------------------------------------------------------------------------
+
+static void note_gate(study* s, const char* sentence) {
+    if (!s->gates_missed++) snprintf(s->missed, sizeof s->missed, "%.250s", sentence);
+    log_warn("%s", sentence);
+}
+
+// A result of an earlier sitting may have missed its gate too.
+static firm_status recall(study* s, const char* result, firm_error* err) {
+    size_t n = strlen(result);
+    if (n < 5 || strcmp(result + n - 5, ".json") != 0) return FIRM_OK;
+    cJSON* json;
+    TRY(json_read_file(result, &json, err));
+    if (cJSON_IsFalse(cJSON_GetObjectItemCaseSensitive(json, "pass"))) {
+        char sentence[256];
+        snprintf(sentence, sizeof sentence, "%.200s records a missed gate", result);
+        note_gate(s, sentence);
+    }
+    cJSON_Delete(json);
+    return FIRM_OK;
+}
+
+static firm_status say(study* s, const line* l, firm_error* err) {
+    char text[2048] = "firm";
+    size_t used = 4;
+    for (int i = 0; i < l->words && used < sizeof text; i++)
+        used += (size_t)snprintf(text + used, sizeof text - used, " %s", l->word[i]);
+    log_info("%s", text);
+    cJSON* item = cJSON_CreateString(text);
+    return item && cJSON_AddItemToArray(s->steps, item) ? FIRM_OK : cli_no_memory(err);
+}
+
+typedef struct step_result {
+    const char* file;  // the step is done if it is there
+    int save;          // the command's JSON goes there
+    int ungated;       // a missed gate is a finding, not a failure of the study
+} step_result;
+
+static firm_status step(study* s, const line* l, step_result r, firm_error* err) {
+    if (file_exists(r.file)) {
+        s->skipped++;
+        return r.ungated ? FIRM_OK : recall(s, r.file, err);
+    }
+    TRY(say(s, l, err));
+    if (s->only_say) return FIRM_OK;
+    char* argv[LINE_WORDS];
+    for (int i = 0; i < l->words; i++) argv[i] = (char*)l->word[i];
+    cJSON* json = NULL;
+    firm_status status = cli_run(l->words, argv, &json, err);
+    if (status == FIRM_E_GATE) {
+        // the study goes on, and says at its end what was missed
+        if (r.ungated)
+            log_info("%s", err->message);
+        else
+            note_gate(s, err->message);
+        status = FIRM_OK;
+    }
+    if (status == FIRM_OK && r.save && json) status = json_write_file(r.file, json, err);
+    cJSON_Delete(json);
+    s->done++;
+    return status;
+}
+
+// ---- a task's steps -----------------------------------------------------------------------------
+
+// Where the files of a task, or of its second settings, lie.
+typedef struct places {
+    const env_spec* spec;
+    const char* config;  // NULL: the study's own settings
+    char folder[512];
+    char data[LINE_WORD], branches[LINE_WORD], structured[LINE_WORD], file[LINE_WORD];
+} places;
+
+static const char* in_folder(places* p, const char* name) {
+    snprintf(p->file, sizeof p->file, "%s/%s", p->folder, name);
+    return p->file;
+}
+
+static void find_places(const study* s, const env_spec* spec, const char* config, places* p) {
+    p->spec = spec;
+    p->config = config;
+    snprintf(p->folder, sizeof p->folder, "%.400s/%s%s", s->out, spec->name, config ? "-plus" : "");
+    // both sets of settings learn from the same episodes, so their trials are the same
+    snprintf(p->data, sizeof p->data, "%.400s/%s/episodes.h5", s->out, spec->name);
+    snprintf(p->branches, sizeof p->branches, "%s/branches.h5", p->folder);
+    snprintf(p->structured, sizeof p->structured, "%s/structured.h5", p->folder);
+}
+
+static firm_status collect(study* s, places* p, firm_error* err) {
+    static line l;
+    line_begin(&l, "collect", p->spec);
+    line_flag(&l, "-o", p->data);
+    if (args_given(s->a, "episodes")) line_flag(&l, "--episodes", args_text(s->a, "episodes"));
+    line_flag(&l, "--threads", args_text(s->a, "threads"));
+    TRY(step(s, &l, (step_result){.file = p->data}, err));
+    line_begin(&l, "describe", p->spec);
+    line_flag(&l, "--data", p->data);
+    TRY(step(s, &l, (step_result){.file = in_folder(p, "describe.json"), .save = 1}, err));
+    line_begin(&l, "audit", p->spec);
+    line_flag(&l, "--data", p->data);
+    line_settings(s, p->spec, p->config, &l);
+    return step(s, &l, (step_result){.file = in_folder(p, "audit.json"), .save = 1}, err);
+}
+
+static firm_status intervene(study* s, places* p, firm_error* err) {
+    static line l;
+    line_begin(&l, "intervene", p->spec);
+    line_flag(&l, "--data", p->data);
+    line_flag(&l, "-o", p->branches);
+    line_settings(s, p->spec, p->config, &l);
+    TRY(step(s, &l, (step_result){.file = p->branches}, err));
+    if (!p->spec->structured) return FIRM_OK;
+    line_begin(&l, "intervene", p->spec);
+    line_add(&l, "--structured");
+    line_flag(&l, "--data", p->data);
+    line_flag(&l, "-o", p->structured);
+    line_settings(s, p->spec, p->config, &l);
+    return step(s, &l, (step_result){.file = p->structured}, err);
+}
+
+static firm_status count(study* s, places* p, firm_error* err) {
+    static line l;
+    line_begin(&l, "params", p->spec);
+    line_settings(s, p->spec, p->config, &l);
+    return step(s, &l, (step_result){.file = in_folder(p, "params.json"), .save = 1}, err);
+}
+
+// One evaluation; run NULL: arms without a model, into the task's folder.
+static firm_status evaluate(study* s, places* p, const char* run, const char* mode,
+                            const char* offset, const char* arms, firm_error* err) {
+    static line l;
+    char path[LINE_WORD], model[LINE_WORD];
+    if (run)
+        snprintf(path, sizeof path, "%.900s/eval-%s-%s.json", run, mode, offset);
+    else
+        snprintf(path, sizeof path, "%.900s/eval-oracle-%s-%s.json", p->folder, mode, offset);
+    line_begin(&l, "eval", p->spec);
+    if (run) {
+        snprintf(model, sizeof model, "%.900s/model.safetensors", run);
+        line_flag(&l, "--model", model);
+        line_flag(&l, "--device", args_text(s->a, "device"));
+    }
+    line_flag(&l, "--data", p->data);
+    line_flag(&l, "--mode", mode);
+    line_flag(&l, "--offset", offset);
+    line_flag(&l, "--arms", arms);
+    line_flag(&l, "--trials", args_text(s->a, "trials"));
+    line_flag(&l, "--threads", args_text(s->a, "threads"));
+    if (run && strcmp(mode, "reach") == 0) line_flag(&l, "--traces", "1");
+    line_flag(&l, "-o", path);
+    return step(s, &l, (step_result){.file = path}, err);
+}
+
+// Evaluations of every model: the paper's protocol, then our planner and farther goals.
+// oracle-config beside firm is a part of the error budget.
+static const struct {
+    const char *mode, *offset, *arms;
+} evaluations[] = {{"contract", "25", "firm,oracle-config"},
+                   {"reach", "25", "firm,oracle-config"},
+                   {"contract", "50", "firm"},
+                   {"reach", "50", "firm"}};
+
+static firm_status train(study* s, places* p, const char* seed, const study_ablation* ablation,
+                         char run[LINE_WORD], firm_error* err) {
+    static line l;
+    char result[LINE_WORD];
+    snprintf(run, LINE_WORD, "%s/%s%s%sseed-%s", p->folder, ablation ? "ablation-" : "",
+             ablation ? ablation->name : "", ablation ? "-" : "", seed);
+    snprintf(result, sizeof result, "%.1000s/train.json", run);
+    line_begin(&l, "train", p->spec);
+    line_flag(&l, "--data", p->data);
+    line_flag(&l, "--branches", p->branches);
+    if (p->spec->structured) line_flag(&l, "--structured", p->structured);
+    line_flag(&l, "-o", run);
+    line_flag(&l, "--seed", seed);
+    line_flag(&l, "--device", args_text(s->a, "device"));
+    line_add(&l, "--resume");
+    if (ablation) line_add(&l, ablation->flag);
+    if (ablation && ablation->value) line_add(&l, ablation->value);
+    line_settings(s, p->spec, p->config, &l);
+    return step(s, &l, (step_result){.file = result, .ungated = ablation != NULL}, err);
+}
+
+static firm_status train_seeds(study* s, places* p, firm_error* err) {
+    char run[LINE_WORD];
+    for (int i = 0; i < s->seeds; i++) {
+        TRY(train(s, p, s->seed[i], NULL, run, err));
+        for (size_t k = 0; k < sizeof evaluations / sizeof *evaluations; k++)
+            TRY(evaluate(s, p, run, evaluations[k].mode, evaluations[k].offset, evaluations[k].arms,
+                         err));
+    }
+    return FIRM_OK;
+}
+
+static firm_status ablate(study* s, places* p, firm_error* err) {
+    char run[LINE_WORD];
+    const study_ablation* a;
+    for (int i = 0; (a = study_ablation_at(s, p->spec, i)); i++) {
+        for (int k = 0; k < s->seeds; k++) {
+            TRY(train(s, p, s->seed[k], a, run, err));
+            TRY(evaluate(s, p, run, "contract", "25", "firm", err));
+        }
+    }
+    return FIRM_OK;
+}
+
+static firm_status run_plus(study* s, const env_spec* spec, firm_error* err) {
+    char name[64];
+    places p;
+    const char* config = study_plus(s, spec, name);
+    if (!config) return FIRM_OK;
+    find_places(s, spec, config, &p);
+    if (!s->only_say) TRY(file_make_dirs(p.folder, err));
+    TRY(intervene(s, &p, err));
+    TRY(count(s, &p, err));
+    return train_seeds(s, &p, err);
+}
+
+firm_status study_run_task(study* s, int task, firm_error* err) {
+    static const char* const modes[] = {"contract", "reach"};
+    places p;
+    find_places(s, s->task[task], NULL, &p);
+    if (!s->only_say) TRY(file_make_dirs(p.folder, err));
+    TRY(collect(s, &p, err));
+    TRY(intervene(s, &p, err));
+    TRY(count(s, &p, err));
+    for (int m = 0; m < 2 && s->oracle[task]; m++)
+        TRY(evaluate(s, &p, NULL, modes[m], "25", "oracle-dynamics,random", err));
+    TRY(train_seeds(s, &p, err));
+    TRY(ablate(s, &p, err));
+    return run_plus(s, s->task[task], err);
+}
+
+firm_status study_report(study* s, char page[1024], firm_error* err) {
+    char folder[LINE_WORD], markdown[LINE_WORD];
+    snprintf(folder, sizeof folder, "%.900s/report", s->out);
+    snprintf(markdown, sizeof markdown, "%.900s/report.md", folder);
+    char* argv[] = {"report", (char*)s->out, "-o", folder, "--markdown", markdown};
+    cJSON* json = NULL;
+    TRY(file_make_dirs(folder, err));
+    TRY(cli_run(sizeof argv / sizeof *argv, argv, &json, err));
+    snprintf(page, 1024, "%s", cJSON_GetObjectItemCaseSensitive(json, "page")->valuestring);
+    cJSON_Delete(json);
+    return FIRM_OK;
+}

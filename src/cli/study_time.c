@@ -1,0 +1,131 @@
+// study_time.c - how long a study will take on this machine: speeds are measured for a second or
+// two each, then counted up as the steps will use them.
+#include <string.h>
+
+#include "cli/bench.h"
+#include "cli/study.h"
+#include "core/log.h"
+#include "plan/settings.h"
+#include "train/train.h"
+
+typedef struct speeds {
+    double contract_ms, reach_ms;  // of a solve
+    double steps_per_s;            // of the simulator
+} speeds;
+
+static firm_status read_settings(const study* s, const env_spec* spec, const char* name,
+                                 config** out, firm_error* err) {
+    static line l;
+    char* argv[LINE_WORDS];
+    args a;
+    l.words = 0;
+    line_add(&l, spec->name);
+    line_settings(s, spec, name, &l);
+    for (int i = 0; i < l.words; i++) argv[i] = l.word[i];
+    TRY(args_parse(&a, "reproduce", "reproduce", NULL, 0, 1, 1, l.words, argv, err));
+    return cli_settings(&a, spec, NULL, out, err);
+}
+
+// Runs a bench command and keeps its result.
+static firm_status bench(const study* s, const char* what, const env_spec* spec, const char* flag,
+                         const char* value, cJSON** json, firm_error* err) {
+    char* argv[] = {"bench",
+                    (char*)what,
+                    (char*)spec->name,
+                    (char*)flag,
+                    (char*)value,
+                    "--threads",
+                    (char*)args_text(s->a, "threads")};
+    *json = NULL;
+    return cli_run(sizeof argv / sizeof *argv, argv, json, err);
+}
+
+static firm_status measure(const study* s, const env_spec* spec, const config* settings, speeds* v,
+                           firm_error* err) {
+    int threads = (int)args_int(s->a, "threads");
+    cJSON* j;
+    TRY(bench(s, "env", spec, "--seconds", "0.5", &j, err));
+    v->steps_per_s = json_get(j, "steps_per_s", 1);
+    cJSON_Delete(j);
+    if (strcmp(args_text(s->a, "device"), "cuda") == 0) {
+        TRY(bench(s, "plan", spec, "--device", "cuda", &j, err));
+        v->contract_ms = json_get(j, "ms_per_solve", 0) + json_get(j, "perception_ms", 0);
+        v->reach_ms = json_get(j, "reach_ms_per_solve", 0);
+        cJSON_Delete(j);
+        return FIRM_OK;
+    }
+    TRY(bench_solve_ms(spec, NULL, settings, FIRM_MODE_CONTRACT, threads, 1, &v->contract_ms, err));
+    return bench_solve_ms(spec, NULL, settings, FIRM_MODE_REACH, threads, 1, &v->reach_ms, err);
+}
+
+// All stages: frames through the frontend, or recurrent updates.
+static double training_seconds(const config* settings, const train_speed* speed) {
+    double sum = 0;
+    const char* name;
+    for (int i = 0; (name = config_member(settings, "stage.*", i)); i++) {
+        char section[64];
+        snprintf(section, sizeof section, "stage.%s", name);
+        double updates = (double)config_int(settings, section, "updates");
+        if (strcmp(config_text(settings, section, "objective"), "rollout") == 0)
+            sum += updates / speed->recurrent_updates_per_s;
+        else
+            sum += updates * (double)config_int(settings, section, "batch") /
+                   speed->frontend_frames_per_s;
+    }
+    return sum;
+}
+
+// Solves of a trial: contract needs at most two, most often one; reach about one per macro action
+// on the way. Two arms solve through the network at offset 25, one at 50.
+static double solving_seconds(double trials, const speeds* v) {
+    return 1e-3 * trials * ((2 * 1.2 + 1.5) * v->contract_ms + (2 * 5 + 10) * v->reach_ms);
+}
+
+static double oracle_seconds(const config* settings, double trials, const speeds* v) {
+    double steps = 0;
+    for (int m = 0; m < 2; m++) {
+        plan_options o;
+        plan_options_read(settings, m ? FIRM_MODE_REACH : FIRM_MODE_CONTRACT, &o);
+        steps += (m ? 5 : 1.2) * 5.0 * o.candidates * o.iterations * o.horizon;
+    }
+    return trials * steps / v->steps_per_s;
+}
+
+// Training and evaluating one set of settings for every seed and ablation.
+static firm_status one_set(study* s, int task, const char* name, double* seconds, firm_error* err) {
+    const env_spec* spec = s->task[task];
+    double trials = (double)args_int(s->a, "trials");
+    config* settings;
+    train_speed speed;
+    speeds v = {0};
+    TRY(read_settings(s, spec, name, &settings, err));
+    firm_status status = train_bench(settings, spec, args_text(s->a, "device"),
+                                     (int)args_int(s->a, "threads"), 1.0, &speed, err);
+    if (status == FIRM_OK) status = measure(s, spec, settings, &v, err);
+    if (status == FIRM_OK) {
+        int ablations = 0;
+        while (!name && study_ablation_at(s, spec, ablations)) ablations++;
+        double training = 1.2 * training_seconds(settings, &speed);
+        *seconds += s->seeds * ((1 + ablations) * training + 1.2 * solving_seconds(trials, &v) +
+                                1.2e-3 * ablations * trials * 1.2 * v.contract_ms);
+        double oracle = oracle_seconds(settings, trials, &v);
+        double limit = 60.0 * (double)args_int(s->a, "oracle-minutes");
+        if (!name) s->oracle[task] = oracle <= limit;
+        if (!name && oracle <= limit) *seconds += oracle;
+        if (!name && oracle > limit)
+            log_info(
+                "%s: search through the true simulator would take %.0f minutes and is left "
+                "out; --oracle-minutes allows more",
+                spec->name, oracle / 60);
+    }
+    config_free(settings);
+    return status;
+}
+
+firm_status study_estimate(study* s, int task, double* seconds, firm_error* err) {
+    char plus[64];
+    *seconds = 60;  // collecting, branches, audit, page
+    TRY(one_set(s, task, NULL, seconds, err));
+    const char* name = study_plus(s, s->task[task], plus);
+    return name ? one_set(s, task, name, seconds, err) : FIRM_OK;
+}
