@@ -106,7 +106,8 @@ static firm_status step(study* s, const line* l, step_result r, firm_error* err)
 // Where the files of a task, or of its second settings, lie.
 typedef struct places {
     const env_spec* spec;
-    const char* config;  // NULL: the study's own settings
+    const study_extra* plus;  // NULL: the study's own settings
+    const char* config;       // of plus
     char folder[512];
     char data[LINE_WORD], branches[LINE_WORD], structured[LINE_WORD], file[LINE_WORD];
 } places;
@@ -116,10 +117,11 @@ static const char* in_folder(places* p, const char* name) {
     return p->file;
 }
 
-static void find_places(const study* s, const env_spec* spec, const char* config, places* p) {
+static void find_places(const study* s, const env_spec* spec, const study_extra* plus, places* p) {
     p->spec = spec;
-    p->config = config;
-    snprintf(p->folder, sizeof p->folder, "%.400s/%s%s", s->out, spec->name, config ? "-plus" : "");
+    p->plus = plus;
+    p->config = plus ? plus->config : NULL;
+    snprintf(p->folder, sizeof p->folder, "%.400s/%s%s", s->out, spec->name, plus ? "-plus" : "");
     // both sets of settings learn from the same episodes, so their trials are the same
     snprintf(p->data, sizeof p->data, "%.400s/%s/episodes.h5", s->out, spec->name);
     snprintf(p->branches, sizeof p->branches, "%s/branches.h5", p->folder);
@@ -147,9 +149,15 @@ static firm_status intervene(study* s, places* p, firm_error* err) {
     line_begin(&l, "intervene", p->spec);
     line_flag(&l, "--data", p->data);
     line_flag(&l, "-o", p->branches);
+    if (p->plus) {
+        line_add(&l, "--mixed");
+        line_flag(&l, "--anchors", p->plus->anchors);
+        line_flag(&l, "--branches", p->plus->branches);
+        line_flag(&l, "--seed", p->plus->seed);
+    }
     line_settings(s, p->spec, p->config, &l);
     TRY(step(s, &l, (step_result){.file = p->branches}, err));
-    if (!p->spec->structured) return FIRM_OK;
+    if (!p->spec->structured || p->plus) return FIRM_OK;
     line_begin(&l, "intervene", p->spec);
     line_add(&l, "--structured");
     line_flag(&l, "--data", p->data);
@@ -210,7 +218,15 @@ static firm_status train(study* s, places* p, const char* seed, const study_abla
     line_begin(&l, "train", p->spec);
     line_flag(&l, "--data", p->data);
     line_flag(&l, "--branches", p->branches);
-    if (p->spec->structured) line_flag(&l, "--structured", p->structured);
+    if (p->plus) {
+        char parent[LINE_WORD];
+        snprintf(parent, sizeof parent, "%.400s/%s/seed-%s/checkpoint.safetensors", s->out,
+                 p->spec->name, seed);
+        line_flag(&l, "--init", parent);
+        line_flag(&l, "--from", STUDY_PLUS_STAGE);
+    } else if (p->spec->structured) {
+        line_flag(&l, "--structured", p->structured);
+    }
     line_flag(&l, "-o", run);
     line_flag(&l, "--seed", seed);
     line_flag(&l, "--device", args_text(s->a, "device"));
@@ -245,11 +261,10 @@ static firm_status ablate(study* s, places* p, firm_error* err) {
 }
 
 static firm_status run_plus(study* s, const env_spec* spec, firm_error* err) {
-    char name[64];
     places p;
-    const char* config = study_plus(s, spec, name);
-    if (!config) return FIRM_OK;
-    find_places(s, spec, config, &p);
+    const study_extra* plus = study_plus(s, spec);
+    if (!plus) return FIRM_OK;
+    find_places(s, spec, plus, &p);
     if (!s->only_say) TRY(file_make_dirs(p.folder, err));
     TRY(intervene(s, &p, err));
     TRY(count(s, &p, err));

@@ -58,13 +58,14 @@ static firm_status measure(const study* s, const env_spec* spec, const config* s
     return bench_solve_ms(spec, NULL, settings, FIRM_MODE_REACH, threads, 1, &v->reach_ms, err);
 }
 
-// All stages: frames through the frontend, or recurrent updates.
-static double training_seconds(const config* settings, const train_speed* speed) {
+// All stages, or only the one named: frames through the frontend, or recurrent updates.
+static double training_seconds(const config* settings, const char* only, const train_speed* speed) {
     double sum = 0;
     const char* name;
     for (int i = 0; (name = config_member(settings, "stage.*", i)); i++) {
         char section[64];
         snprintf(section, sizeof section, "stage.%s", name);
+        if (only && strcmp(name, only) != 0) continue;
         double updates = (double)config_int(settings, section, "updates");
         if (strcmp(config_text(settings, section, "objective"), "rollout") == 0)
             sum += updates / speed->recurrent_updates_per_s;
@@ -105,7 +106,7 @@ static firm_status one_set(study* s, int task, const char* name, double* seconds
     if (status == FIRM_OK) {
         int ablations = 0;
         while (!name && study_ablation_at(s, spec, ablations)) ablations++;
-        double training = 1.2 * training_seconds(settings, &speed);
+        double training = 1.2 * training_seconds(settings, name ? STUDY_PLUS_STAGE : NULL, &speed);
         *seconds += s->seeds * ((1 + ablations) * training + 1.2 * solving_seconds(trials, &v) +
                                 1.2e-3 * ablations * trials * 1.2 * v.contract_ms);
         double oracle = oracle_seconds(settings, trials, &v);
@@ -123,9 +124,8 @@ static firm_status one_set(study* s, int task, const char* name, double* seconds
 }
 
 firm_status study_estimate(study* s, int task, double* seconds, firm_error* err) {
-    char plus[64];
+    const study_extra* plus = study_plus(s, s->task[task]);
     *seconds = 60;  // collecting, branches, audit, page
     TRY(one_set(s, task, NULL, seconds, err));
-    const char* name = study_plus(s, s->task[task], plus);
-    return name ? one_set(s, task, name, seconds, err) : FIRM_OK;
+    return plus ? one_set(s, task, plus->config, seconds, err) : FIRM_OK;
 }

@@ -388,6 +388,22 @@ TEST(cli, reproduce_says_what_it_would_do) {
     EXPECT_INT(steps_with(j, "oracle-dynamics"), 0);  // no minute was given to it
     EXPECT_INT(folder_entries(folder, NULL, 0), 0);   // nothing was made
     cJSON_Delete(j);
+    // more on top of each seed's run, from the same episodes
+    static const char plus[] =
+        "reproduce --tasks cube --seeds 2 --plan-only --json --quiet --plus "
+        "--no-ablations --config smoke-cube --oracle-minutes 0 -o s";
+    if (!(j = JSON_OF(firm_run(folder, 0, "%s", plus)))) return;
+    EXPECT_INT(steps_with(j, "firm train cube"), 2);
+    EXPECT_INT(steps_with(j,
+                          "firm intervene cube --data s/cube/episodes.h5 -o "
+                          "s/cube-plus/branches.h5 --mixed --anchors 3072 --branches 8"),
+               1);
+    EXPECT_INT(steps_with(j,
+                          "--init s/cube/seed-2/checkpoint.safetensors --from plus -o "
+                          "s/cube-plus/seed-2 --seed 2"),
+               1);
+    EXPECT_INT(steps_with(j, "-o s/cube-plus/seed-2/eval-"), 4);
+    cJSON_Delete(j);
 #else
     test_skip("built without MuJoCo; run `make mujoco`");
 #endif
