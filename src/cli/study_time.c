@@ -9,6 +9,7 @@
 #include "train/train.h"
 
 typedef struct speeds {
+    train_speed train;
     double contract_ms, reach_ms;  // of a solve
     double steps_per_s;            // of the simulator
 } speeds;
@@ -44,6 +45,7 @@ static firm_status measure(const study* s, const env_spec* spec, const config* s
                            firm_error* err) {
     int threads = (int)args_int(s->a, "threads");
     cJSON* j;
+    TRY(train_bench(settings, spec, args_text(s->a, "device"), threads, 1.0, &v->train, err));
     TRY(bench(s, "env", spec, "--seconds", "0.5", &j, err));
     v->steps_per_s = json_get(j, "steps_per_s", 1);
     cJSON_Delete(j);
@@ -58,20 +60,28 @@ static firm_status measure(const study* s, const env_spec* spec, const config* s
     return bench_solve_ms(spec, NULL, settings, FIRM_MODE_REACH, threads, 1, &v->reach_ms, err);
 }
 
-// All stages, or only the one named: frames through the frontend, or recurrent updates.
+// Samples of an update; a source without a batch of its own has that of the stage.
+static double samples(const config* settings, const char* section) {
+    const char* sources = config_text(settings, section, "sources");
+    double f = (double)config_int(settings, section, "batch"), sum = 0;
+    double i = (double)config_int(settings, section, "batch_i");
+    double s = (double)config_int(settings, section, "batch_s");
+    for (; *sources; sources++)
+        sum += *sources == 'I' && i > 0 ? i : *sources == 'S' && s > 0 ? s : f;
+    return sum;
+}
+
+// All stages, or only the one named: pairs of frames through the frontend, or rollouts.
 static double training_seconds(const config* settings, const char* only, const train_speed* speed) {
-    double sum = 0;
+    double sum = 0, rollouts_per_s = speed->recurrent_updates_per_s * speed->recurrent_batch;
     const char* name;
     for (int i = 0; (name = config_member(settings, "stage.*", i)); i++) {
         char section[64];
         snprintf(section, sizeof section, "stage.%s", name);
         if (only && strcmp(name, only) != 0) continue;
-        double updates = (double)config_int(settings, section, "updates");
-        if (strcmp(config_text(settings, section, "objective"), "rollout") == 0)
-            sum += updates / speed->recurrent_updates_per_s;
-        else
-            sum += updates * (double)config_int(settings, section, "batch") /
-                   speed->frontend_frames_per_s;
+        double n = samples(settings, section) * (double)config_int(settings, section, "updates");
+        int rollout = strcmp(config_text(settings, section, "objective"), "rollout") == 0;
+        sum += rollout ? n / rollouts_per_s : 2 * n / speed->frontend_frames_per_s;
     }
     return sum;
 }
@@ -92,40 +102,49 @@ static double oracle_seconds(const config* settings, double trials, const speeds
     return trials * steps / v->steps_per_s;
 }
 
-// Training and evaluating one set of settings for every seed and ablation.
-static firm_status one_set(study* s, int task, const char* name, double* seconds, firm_error* err) {
+// The study's own settings: every seed and ablation, and the true simulator where there is time.
+static void add_main(study* s, int task, const config* settings, const speeds* v, double* seconds) {
     const env_spec* spec = s->task[task];
     double trials = (double)args_int(s->a, "trials");
+    double limit = 60.0 * (double)args_int(s->a, "oracle-minutes");
+    double oracle = oracle_seconds(settings, trials, v);
+    double training = training_seconds(settings, NULL, &v->train);
+    int ablations = 0;
+    while (study_ablation_at(s, spec, ablations)) ablations++;
+    *seconds += 1.2 * s->seeds *
+                ((1 + ablations) * training + solving_seconds(trials, v) +
+                 1.2e-3 * ablations * trials * v->contract_ms);
+    s->oracle[task] = oracle <= limit;
+    if (s->oracle[task])
+        *seconds += oracle;
+    else
+        log_info(
+            "%s: search through the true simulator would take %.0f minutes and is left out; "
+            "--oracle-minutes allows more",
+            spec->name, oracle / 60);
+}
+
+// TASK-plus: the stage on top of every seed's run. Same shapes, so the speeds are the same.
+static firm_status add_plus(study* s, const env_spec* spec, const char* name, const speeds* v,
+                            double* seconds, firm_error* err) {
     config* settings;
-    train_speed speed;
-    speeds v = {0};
     TRY(read_settings(s, spec, name, &settings, err));
-    firm_status status = train_bench(settings, spec, args_text(s->a, "device"),
-                                     (int)args_int(s->a, "threads"), 1.0, &speed, err);
-    if (status == FIRM_OK) status = measure(s, spec, settings, &v, err);
-    if (status == FIRM_OK) {
-        int ablations = 0;
-        while (!name && study_ablation_at(s, spec, ablations)) ablations++;
-        double training = 1.2 * training_seconds(settings, name ? STUDY_PLUS_STAGE : NULL, &speed);
-        *seconds += s->seeds * ((1 + ablations) * training + 1.2 * solving_seconds(trials, &v) +
-                                1.2e-3 * ablations * trials * 1.2 * v.contract_ms);
-        double oracle = oracle_seconds(settings, trials, &v);
-        double limit = 60.0 * (double)args_int(s->a, "oracle-minutes");
-        if (!name) s->oracle[task] = oracle <= limit;
-        if (!name && oracle <= limit) *seconds += oracle;
-        if (!name && oracle > limit)
-            log_info(
-                "%s: search through the true simulator would take %.0f minutes and is left "
-                "out; --oracle-minutes allows more",
-                spec->name, oracle / 60);
-    }
+    *seconds += 1.2 * s->seeds *
+                (training_seconds(settings, STUDY_PLUS_STAGE, &v->train) +
+                 solving_seconds((double)args_int(s->a, "trials"), v));
     config_free(settings);
-    return status;
+    return FIRM_OK;
 }
 
 firm_status study_estimate(study* s, int task, double* seconds, firm_error* err) {
     const study_extra* plus = study_plus(s, s->task[task]);
+    config* settings;
+    speeds v = {0};
     *seconds = 60;  // collecting, branches, audit, page
-    TRY(one_set(s, task, NULL, seconds, err));
-    return plus ? one_set(s, task, plus->config, seconds, err) : FIRM_OK;
+    TRY(read_settings(s, s->task[task], NULL, &settings, err));
+    firm_status status = measure(s, s->task[task], settings, &v, err);
+    if (status == FIRM_OK) add_main(s, task, settings, &v, seconds);
+    config_free(settings);
+    TRY(status);
+    return plus ? add_plus(s, s->task[task], plus->config, &v, seconds, err) : FIRM_OK;
 }
