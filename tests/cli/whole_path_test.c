@@ -353,6 +353,14 @@ TEST(cli, reproduce_resumes) {
     char* tables = get_file(folder, "study/report/report.md", &n);
     EXPECT(tables && strstr(tables, "| TwoRoom | main | contract, 25 | 1 |") &&
            strstr(tables, "| Reacher | main | contract, 25 | 0 | not run |"));
+    // the same tables alone, without a page
+    if ((j = JSON_OF(firm_run(folder, 0, "report study --markdown again.md --json --quiet")))) {
+        EXPECT(cJSON_IsNull(cJSON_GetObjectItemCaseSensitive(j, "page")));
+        char* again = get_file(folder, "again.md", &n);
+        EXPECT(tables && again && strcmp(tables, again) == 0);
+        free(again);
+        cJSON_Delete(j);
+    }
     free(tables);
 }
 
