@@ -3,6 +3,7 @@
 #include "cli/cli.h"
 #include "core/clock.h"
 #include "data/branches.h"
+#include "eval/proposals.h"
 
 static const arg_option options[] = {
     {"data", 0, ARG_TEXT, 0, 0, NULL, NULL, "F.h5", "recorded episodes"},
@@ -14,6 +15,12 @@ static const arg_option options[] = {
      "manoeuvres from anchors balanced over contact, for the tasks that have them (Push-T)"},
     {"mixed", 0, ARG_SWITCH, 0, 0, NULL, NULL, NULL,
      "wider than the paper's: independent, smooth and disturbed recorded actions, unclipped"},
+    {"planned", 0, ARG_SWITCH, 0, 0, NULL, NULL, NULL,
+     "what a contract search through --model does there: where the model is too hopeful"},
+    {"model", 0, ARG_TEXT, 0, 0, NULL, NULL, "M",
+     "--planned: model file; the shipped one if not given"},
+    {"candidates", 0, ARG_INT, 8, 65535, NULL, NULL, "N",
+     "--planned: candidates of the search; as many as the contract's if not given"},
     {"seed", 0, ARG_SEED, 0, 0, NULL, NULL, "S", "seed of anchors and actions; 0 if not given"},
 };
 
@@ -38,12 +45,15 @@ static int add_classes(const branches* b, cJSON* j) {
     return classes != NULL;
 }
 
-static firm_status branch(const args* a, const episodes* e, uint64_t seed, uint64_t split, pool* p,
-                          const char* path, cJSON** json, firm_error* err) {
+static firm_status branch(const args* a, const episodes* e, uint64_t seed, uint64_t split,
+                          proposals* planned, pool* p, const char* path, cJSON** json,
+                          firm_error* err) {
     intervene_options opt = {.anchors = (int)args_int(a, "anchors"),
                              .per_anchor = (int)args_int(a, "branches"),
                              .structured = args_switch(a, "structured"),
                              .mixed = args_switch(a, "mixed"),
+                             .propose = planned ? proposals_make : NULL,
+                             .ctx = planned,
                              .seed = seed,
                              .split_seed = split};
     double begun = clock_seconds();
@@ -66,6 +76,22 @@ static firm_status branch(const args* a, const episodes* e, uint64_t seed, uint6
     return status;
 }
 
+// The searches of --planned, NULL without it.
+static firm_status open_planned(const args* a, const env_spec* spec, const episodes* e,
+                                uint64_t seed, firm_model** model, proposals** out,
+                                firm_error* err) {
+    char path[1024];
+    if (!args_switch(a, "planned")) {
+        if (args_given(a, "model") || args_given(a, "candidates"))
+            return FAIL(err, FIRM_E_USAGE, "--model and --candidates belong to --planned");
+        return FIRM_OK;
+    }
+    TRY(cli_model_path(a, spec, path, err));
+    TRY(cli_load_model(path, spec, model, err));
+    return proposals_open(*model, e, seed, (int)args_int(a, "candidates"),
+                          (int)args_int(a, "threads"), out, err);
+}
+
 static firm_status run(const args* a, firm_error* err) {
     const env_spec* spec;
     const char* path;
@@ -73,6 +99,8 @@ static firm_status run(const args* a, firm_error* err) {
     episodes* e = NULL;
     pool* p = NULL;
     cJSON* json = NULL;
+    firm_model* model = NULL;
+    proposals* planned = NULL;
     TRY(cli_task(a, 0, &spec, err));
     TRY(cli_required(a, "output", &path, err));
     TRY(cli_check_output(path, err));
@@ -82,7 +110,10 @@ static firm_status run(const args* a, firm_error* err) {
     config_free(settings);
     firm_status status = cli_read_data(a, spec, &e, err);
     if (status == FIRM_OK) status = pool_create((int)args_int(a, "threads"), &p, err);
-    if (status == FIRM_OK) status = branch(a, e, seed, split, p, path, &json, err);
+    if (status == FIRM_OK) status = open_planned(a, spec, e, seed, &model, &planned, err);
+    if (status == FIRM_OK) status = branch(a, e, seed, split, planned, p, path, &json, err);
+    proposals_free(planned);
+    firm_model_free(model);
     pool_free(p);
     episodes_free(e);
     if (status == FIRM_OK) return cli_finish(a, json, show, err);
@@ -92,7 +123,7 @@ static firm_status run(const args* a, firm_error* err) {
 
 const cli_command cli_intervene = {
     "intervene",
-    "intervene TASK --data F.h5 -o I.h5 [--anchors N --branches N --structured|--mixed]",
+    "intervene TASK --data F.h5 -o I.h5 [--anchors N --branches N --structured|--mixed|--planned]",
     "branch off recorded moments with other actions",
     "",
     options,

@@ -144,6 +144,19 @@ static firm_status collect(study* s, places* p, firm_error* err) {
     return step(s, &l, (step_result){.file = in_folder(p, "audit.json"), .save = 1}, err);
 }
 
+// What searches through the first seed's model propose: the plus settings' second set.
+static void add_planned(const study* s, const places* p, line* l) {
+    char model[LINE_WORD];
+    snprintf(model, sizeof model, "%.400s/%s/seed-%s/model.safetensors", s->out, p->spec->name,
+             s->seed[0]);
+    line_add(l, "--planned");
+    line_flag(l, "--model", model);
+    line_flag(l, "--anchors", p->plus->planned_anchors);
+    line_flag(l, "--branches", "7");
+    line_flag(l, "--candidates", p->plus->candidates);
+    line_flag(l, "--seed", "2");
+}
+
 static firm_status intervene(study* s, places* p, firm_error* err) {
     static line l;
     line_begin(&l, "intervene", p->spec);
@@ -157,11 +170,14 @@ static firm_status intervene(study* s, places* p, firm_error* err) {
     }
     line_settings(s, p->spec, p->config, &l);
     TRY(step(s, &l, (step_result){.file = p->branches}, err));
-    if (!p->spec->structured || p->plus) return FIRM_OK;
+    if (!p->spec->structured && !p->plus) return FIRM_OK;
     line_begin(&l, "intervene", p->spec);
-    line_add(&l, "--structured");
     line_flag(&l, "--data", p->data);
     line_flag(&l, "-o", p->structured);
+    if (p->plus)
+        add_planned(s, p, &l);
+    else
+        line_add(&l, "--structured");
     line_settings(s, p->spec, p->config, &l);
     return step(s, &l, (step_result){.file = p->structured}, err);
 }
@@ -224,9 +240,8 @@ static firm_status train(study* s, places* p, const char* seed, const study_abla
                  p->spec->name, seed);
         line_flag(&l, "--init", parent);
         line_flag(&l, "--from", STUDY_PLUS_STAGE);
-    } else if (p->spec->structured) {
-        line_flag(&l, "--structured", p->structured);
     }
+    if (p->plus || p->spec->structured) line_flag(&l, "--structured", p->structured);
     line_flag(&l, "-o", run);
     line_flag(&l, "--seed", seed);
     line_flag(&l, "--device", args_text(s->a, "device"));

@@ -66,7 +66,7 @@ static void run_branch(void* arg, int index, int worker) {
                    sizeof *action * (size_t)spec->action_dim);
         else if (r->b->anchor_class)
             spec->structured->act(manoeuvre, state, &g, action);
-        else if (!r->b->mixed)
+        else if (!r->b->mixed && !r->b->planned)
             draw_action(r, &g, action);
         spec->step(world, action);
         action += spec->action_dim;
@@ -104,6 +104,24 @@ static firm_status run_all(run* r, pool* p, firm_error* err) {
     return status;
 }
 
+// Asks for the actions before anything is simulated, one after the other.
+static firm_status ask_all(branches* b, const intervene_options* opt, firm_error* err) {
+    const int first = b->spec->interventions.replay ? 1 : 0;
+    const size_t size = (size_t)(BRANCH_CONTROLS * b->spec->action_dim);
+    progress bar;
+    progress_begin(&bar, "propose", b->anchors);
+    firm_status status = FIRM_OK;
+    for (int a = 0; a < b->anchors && status == FIRM_OK; a++) {
+        for (int k = first; k < b->per_anchor && status == FIRM_OK; k++)
+            status = opt->propose(
+                opt->ctx, b->row[a], k - first,
+                b->action + ((size_t)a * (size_t)b->per_anchor + (size_t)k) * size, err);
+        progress_step(&bar, a + 1, "");
+    }
+    progress_end(&bar);
+    return status;
+}
+
 firm_status branches_collect(const episodes* e, const intervene_options* opt, pool* p,
                              branches** out, firm_error* err) {
     const env_spec* spec = e->spec;
@@ -112,8 +130,9 @@ firm_status branches_collect(const episodes* e, const intervene_options* opt, po
         return FAIL(err, FIRM_E_USAGE,
                     "the task '%s' has no structured interventions; leave out --structured",
                     spec->name);
-    if (opt->structured && opt->mixed)
-        return FAIL(err, FIRM_E_USAGE, "--structured and --mixed are two sets; ask for one");
+    if (!!opt->structured + !!opt->mixed + !!opt->propose > 1)
+        return FAIL(err, FIRM_E_USAGE,
+                    "--structured, --mixed and --planned are three sets; ask for one");
     int per_anchor = opt->per_anchor   ? opt->per_anchor
                      : opt->structured ? spec->structured->per_anchor
                                        : spec->interventions.per_anchor;
@@ -133,6 +152,7 @@ firm_status branches_collect(const episodes* e, const intervene_options* opt, po
                         .anchors = opt->anchors,
                         .per_anchor = per_anchor,
                         .mixed = opt->mixed,
+                        .planned = opt->propose != NULL,
                         .data_hash = e->hash,
                         .seed = opt->seed};
         status = opt->structured ? anchors_draw_balanced(e, &split, opt->seed, &b->anchors, &b->row,
@@ -149,6 +169,7 @@ firm_status branches_collect(const episodes* e, const intervene_options* opt, po
             status = FAIL(err, FIRM_E_MEMORY, "no memory for %d x %d branches; ask for fewer",
                           b->anchors, per_anchor);
     }
+    if (status == FIRM_OK && opt->propose) status = ask_all(b, opt, err);
     if (status == FIRM_OK) {
         r.b = b;
         status = run_all(&r, p, err);

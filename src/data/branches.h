@@ -18,6 +18,7 @@ typedef struct branches {
     const env_spec* spec;
     int anchors, per_anchor;
     int mixed;           // actions of the kinds of mixed.h
+    int planned;         // actions from elsewhere: a search's
     int64_t* row;        // (anchors) anchor row in the episodes file
     int* anchor_class;   // (anchors) structured sets: env_structured's class; NULL otherwise
     double* state;       // (anchors, per_anchor, 26, state_dim); [.., 0, :] is the restored state
@@ -30,6 +31,10 @@ typedef struct intervene_options {
     int anchors, per_anchor;  // 0: the task's default (TwoRoom 128 x 32)
     int structured;           // the task's structured set
     int mixed;                // the kinds of actions of mixed.h
+    // Actions from elsewhere for all branches but a replay: fills (25, action_dim) for the
+    // `number`-th of them at `row`. NULL: none.
+    firm_status (*propose)(void* ctx, int64_t row, int number, float* action, firm_error* err);
+    void* ctx;
     uint64_t seed;            // of anchors and actions
     uint64_t split_seed;      // which episodes are training ones; as in data.split_seed
 } intervene_options;
@@ -40,7 +45,7 @@ firm_status branches_write(const branches* b, const char* path, firm_error* err)
 firm_status branches_read(const char* path, const episodes* e, branches** out,
                           firm_error* err);  // checks the hash
 void branches_free(branches* b);
-// Attribute `proposal` of the file: "uniform", "clipped gaussian", "mixed" or "structured".
+// Attribute `proposal` of the file: "uniform", "clipped gaussian", "mixed", "planned" or "structured".
 const char* branches_proposal(const branches* b);
 
 // Reset-replay audit: restore each anchor, replay its recorded suffix, compare configurations with

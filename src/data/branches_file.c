@@ -14,7 +14,8 @@
 enum { STATES = BRANCH_CONTROLS + 1, MACROS = 5, CONTROLS_PER_MACRO = BRANCH_CONTROLS / MACROS };
 
 // values of the attribute `proposal`
-static const char structured_name[] = "structured", mixed_name[] = "mixed";
+static const char structured_name[] = "structured", mixed_name[] = "mixed",
+                  planned_name[] = "planned";
 
 static uint64_t branches_hash(const branches* b) {
     size_t items = (size_t)b->anchors * (size_t)b->per_anchor;
@@ -42,6 +43,7 @@ static void fill_targets(const branches* b, float* c, float* chi) {
 const char* branches_proposal(const branches* b) {
     if (b->anchor_class) return structured_name;
     if (b->mixed) return mixed_name;
+    if (b->planned) return planned_name;
     return b->spec->interventions.proposal == ENV_PROPOSAL_UNIFORM ? "uniform" : "clipped gaussian";
 }
 
@@ -191,6 +193,7 @@ static firm_status read_classes(hid_t file, const char* path, branches* b, firm_
     hsize_t dims[HDF5_MAX_RANK];
     if (!hdf5_get_text(file, "proposal", proposal, sizeof proposal)) return FIRM_OK;
     b->mixed = strcmp(proposal, mixed_name) == 0;
+    b->planned = strcmp(proposal, planned_name) == 0;
     if (strcmp(proposal, structured_name) != 0) return FIRM_OK;
     if (!set)
         return FAIL(err, FIRM_E_FORMAT,

@@ -46,7 +46,7 @@ const config_key train_keys[] = {
     {"stage.*", "modules", CONFIG_TEXT, 0, 0, "auto", NULL,
      "what is trained, with factors of the rate: 'grounder tokenizer:0.1'; auto: by objective"},
     {"stage.*", "sources", CONFIG_TEXT, 0, 0, "F", "F|I|S|FI|FS|IS|FIS",
-     "factual rows, interventions, structured interventions"},
+     "factual rows, interventions, a second set of them (structured or planned)"},
     {"stage.*", "balance", CONFIG_TEXT, 0, 0, "none", "none|F|I|S|FI|FS|IS|FIS",
      "sources whose rare moments (lifted, pushed) are shown as often as the others"},
     {"stage.*", "updates", CONFIG_INT, 1, 1e7, "1000", NULL, "optimiser updates"},
@@ -282,10 +282,12 @@ static firm_status check_sources(const stage* s, const config* settings, const t
             return FAIL(err, FIRM_E_USAGE,
                         "stage %s needs interventions; give --branches or --sources F", s->name);
         if (strcmp(config_text(settings, "train", "structured"), "required") == 0)
-            return FAIL(err, FIRM_E_USAGE,
-                        "stage %s needs structured interventions; make them with `firm intervene "
-                        "%s --structured` and give --structured, or set train.structured=optional",
-                        s->name, set->env->name);
+            return FAIL(
+                err, FIRM_E_USAGE,
+                "stage %s needs a second set of interventions; make it with `firm intervene "
+                "%s --structured` (or --planned) and give it with --structured, or set "
+                "train.structured=optional",
+                s->name, set->env->name);
     }
     return left
                ? FIRM_OK

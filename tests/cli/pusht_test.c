@@ -41,7 +41,7 @@ TEST(cli, pusht_path) {
                    "collect", "demo, weak");
     EXPECT_REFUSAL(
         firm_run(folder, 0, "train pusht --data f.h5 --branches i.h5 -o run --config smoke-pusht"),
-        "train", "give --structured, or set train.structured=optional");
+        "train", "give it with --structured, or set train.structured=optional");
     EXPECT_INT(firm_run(folder, 0, "collect tworoom --episodes 20 -o t.h5 --quiet")->code, 0);
     EXPECT_REFUSAL(firm_run(folder, 0, "intervene tworoom --data t.h5 --structured -o g.h5"),
                    "intervene", "no structured interventions");

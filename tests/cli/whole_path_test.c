@@ -407,8 +407,12 @@ TEST(cli, reproduce_says_what_it_would_do) {
                           "s/cube-plus/branches.h5 --mixed --anchors 3072 --branches 8"),
                1);
     EXPECT_INT(steps_with(j,
-                          "--init s/cube/seed-2/checkpoint.safetensors --from plus -o "
-                          "s/cube-plus/seed-2 --seed 2"),
+                          "-o s/cube-plus/structured.h5 --planned --model "
+                          "s/cube/seed-2/model.safetensors --anchors 900 --branches 7"),
+               1);
+    EXPECT_INT(steps_with(j,
+                          "--init s/cube/seed-2/checkpoint.safetensors --from plus --structured "
+                          "s/cube-plus/structured.h5 -o s/cube-plus/seed-2 --seed 2"),
                1);
     EXPECT_INT(steps_with(j, "-o s/cube-plus/seed-2/eval-"), 4);
     cJSON_Delete(j);
