@@ -34,8 +34,8 @@ typedef struct study_ablation {
 
 // The i-th ablation of a task in this study, NULL past the last.
 const study_ablation* study_ablation_at(const study* s, const env_spec* spec, int i);
-// The second settings of a task, TASK-plus: more interventions of a wider kind, and one more stage
-// on top of the finished run of the same seed. NULL if it has none or none are asked for.
+// The second settings of a task, TASK-plus: more interventions of a wider kind, and stages of their
+// own. NULL if it has none or none are asked for.
 typedef struct study_extra {
     const char *task, *config;
     const char *anchors, *branches, *seed;  // of `firm intervene --mixed`
@@ -43,7 +43,6 @@ typedef struct study_extra {
     const char *planned_anchors, *candidates;
 } study_extra;
 const study_extra* study_plus(const study* s, const env_spec* spec);
-#define STUDY_PLUS_STAGE "plus"  // the stage that is added
 
 // A command line under construction; 44 kB, so the steps keep theirs static.
 enum { LINE_WORD = 1100, LINE_WORDS = 40 };

@@ -234,13 +234,6 @@ static firm_status train(study* s, places* p, const char* seed, const study_abla
     line_begin(&l, "train", p->spec);
     line_flag(&l, "--data", p->data);
     line_flag(&l, "--branches", p->branches);
-    if (p->plus) {
-        char parent[LINE_WORD];
-        snprintf(parent, sizeof parent, "%.400s/%s/seed-%s/checkpoint.safetensors", s->out,
-                 p->spec->name, seed);
-        line_flag(&l, "--init", parent);
-        line_flag(&l, "--from", STUDY_PLUS_STAGE);
-    }
     if (p->plus || p->spec->structured) line_flag(&l, "--structured", p->structured);
     line_flag(&l, "-o", run);
     line_flag(&l, "--seed", seed);

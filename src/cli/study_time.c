@@ -72,13 +72,12 @@ static double samples(const config* settings, const char* section) {
 }
 
 // All stages, or only the one named: pairs of frames through the frontend, or rollouts.
-static double training_seconds(const config* settings, const char* only, const train_speed* speed) {
+static double training_seconds(const config* settings, const train_speed* speed) {
     double sum = 0, rollouts_per_s = speed->recurrent_updates_per_s * speed->recurrent_batch;
     const char* name;
     for (int i = 0; (name = config_member(settings, "stage.*", i)); i++) {
         char section[64];
         snprintf(section, sizeof section, "stage.%s", name);
-        if (only && strcmp(name, only) != 0) continue;
         double n = samples(settings, section) * (double)config_int(settings, section, "updates");
         int rollout = strcmp(config_text(settings, section, "objective"), "rollout") == 0;
         sum += rollout ? n / rollouts_per_s : 2 * n / speed->frontend_frames_per_s;
@@ -108,7 +107,7 @@ static void add_main(study* s, int task, const config* settings, const speeds* v
     double trials = (double)args_int(s->a, "trials");
     double limit = 60.0 * (double)args_int(s->a, "oracle-minutes");
     double oracle = oracle_seconds(settings, trials, v);
-    double training = training_seconds(settings, NULL, &v->train);
+    double training = training_seconds(settings, &v->train);
     int ablations = 0;
     while (study_ablation_at(s, spec, ablations)) ablations++;
     *seconds += 1.2 * s->seeds *
@@ -130,7 +129,7 @@ static firm_status add_plus(study* s, const env_spec* spec, const char* name, co
     config* settings;
     TRY(read_settings(s, spec, name, &settings, err));
     *seconds += 1.2 * s->seeds *
-                (training_seconds(settings, STUDY_PLUS_STAGE, &v->train) +
+                (training_seconds(settings, &v->train) +
                  solving_seconds((double)args_int(s->a, "trials"), v));
     config_free(settings);
     return FIRM_OK;

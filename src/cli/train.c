@@ -22,6 +22,7 @@ static const arg_option options[] = {
     {"init", 0, ARG_TEXT, 0, 0, NULL, NULL, "C",
      "weights to begin with: the checkpoint.safetensors of a run of the same shapes"},
     {"from", 0, ARG_TEXT, 0, 0, NULL, NULL, "STAGE", "with --init: leave out the stages before it"},
+    {"until", 0, ARG_TEXT, 0, 0, NULL, NULL, "STAGE", "stop after this stage; --resume goes on"},
     {"resume", 0, ARG_SWITCH, 0, 0, NULL, NULL, NULL,
      "continue a run that was stopped, bit for bit"},
     {"sources", 0, ARG_CHOICE, 0, 0, NULL, "F|I|FI", NULL,
@@ -115,6 +116,7 @@ static firm_status run(const args* a, firm_error* err) {
                          .sources = sources,
                          .init = args_text(a, "init"),
                          .from = args_text(a, "from"),
+                         .until = args_text(a, "until"),
                          .mismatch = args_switch(a, "mismatch"),
                          .device = args_text(a, "device")};
     firm_status status = load_settings(a, spec, &settings, err);

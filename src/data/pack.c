@@ -193,7 +193,7 @@ static void draw_one(void* arg, int item, int worker) {
     uint8_t rgb[ENV_FRAME_BYTES], *to = d->packed + (size_t)item * (picture_bound() + 4);
     d->status[item] = pictures_get(d->from, worker, d->scene[item], rgb);
     if (d->status[item] != FIRM_OK) return;
-    size_t n = picture_pack(rgb, d->background, 6, to);
+    size_t n = picture_pack(rgb, d->background, 3, to);
     if (n == 0) d->status[item] = FIRM_E_MEMORY;
     for (; n % 4; n++) to[n] = 0;  // whole words, for the checksum
     d->size[item] = n;

@@ -30,21 +30,15 @@ static firm_status fresh(config** out, firm_error* err) {
     return config_create(keys, key_count, out, err);
 }
 
-static int adds_to(const char* name, const char* task) {
-    size_t n = strlen(task);
-    return strncmp(name, task, n) == 0 && strcmp(name + n, "-plus") == 0;
-}
-
 firm_status settings_load(const env_spec* env, const char* file, const char* const* overrides,
                           int count, config** out, firm_error* err) {
     const char* task_text = config_builtin(env->name);
     const char* named = file ? config_builtin(file) : NULL;
     firm_status st = fresh(out, err);
-    // a named config stands alone, but TASK-plus and a file of the user's come on top of the task's
-    int alone = named && !adds_to(file, env->name);
-    if (st == FIRM_OK && !alone && task_text)
-        st = config_read_text(*out, env->name, task_text, err);
+    // a named config stands alone; a file of the user's comes on top of the task's
     if (st == FIRM_OK && named) st = config_read_text(*out, file, named, err);
+    if (st == FIRM_OK && !named && task_text)
+        st = config_read_text(*out, env->name, task_text, err);
     if (st == FIRM_OK && file && !named) st = config_read_file(*out, file, err);
     for (int i = 0; i < count && st == FIRM_OK; i++) st = config_set(*out, overrides[i], err);
     if (st != FIRM_OK) {

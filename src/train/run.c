@@ -228,6 +228,7 @@ static firm_status run_stages(train_run_state* run, cJSON** result, firm_error* 
     char path[1100];
     int index = 0, update = 0;
     stage s;
+    TRY(stage_first(run->settings, run->opt->until, &index, err));  // it must be there
     TRY(stage_first(run->settings, run->opt->from, &index, err));
     for (int i = index; stage_read(run->settings, i, run->opt->sources, &s); i++)
         TRY(stage_check(&s, run->settings, &run->set, run->model, err));
@@ -255,6 +256,10 @@ static firm_status run_stages(train_run_state* run, cJSON** result, firm_error* 
         run->anchor = NULL;
         update = 0;
         TRY(run_checkpoint(run, index + 1, 0, NULL, 0, err));
+        if (run->opt->until && strcmp(s.name, run->opt->until) == 0) {
+            log_info("stopped after stage %s; --resume goes on", s.name);
+            return FIRM_OK;
+        }
     }
     return finish(run, result, err);
 }

@@ -254,7 +254,7 @@ firm_status stage_first(const config* c, const char* from, int* index, firm_erro
     if (!from) return FIRM_OK;
     for (; (name = config_member(c, "stage.*", *index)); ++*index)
         if (strcmp(name, from) == 0) return FIRM_OK;
-    return FAIL(err, FIRM_E_USAGE, "--from %s: the settings have no stage of that name", from);
+    return FAIL(err, FIRM_E_USAGE, "the settings have no stage called %s", from);
 }
 
 static int known_prefix(const firm_model* m, const char* prefix) {

@@ -26,6 +26,7 @@ typedef struct train_options {
     const char* sources;  // "F", "I", "FI" restrict every stage; NULL: as the config says
     const char* init;     // a checkpoint to take the first weights from; NULL: random ones
     const char* from;     // with init: the first stage to run; NULL: all
+    const char* until;    // the last stage of this sitting; NULL: all
     int mismatch;         // ablation: outcomes of branches are shuffled
     const char* device;   // "cpu" (also NULL) or "cuda"
     int ablations;        // packs: also what runs restricted to F or I read

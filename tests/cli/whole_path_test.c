@@ -410,10 +410,8 @@ TEST(cli, reproduce_says_what_it_would_do) {
                           "-o s/cube-plus/structured.h5 --planned --model "
                           "s/cube/seed-2/model.safetensors --anchors 900 --branches 7"),
                1);
-    EXPECT_INT(steps_with(j,
-                          "--init s/cube/seed-2/checkpoint.safetensors --from plus --structured "
-                          "s/cube-plus/structured.h5 -o s/cube-plus/seed-2 --seed 2"),
-               1);
+    EXPECT_INT(
+        steps_with(j, "--structured s/cube-plus/structured.h5 -o s/cube-plus/seed-2 --seed 2"), 1);
     EXPECT_INT(steps_with(j, "-o s/cube-plus/seed-2/eval-"), 4);
     cJSON_Delete(j);
 #else

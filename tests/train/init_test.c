@@ -79,6 +79,19 @@ TEST(train, a_run_can_begin_with_another_ones_weights) {
     firm_model_free(a);
     firm_model_free(b);
 
+    // a run in two sittings
+    opt = (train_options){.seed = 5, .threads = 2, .until = "history"};
+    EXPECT(train(&s, &in, opt, "second") == NULL);
+    opt.until = NULL;
+    opt.resume = 1;
+    cJSON_Delete(train(&s, &in, opt, "second"));
+    a = model_in("first");
+    b = model_in("second");
+    if (a && b) EXPECT(same(a, b, "tokenizer.") && same(a, b, "transition."));
+    firm_model_free(a);
+    firm_model_free(b);
+
+    opt = (train_options){.seed = 6, .threads = 2, .init = first};
     opt.from = "no-such-stage";
     opt.folder = test_temp_dir();
     EXPECT_INT(train_run(s.settings, s.env, &in, &opt, NULL, &err), FIRM_E_USAGE);
