@@ -5,6 +5,8 @@
 //     build-cuda/bench_plan_cuda            all of it, about a minute
 //     build-cuda/bench_plan_cuda batch      many searches at once only: their phases, and how far
 //                                           ahead the fused kernel fetches; seconds
+//     build-cuda/bench_plan_cuda clocks     where the fused kernel's time goes: cycles by part, and
+//                                           times with a part left out; seconds
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -63,7 +65,7 @@ static int by_value(const void* a, const void* b) {
     return (x > y) - (x < y);
 }
 
-static int ahead;  // plan_gpu_setup.ahead of the planners made
+static int ahead, variant;  // of the setup of the planners made
 
 static plan_gpu* make(const subject* s, plan_precision precision, plan_gpu_way way, int searches) {
     plan_gpu_setup setup = {.spec = &s->spec,
@@ -80,7 +82,8 @@ static plan_gpu* make(const subject* s, plan_precision precision, plan_gpu_way w
                             .precision = precision,
                             .way = way,
                             .searches = searches,
-                            .ahead = ahead};
+                            .ahead = ahead,
+                            .variant = variant};
     plan_gpu* g;
     firm_error err = {0};
     if (plan_gpu_create(&setup, &g, &err) == FIRM_OK) return g;
@@ -200,6 +203,49 @@ static void batch_only(const subject* s) {
     }
 }
 
+// Cycles per macro step of the fused kernel's parts, both warpgroups of the first block.
+static void fused_parts(const subject* s) {
+    variant = 1;
+    plan_gpu* g = make(s, PLAN_BF16, PLAN_GPU_BATCH, 1);
+    variant = 0;
+    float zeros[128] = {0};
+    plan_gpu_problem q = {zeros, zeros, zeros, 1, 0};
+    const char* name[64];
+    double cycles[64], sum[2] = {0, 0};
+    int count = 0, steps = 5 * s->iterations + 5;  // and the means' predictions
+    firm_error err = {0};
+    if (!g || plan_gpu_clocks(g, &q, s->iterations, 64, name, cycles, &count, &err) != FIRM_OK)
+        printf("%s\n", err.message);
+    count /= 2;
+    for (int i = 0; i < 2 * count; i++) sum[i / count] += cycles[i];
+    for (int i = 0; i < count; i++)
+        printf("  %-22s %8.0f and %8.0f cycles a macro step, %4.1f and %4.1f %%\n", name[i],
+               cycles[i] / steps, cycles[i + count] / steps, 100 * cycles[i] / sum[0],
+               100 * cycles[i + count] / sum[1]);
+    printf("  %-22s %8.0f and %8.0f\n", "all", sum[0] / steps, sum[1] / steps);
+    plan_gpu_free(g);
+}
+
+static void fused_only(const subject* s) {
+    static const struct {
+        int variant;
+        const char* what;
+    } variants[] = {{0, "the kernel itself"},
+                    {2, "without GELU"},
+                    {4, "without LayerNorm"},
+                    {8, "without fetching weights"},
+                    {16, "without products"},
+                    {32, "without moving the state"},
+                    {64, "fence as places are given back"}};
+    fused_parts(s);
+    for (size_t i = 0; i < sizeof variants / sizeof *variants; i++) {
+        variant = variants[i].variant;
+        printf("%s:\n", variants[i].what);
+        phases(s, PLAN_BF16);
+    }
+    variant = 0;
+}
+
 int main(int argc, char** argv) {
     subject subjects[] = {
         {.name = "tworoom", .shape = {2, 0, 128, 10, 384, 768, 2}, .iterations = 30},
@@ -208,6 +254,12 @@ int main(int argc, char** argv) {
     if (argc > 1 && strcmp(argv[1], "batch") == 0) {
         fill(&subjects[0]);
         batch_only(&subjects[0]);
+        free(subjects[0].memory);
+        return 0;
+    }
+    if (argc > 1 && strcmp(argv[1], "clocks") == 0) {
+        fill(&subjects[0]);
+        fused_only(&subjects[0]);
         free(subjects[0].memory);
         return 0;
     }

@@ -52,6 +52,7 @@ typedef struct plan_gpu_setup {
     plan_gpu_way way;
     int searches;  // most that are solved at once, at least 1
     int ahead;     // fused: chunks of weights fetched ahead, 1 to 3; 0: its own choice
+    int variant;   // fused, bfloat16: for bench/plan_cuda.c, which names them; 0 but there
 } plan_gpu_setup;
 
 // For a model's transition: the setup's spec, shape and weights.
@@ -101,7 +102,8 @@ firm_status plan_gpu_fit(plan_gpu* g, const float* u, const float* c, const floa
                          float* mean, float* spread, plan_gpu_answer* answer, firm_error* err);
 
 // For bench/plan_cuda.c: where a cluster search's time goes, in cycles of one multiprocessor by
-// part. Zero parts in the other ways.
+// part; of the fused kernel's variant 1 likewise, first of one warpgroup, then of the other. Zero
+// parts in the other ways.
 firm_status plan_gpu_clocks(plan_gpu* g, const plan_gpu_problem* problem, int iterations, int room,
                             const char** name, double* cycles, int* count, firm_error* err);
 

@@ -25,9 +25,38 @@ constexpr int CHUNK = 24576, PLACES = 5;
 constexpr int TILE = 64 * 128;            // 64 rows of 64 operands
 constexpr int SIDE = HIDDEN / 64 * TILE;  // a warpgroup's LN(h); x uses its front
 constexpr int AT_CHUNKS = 2 * SIDE, AT_FULL = AT_CHUNKS + PLACES * CHUNK, AT_EMPTY = AT_FULL + 64;
-constexpr int AT_AHEAD = AT_EMPTY + 64;       // where the fetching is, see supply()
-constexpr int SHARED = AT_AHEAD + 64 + 1024;  // operands start at a multiple of 1024
+constexpr int AT_AHEAD = AT_EMPTY + 64;         // where the fetching is, see supply()
+constexpr int AT_CLOCKS = AT_AHEAD + 64;        // 16 sums of cycles of each warpgroup, see mark()
+constexpr int SHARED = AT_CLOCKS + 256 + 1024;  // operands start at a multiple of 1024
 static_assert(SHARED <= 227 * 1024, "shared memory of a block");
+
+// Variants of the kernel for bench/plan_cuda.c: with cycles counted, or with a part left out (its
+// predictions are then wrong), to see what that part costs. 0 is the kernel itself.
+enum {
+    TIMED = 1,
+    NO_GELU = 2,
+    NO_NORM = 4,
+    NO_WEIGHTS = 8,  // none is fetched or waited for
+    NO_PRODUCTS = 16,
+    NO_STATE = 32,  // the state stands still, no candidate is read
+    FENCED = 64     // places are given back with a fence of the cluster
+};
+
+// What a warpgroup's first thread was doing since its last mark().
+enum {
+    PART_FETCH,    // supply(), the first warpgroup only
+    PART_WEIGHTS,  // waiting for them
+    PART_IN,
+    PART_NORM,
+    PART_UP,
+    PART_GELU,
+    PART_DOWN,
+    PART_GIVE,
+    PART_HEADS,
+    PART_STATE,
+    PARTS
+};
+static_assert(PARTS < 16, "the 16th sum is the last reading");
 
 struct fused_args {
     sizes s;
@@ -41,7 +70,22 @@ struct fused_args {
     float* c;      // (rows, horizon, config)
     const float *bias_in, *bias_heads, *bias_up[PLAN_MAX_BLOCKS], *bias_down[PLAN_MAX_BLOCKS];
     float scale_up[PLAN_MAX_BLOCKS], scale_heads;
+    unsigned long long* clocks;  // (2, 16), TIMED
 };
+
+template <int V>
+__device__ __forceinline__ void mark(char* smem, int part) {
+    if constexpr (V & TIMED) {
+        if (blockIdx.x == 0 && threadIdx.x % 128 == 0) {
+            unsigned long long* c =
+                (unsigned long long*)(smem + AT_CLOCKS) + threadIdx.x / 128 * 16;
+            unsigned long long now = clock64();
+            c[part] += now - c[15];
+            c[15] = now;
+        }
+        __syncwarp();
+    }
+}
 
 // ---- barriers -----------------------------------------------------------------------------------
 
@@ -85,13 +129,23 @@ struct place {
     }
 };
 
-// This warp is done with place `at`, in both blocks' eyes.
+// This warp is done with place `at`, in both blocks' eyes. It has only read there, and its reads
+// are over: nothing to make visible, and no fence of the cluster, which would take longer than
+// GELU.
+template <int V>
 __device__ __forceinline__ void give(uint32_t base, uint32_t at) {
-    if (threadIdx.x % 32 < PAIR)
+    if (V & NO_WEIGHTS) return;
+    if (V & FENCED && threadIdx.x % 32 < PAIR)
         asm volatile(
             "{\n.reg .b32 a;\nmapa.shared::cluster.u32 a, %0, %1;\n"
             "mbarrier.arrive.release.cluster.shared::cluster.b64 _, [a];\n}" ::"r"(base + AT_EMPTY +
                                                                                    at * 8),
+            "r"(threadIdx.x % 32)
+            : "memory");
+    if (!(V & FENCED) && threadIdx.x % 32 < PAIR)
+        asm volatile(
+            "{\n.reg .b32 a;\nmapa.shared::cluster.u32 a, %0, %1;\n"
+            "mbarrier.arrive.shared::cluster.b64 _, [a];\n}" ::"r"(base + AT_EMPTY + at * 8),
             "r"(threadIdx.x % 32)
             : "memory");
 }
@@ -147,12 +201,18 @@ __device__ __forceinline__ uint32_t operand_at(uint32_t row, uint32_t k) {
     return k / 64 * TILE + row * 128 + ((k % 64 / 8) ^ (row & 7)) * 16 + k % 8 * 2;
 }
 // The next chunk has come; its address. A later one is fetched meanwhile.
+template <int V>
 __device__ __forceinline__ uint32_t take(const fused_args& p, char* smem, uint32_t base,
-                                         const place& w) {
-    if (threadIdx.x == 0) supply(p, smem, base);
-    __syncwarp();
-    wait_for(p, base, AT_FULL + w.at * 8, w.parity);
-    __syncwarp();  // products are issued by whole warps
+                                         const place& w, int before) {
+    mark<V>(smem, before);
+    if (!(V & NO_WEIGHTS)) {
+        if (threadIdx.x == 0) supply(p, smem, base);
+        __syncwarp();
+        mark<V>(smem, PART_FETCH);
+        wait_for(p, base, AT_FULL + w.at * 8, w.parity);
+        __syncwarp();  // products are issued by whole warps
+        mark<V>(smem, PART_WEIGHTS);
+    }
     return base + AT_CHUNKS + w.at * CHUNK;
 }
 
@@ -166,16 +226,17 @@ __device__ __forceinline__ uint32_t thread_again() {
 
 // h += bias, and LN(h) as operands. A thread holds rows r and r + 8, features 8 j + pair, + 1; four
 // threads hold a row.
-template <typename T>
+template <typename T, int V>
 __device__ __forceinline__ void normalise(float (&h0)[96], float (&h1)[96], const float* bias,
                                           char* side, int group) {
     const uint32_t thread = thread_again(), row = thread / 32 * 16 + thread % 32 / 4,
                    pair = thread % 4 * 2, key = (row & 7) * 16 + pair * 2;
     asm volatile("" : "+l"(bias));
+    constexpr int sums_of = V & NO_NORM ? 0 : 48;
     char* to = side + row * 128;
     float sum[2] = {0, 0}, squares[2] = {0, 0};
 #pragma unroll
-    for (int j = 0; j < 48; j++) {
+    for (int j = 0; j < sums_of; j++) {
         float* d = j < 24 ? h0 + 4 * j : h1 + 4 * (j - 24);
         float2 b = __ldg((const float2*)(bias + 8 * j + pair));
         d[0] += b.x, d[1] += b.y, d[2] += b.x, d[3] += b.y;
@@ -189,7 +250,7 @@ __device__ __forceinline__ void normalise(float (&h0)[96], float (&h1)[96], cons
         sum[i] *= 1.0f / HIDDEN;
     }
 #pragma unroll
-    for (int j = 0; j < 48; j++) {
+    for (int j = 0; j < sums_of; j++) {
         const float* d = j < 24 ? h0 + 4 * j : h1 + 4 * (j - 24);
 #pragma unroll
         for (int i = 0; i < 4; i++) {
@@ -228,13 +289,18 @@ __device__ __forceinline__ float gelu_lean(float x) {
 }
 
 // g = GELU(scale s + bias) of 64 inner features, as the operands of four k16 steps.
-template <typename T>
+template <typename T, int V>
 __device__ __forceinline__ void activate(const float (&s)[32], const float* bias, float scale,
                                          uint32_t (&g)[4][4]) {
 #pragma unroll
     for (int j = 0; j < 8; j++) {
-        float2 b = __ldg((const float2*)(bias + 8 * j));
         const float* d = s + 4 * j;
+        if (V & NO_GELU) {
+            g[j / 2][j % 2 * 2] = pack_two<T>(d[0], d[1]);
+            g[j / 2][j % 2 * 2 + 1] = pack_two<T>(d[2], d[3]);
+            continue;
+        }
+        float2 b = __ldg((const float2*)(bias + 8 * j));
         g[j / 2][j % 2 * 2] =
             pack_two<T>(gelu_lean(fmaf(d[0], scale, b.x)), gelu_lean(fmaf(d[1], scale, b.y)));
         g[j / 2][j % 2 * 2 + 1] =
@@ -267,12 +333,13 @@ __device__ __forceinline__ void begin_rows(const fused_args& p, char* side, int 
 template <typename T>
 __device__ __forceinline__ void fill_u(const fused_args& p, char* side, int first, int t) {
     const int action = p.s.action;
-#pragma unroll 1
+#pragma unroll 4
     for (int e = (int)thread_again(); e < 64 * action; e += 128) {
         int r = e / action, k = e - r * action, whole = min(first + r, p.rows - 1);
-        float v = p.u[((size_t)whole * p.horizon + t) * action + k];
-        v = v < p.u_low[k] ? p.u_low[k] : v;
-        v = v > p.u_high[k] ? p.u_high[k] : v;
+        float v = __ldg(p.u + ((size_t)whole * p.horizon + t) * action + k),
+              low = __ldg(p.u_low + k), high = __ldg(p.u_high + k);
+        v = v < low ? low : v;
+        v = v > high ? high : v;
         *(T*)(side + operand_at((uint32_t)r, (uint32_t)(p.s.state + k))) = operand<T>(v);
     }
 }
@@ -318,7 +385,7 @@ __device__ __forceinline__ void move_on(const fused_args& p, const float (&y)[68
     }
 }
 
-template <typename T>
+template <typename T, int V>
 __device__ __forceinline__ void consume(const fused_args& p, char* smem, uint32_t base, int group) {
     const int first = (int)blockIdx.x * ROWS + group * 64;  // row of the whole
     const uint32_t operands = base + (uint32_t)(group * SIDE);
@@ -330,35 +397,40 @@ __device__ __forceinline__ void consume(const fused_args& p, char* smem, uint32_
         float h0[96], h1[96];
 #pragma unroll
         for (int i = 0; i < 96; i++) h0[i] = h1[i] = 0.0f;
-        fill_u<T>(p, smem + group * SIDE, first, t);
+        if (!(V & NO_STATE)) fill_u<T>(p, smem + group * SIDE, first, t);
         operands_written(group);
+        mark<V>(smem, PART_STATE);
 
         // h = x W_in: 64 inputs and half of the outputs a chunk
 #pragma unroll 1
         for (int k = 0; k < MAX_X / 64; k++) {
             uint64_t a = wgmma_operand(operands + (uint32_t)(k * TILE));
-            uint64_t b = wgmma_operand(take(p, smem, base, w));
+            uint64_t b = wgmma_operand(take<V>(p, smem, base, w, PART_IN));
             wgmma_begin();
 #pragma unroll
-            for (int i = 0; i < 4; i++) wgmma_192<T>(h0, a + 2 * i, b + 2 * i, 1);
+            for (int i = 0; i < (V & NO_PRODUCTS ? 0 : 4); i++)
+                wgmma_192<T>(h0, a + 2 * i, b + 2 * i, 1);
             w.next();
-            b = wgmma_operand(take(p, smem, base, w));
+            b = wgmma_operand(take<V>(p, smem, base, w, PART_IN));
             wgmma_begin();
 #pragma unroll
-            for (int i = 0; i < 4; i++) wgmma_192<T>(h1, a + 2 * i, b + 2 * i, 1);
+            for (int i = 0; i < (V & NO_PRODUCTS ? 0 : 4); i++)
+                wgmma_192<T>(h1, a + 2 * i, b + 2 * i, 1);
             wgmma_commit();
             wgmma_wait();
-            give(base, w.before());
-            give(base, w.at);
+            give<V>(base, w.before());
+            give<V>(base, w.at);
             w.next();
         }
         wgmma_own(h0);
         wgmma_own(h1);
+        mark<V>(smem, PART_IN);
         const float* bias = p.bias_in;
 #pragma unroll 1
         for (int block = 0; block < p.s.blocks; block++) {
-            normalise<T>(h0, h1, bias, smem + group * SIDE, group);
+            normalise<T, V>(h0, h1, bias, smem + group * SIDE, group);
             operands_written(group);
+            mark<V>(smem, PART_NORM);
             bias = p.bias_down[block];
             const float* up = p.bias_up[block] + thread_again() % 4 * 2;
             const float scale = p.scale_up[block];
@@ -366,77 +438,93 @@ __device__ __forceinline__ void consume(const fused_args& p, char* smem, uint32_
             for (int inner = 0; inner < p.s.inner; inner += 64, up += 64) {
                 float s[32];
                 uint32_t g[4][4];
-                uint64_t a = wgmma_operand(operands), b = wgmma_operand(take(p, smem, base, w));
+                uint64_t a = wgmma_operand(operands),
+                         b = wgmma_operand(take<V>(p, smem, base, w, PART_GIVE));
                 asm volatile("" : "+l"(a));  // 24 sums with it would not fit beside h
                 // 64 outputs: with fewer, shared memory could not feed LN(h) fast enough
                 wgmma_begin();
 #pragma unroll
-                for (int k = 0; k < 12; k++)
+                for (int k = 0; k < (V & NO_PRODUCTS ? 0 : 12); k++)
                     wgmma_64<T>(s, a + k / 4 * (TILE >> 4) + k % 4 * 2,
                                 b + k / 4 * (TILE >> 4) + k % 4 * 2, k > 0);
                 w.next();
-                b = wgmma_operand(take(p, smem, base, w));
+                b = wgmma_operand(take<V>(p, smem, base, w, PART_UP));
                 a += 3 * (TILE >> 4);
                 wgmma_begin();
 #pragma unroll
-                for (int k = 0; k < 12; k++)
+                for (int k = 0; k < (V & NO_PRODUCTS ? 0 : 12); k++)
                     wgmma_64<T>(s, a + k / 4 * (TILE >> 4) + k % 4 * 2,
                                 b + k / 4 * (TILE >> 4) + k % 4 * 2, 1);
                 wgmma_commit();
                 wgmma_wait();
+                if (V & NO_PRODUCTS)
+                    for (int i = 0; i < 32; i++) s[i] = __int_as_float((int)threadIdx.x + i);
                 wgmma_own(s);
-                give(base, w.before());
-                give(base, w.at);
+                mark<V>(smem, PART_UP);
+                give<V>(base, w.before());
+                give<V>(base, w.at);
                 w.next();
-                activate<T>(s, up, scale, g);
+                mark<V>(smem, PART_GIVE);
+                activate<T, V>(s, up, scale, g);
+                if (V & TIMED) {
+#pragma unroll
+                    for (int i = 0; i < 16; i++) asm volatile("" : "+r"(g[i / 4][i % 4])::"memory");
+                    mark<V>(smem, PART_GELU);
+                }
 #pragma unroll
                 for (int half = 0; half < 2; half++) {
-                    b = wgmma_operand_64(take(p, smem, base, w));
+                    b = wgmma_operand_64(take<V>(p, smem, base, w, PART_DOWN));
                     wgmma_begin();
 #pragma unroll
-                    for (int k = 0; k < 2; k++) wgmma_192_held<T>(h0, g[2 * half + k], b + 2 * k);
+                    for (int k = 0; k < (V & NO_PRODUCTS ? 0 : 2); k++)
+                        wgmma_192_held<T>(h0, g[2 * half + k], b + 2 * k);
 #pragma unroll
-                    for (int k = 0; k < 2; k++)
+                    for (int k = 0; k < (V & NO_PRODUCTS ? 0 : 2); k++)
                         wgmma_192_held<T>(h1, g[2 * half + k], b + (192 * 64 >> 4) + 2 * k);
                     w.next();
                 }
                 wgmma_commit();
                 wgmma_wait();
-                give(base, w.before());
-                give(base, w.before(2));
+                mark<V>(smem, PART_DOWN);
+                give<V>(base, w.before());
+                give<V>(base, w.before(2));
+                mark<V>(smem, PART_GIVE);
             }
             wgmma_own(h0);
             wgmma_own(h1);
         }
 
         // [c, m] += LN(h) W + b
-        normalise<T>(h0, h1, bias, smem + group * SIDE, group);
+        normalise<T, V>(h0, h1, bias, smem + group * SIDE, group);
         operands_written(group);
+        mark<V>(smem, PART_NORM);
         float y[68];
 #pragma unroll
         for (int i = 0; i < 68; i++) y[i] = 0.0f;
 #pragma unroll 1
         for (int k = 0; k < HIDDEN / 64; k++) {
             uint64_t a = wgmma_operand(operands + (uint32_t)(k * TILE)),
-                     b = wgmma_operand(take(p, smem, base, w));
+                     b = wgmma_operand(take<V>(p, smem, base, w, PART_HEADS));
             wgmma_begin();
 #pragma unroll
-            for (int i = 0; i < 4; i++) wgmma_136<T>(y, a + 2 * i, b + 2 * i, 1);
+            for (int i = 0; i < (V & NO_PRODUCTS ? 0 : 4); i++)
+                wgmma_136<T>(y, a + 2 * i, b + 2 * i, 1);
             wgmma_commit();
             wgmma_wait();
-            give(base, w.at);
+            give<V>(base, w.at);
             w.next();
         }
         wgmma_own(y);
+        mark<V>(smem, PART_HEADS);
         // the other warps' products may still read LN(h) where x goes
         asm volatile("bar.sync %0, 128;" ::"r"(group + 1) : "memory");
-        move_on<T>(p, y, smem + group * SIDE, first, t);
+        if (!(V & NO_STATE)) move_on<T>(p, y, smem + group * SIDE, first, t);
     }
 }
 
 // ---- the kernel ---------------------------------------------------------------------------------
 
-template <typename T>
+template <typename T, int V>
 __global__ void __launch_bounds__(THREADS, 1) __cluster_dims__(PAIR, 1, 1)
     fused_kernel(const __grid_constant__ fused_args p) {
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL  // elsewhere fused_create() finds the kernel empty
@@ -458,11 +546,19 @@ __global__ void __launch_bounds__(THREADS, 1) __cluster_dims__(PAIR, 1, 1)
     cluster_sync();
     if (threadIdx.x == 0) {
         *(ahead*)(smem + AT_AHEAD) = {0, 0, 0, p.horizon * p.count};
-        for (int i = 0; i < p.ahead; i++) supply(p, smem, base);
+        for (int i = 0; i < p.ahead && !(V & NO_WEIGHTS); i++) supply(p, smem, base);
     }
+    if (V & TIMED && threadIdx.x % 128 == 0)
+        for (int i = 0; i < 16; i++)
+            ((unsigned long long*)(smem + AT_CLOCKS))[threadIdx.x / 128 * 16 + i] =
+                i < 15 ? 0 : (unsigned long long)clock64();
     __syncwarp();
-    consume<T>(p, smem, base, (int)threadIdx.x / 128);
+    consume<T, V>(p, smem, base, (int)threadIdx.x / 128);
     __syncwarp();
+    if (V & TIMED && blockIdx.x == 0 && threadIdx.x % 128 == 0)
+        for (int i = 0; i < PARTS; i++)
+            p.clocks[threadIdx.x / 128 * 16 + i] +=
+                ((unsigned long long*)(smem + AT_CLOCKS))[threadIdx.x / 128 * 16 + i];
     cluster_sync();  // nobody leaves while the other block may still write here
 #endif
 }
@@ -477,10 +573,29 @@ struct fused_way {
     uint32_t* stuck;  // host memory that the kernel writes
 };
 
+enum { CLOCK_BYTES = 2 * 16 * 8 };
+
 typedef void (*kernel_fn)(fused_args);
 
+static const char* const part_names[PARTS] = {"fetching weights",     "waiting for weights",
+                                              "first product",        "LayerNorm",
+                                              "products up",          "GELU",
+                                              "products down",        "giving places back",
+                                              "product of the heads", "state and inputs"};
+
+// Variants are compiled for bfloat16 only; see plan_gpu_setup.variant.
 static kernel_fn kernel_of(const plan_gpu* g) {
-    return g->setup.precision == PLAN_TF32 ? fused_kernel<__half> : fused_kernel<__nv_bfloat16>;
+    if (g->setup.precision == PLAN_TF32) return fused_kernel<__half, 0>;
+    switch (g->setup.variant) {
+        case TIMED: return fused_kernel<__nv_bfloat16, TIMED>;
+        case NO_GELU: return fused_kernel<__nv_bfloat16, NO_GELU>;
+        case NO_NORM: return fused_kernel<__nv_bfloat16, NO_NORM>;
+        case NO_WEIGHTS: return fused_kernel<__nv_bfloat16, NO_WEIGHTS>;
+        case NO_PRODUCTS: return fused_kernel<__nv_bfloat16, NO_PRODUCTS>;
+        case NO_STATE: return fused_kernel<__nv_bfloat16, NO_STATE>;
+        case FENCED: return fused_kernel<__nv_bfloat16, FENCED>;
+    }
+    return fused_kernel<__nv_bfloat16, 0>;
 }
 
 // h adds up products of several layers, so these share one scale, 1: their weights must be float16
@@ -556,8 +671,8 @@ firm_status fused_create(plan_gpu* g, firm_error* err) {
     a->count = 2 * (MAX_X / 64) + s->blocks * (s->inner / 64) * 4 + HIDDEN / 64;
     size_t chunks = (size_t)a->count * CHUNK;
     size_t state = (size_t)round_up(g->rows, PAIR * ROWS) * MAX_STATE * 4;
-    GPU(cudaMalloc((void**)&g->fused->memory, chunks + state));
-    g->bytes += chunks + state;
+    GPU(cudaMalloc((void**)&g->fused->memory, chunks + state + CLOCK_BYTES));
+    g->bytes += chunks + state + CLOCK_BYTES;
     char* image = (char*)mem_calloc(1, chunks);
     if (!image) return FAIL(err, FIRM_E_MEMORY, "no memory for the GPU planner");
     pack_chunks(g, image);
@@ -573,6 +688,8 @@ firm_status fused_create(plan_gpu* g, firm_error* err) {
     a->s = *s;
     a->chunks = g->fused->memory;
     a->state = (float*)(g->fused->memory + chunks);
+    a->clocks = (unsigned long long*)(g->fused->memory + chunks + state);
+    GPU(cudaMemset(a->clocks, 0, CLOCK_BYTES));
     a->searches = g->searches;
     a->u = g->u;
     a->u_low = g->u_low;
@@ -617,5 +734,17 @@ firm_status fused_predict(plan_gpu* g, int rows, int per_search, int horizon, fl
     int blocks = round_up((rows + ROWS - 1) / ROWS, PAIR);
     kernel_of(g)<<<blocks, THREADS, SHARED, g->stream>>>(a);
     GPU(cudaGetLastError());
+    return FIRM_OK;
+}
+
+firm_status fused_clocks(plan_gpu* g, int room, const char** name, double* cycles, int* count,
+                         firm_error* err) {
+    unsigned long long value[2][16];
+    GPU(cudaMemcpy(value, g->fused->args.clocks, sizeof value, cudaMemcpyDeviceToHost));
+    *count = 0;
+    for (int i = 0; i < 2 * PARTS && i < room; i++, ++*count) {
+        name[i] = part_names[i % PARTS];
+        cycles[i] = (double)value[i / PARTS][i % PARTS];
+    }
     return FIRM_OK;
 }

@@ -596,6 +596,10 @@ extern "C" firm_status plan_gpu_clocks(plan_gpu* g, const plan_gpu_problem* prob
                                        firm_error* err) {
     plan_gpu_answer a;
     *count = 0;
+    if (g->fused) {
+        TRY(plan_gpu_solve(g, 1, problem, iterations, 0, &a, err));
+        return fused_clocks(g, room, name, cycles, count, err);
+    }
     if (!g->cluster) return FIRM_OK;
     g->timing = 1;
     firm_status status = plan_gpu_solve(g, 1, problem, iterations, 0, &a, err);

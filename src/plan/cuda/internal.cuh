@@ -208,6 +208,9 @@ firm_status fused_create(plan_gpu* g, firm_error* err);  // leaves g->fused NULL
 void fused_free(plan_gpu* g);
 firm_status fused_predict(plan_gpu* g, int rows, int per_search, int horizon, float* c_out,
                           firm_error* err);
+// Sums of both warpgroups since fused_create(), one after the other; variant 1 only.
+firm_status fused_clocks(plan_gpu* g, int room, const char** name, double* cycles, int* count,
+                         firm_error* err);
 firm_status fused_failed(const plan_gpu* g, cudaError_t code, firm_error* err);  // what happened
 
 // ---- cluster.cu, cluster_kernel.cu ----
