@@ -39,7 +39,8 @@ enum {
     NO_WEIGHTS = 8,  // none is fetched or waited for
     NO_PRODUCTS = 16,
     NO_STATE = 32,  // the state stands still, no candidate is read
-    FENCED = 64     // places are given back with a fence of the cluster
+    FENCED = 64,    // places are given back with a fence of the cluster
+    TURNS = 128     // the warpgroups' products take turns, and fetching waits for nobody
 };
 
 // What a warpgroup's first thread was doing since its last mark().
@@ -54,6 +55,7 @@ enum {
     PART_GIVE,
     PART_HEADS,
     PART_STATE,
+    PART_TURN,  // waiting for the other warpgroup's products
     PARTS
 };
 static_assert(PARTS < 16, "the 16th sum is the last reading");
@@ -174,12 +176,27 @@ struct ahead {
     int next, left;       // next chunk of a macro step; chunks still to fetch
 };
 
-// Fetches this block's half of the next chunk for both, if there is one; one thread.
-__device__ __forceinline__ void supply(const fused_args& p, char* smem, uint32_t base) {
+// Whether a barrier has passed the phase of this parity; does not wait.
+__device__ __forceinline__ uint32_t passed(uint32_t bar, uint32_t parity) {
+    uint32_t done;
+    asm volatile(
+        "{\n.reg .pred p;\nmbarrier.test_wait.parity.shared::cta.b64 p, [%1], %2;\n"
+        "selp.u32 %0, 1, 0, p;\n}"
+        : "=r"(done)
+        : "r"(bar), "r"(parity)
+        : "memory");
+    return done;
+}
+
+// Fetches this block's half of the next chunk for both, if there is one; one thread. With TURNS
+// only if its place is free, and says whether.
+template <int V>
+__device__ __forceinline__ int supply(const fused_args& p, char* smem, uint32_t base) {
     ahead* a = (ahead*)(smem + AT_AHEAD);
-    if (a->left == 0) return;
+    if (a->left == 0) return 0;
+    if (V & TURNS && !passed(base + AT_EMPTY + a->at * 8, a->parity ^ 1)) return 0;
     uint32_t rank = blockIdx.x % PAIR, full = base + AT_FULL + a->at * 8;
-    wait_for(p, base, AT_EMPTY + a->at * 8, a->parity ^ 1);
+    if (!(V & TURNS)) wait_for(p, base, AT_EMPTY + a->at * 8, a->parity ^ 1);
     asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(full), "r"(CHUNK)
                  : "memory");
     asm volatile(
@@ -192,6 +209,7 @@ __device__ __forceinline__ void supply(const fused_args& p, char* smem, uint32_t
     a->left--;
     a->next = a->next + 1 == p.count ? 0 : a->next + 1;
     if (++a->at == PLACES) a->at = 0, a->parity ^= 1;
+    return 1;
 }
 
 // ---- the consumers ------------------------------------------------------------------------------
@@ -200,13 +218,30 @@ __device__ __forceinline__ void supply(const fused_args& p, char* smem, uint32_t
 __device__ __forceinline__ uint32_t operand_at(uint32_t row, uint32_t k) {
     return k / 64 * TILE + row * 128 + ((k % 64 / 8) ^ (row & 7)) * 16 + k % 8 * 2;
 }
+// With TURNS: fetches whatever there is room for until the chunk has come; one thread.
+template <int V>
+__device__ __forceinline__ void supply_until(const fused_args& p, char* smem, uint32_t base,
+                                             uint32_t at, uint32_t parity) {
+    int tries = 0;
+#pragma unroll 1
+    do
+        while (supply<V>(p, smem, base))
+            ;
+    while (!passed(base + AT_FULL + at * 8, parity) && ++tries < MOST_TRIES);
+}
+
 // The next chunk has come; its address. A later one is fetched meanwhile.
 template <int V>
 __device__ __forceinline__ uint32_t take(const fused_args& p, char* smem, uint32_t base,
                                          const place& w, int before) {
     mark<V>(smem, before);
     if (!(V & NO_WEIGHTS)) {
-        if (threadIdx.x == 0) supply(p, smem, base);
+        if (threadIdx.x == 0) {
+            if (V & TURNS)
+                supply_until<V>(p, smem, base, w.at, w.parity);
+            else
+                supply<V>(p, smem, base);
+        }
         __syncwarp();
         mark<V>(smem, PART_FETCH);
         wait_for(p, base, AT_FULL + w.at * 8, w.parity);
@@ -222,6 +257,34 @@ __device__ __forceinline__ uint32_t thread_again() {
     uint32_t t;
     asm volatile("mov.u32 %0, %%tid.x;" : "=r"(t));
     return t % 128;
+}
+
+__device__ __forceinline__ uint32_t group_again() {
+    uint32_t t;
+    asm volatile("mov.u32 %0, %%tid.x;" : "=r"(t));
+    return t / 128;
+}
+
+// Two chunks for a batch of products, and the turn for it: while one warpgroup computes GELU the
+// other has the tensor cores, instead of both waiting for the same.
+template <int V>
+__device__ __forceinline__ void take_turn(const fused_args& p, char* smem, uint32_t base, place w,
+                                          int before) {
+    take<V>(p, smem, base, w, before);
+    w.next();
+    take<V>(p, smem, base, w, PART_WEIGHTS);
+    asm volatile("bar.sync %0, 256;" ::"r"(3 + group_again()) : "memory");
+    mark<V>(smem, PART_TURN);
+}
+__device__ __forceinline__ void pass_turn() {
+    asm volatile("bar.arrive %0, 256;" ::"r"(4 - group_again()) : "memory");
+}
+// A chunk of a turn is there already.
+template <int V>
+__device__ __forceinline__ uint32_t chunk(const fused_args& p, char* smem, uint32_t base,
+                                          const place& w, int before) {
+    if (V & TURNS) return base + AT_CHUNKS + w.at * CHUNK;
+    return take<V>(p, smem, base, w, before);
 }
 
 // h += bias, and LN(h) as operands. A thread holds rows r and r + 8, features 8 j + pair, + 1; four
@@ -292,6 +355,7 @@ __device__ __forceinline__ float gelu_lean(float x) {
 template <typename T, int V>
 __device__ __forceinline__ void activate(const float (&s)[32], const float* bias, float scale,
                                          uint32_t (&g)[4][4]) {
+    asm volatile("" : "+l"(bias));  // read here, not while the products need the registers
 #pragma unroll
     for (int j = 0; j < 8; j++) {
         const float* d = s + 4 * j;
@@ -344,10 +408,18 @@ __device__ __forceinline__ void fill_u(const fused_args& p, char* side, int firs
     }
 }
 
+// The state that a thread moves on, all at once and early: memory is far.
+__device__ __forceinline__ void read_state(const fused_args& p, float2 (&was)[34], int first) {
+    const uint32_t thread = thread_again(), r = thread / 32 * 16 + thread % 32 / 4;
+    const float* old = p.state + (size_t)(first + (int)r) * MAX_STATE + thread % 4 * 2;
+#pragma unroll
+    for (int i = 0; i < 34; i++) was[i] = *(const float2*)(old + i % 2 * 8 * MAX_STATE + i / 2 * 8);
+}
+
 // [c, m] += y: the state in memory and, as operands, in x; c of macro step t.
 template <typename T>
-__device__ __forceinline__ void move_on(const fused_args& p, const float (&y)[68], char* side,
-                                        int first, int t) {
+__device__ __forceinline__ void move_on(const fused_args& p, const float (&y)[68],
+                                        const float2 (&was)[34], char* side, int first, int t) {
     const uint32_t thread = thread_again(), r = thread / 32 * 16 + thread % 32 / 4,
                    two = thread % 4 * 2, key = (r & 7) * 16 + two * 2;
     const int config = p.s.config, state = p.s.state, whole = first + (int)r;
@@ -362,7 +434,7 @@ __device__ __forceinline__ void move_on(const fused_args& p, const float (&y)[68
         char* at = x + (key ^ (uint32_t)(j % 8 * 16)) + j / 8 * TILE;
 #pragma unroll
         for (int i = 0; i < 2; i++) {
-            float2 v = *(const float2*)(old + i * 8 * MAX_STATE + 8 * j);
+            float2 v = was[2 * j + i];
             v.x += fmaf(y[4 * j + 2 * i], p.scale_heads, b.x);
             v.y += fmaf(y[4 * j + 2 * i + 1], p.scale_heads, b.y);
             if (j == 0 && col < 2 * p.s.pairs) {
@@ -392,6 +464,7 @@ __device__ __forceinline__ void consume(const fused_args& p, char* smem, uint32_
     begin_rows<T>(p, smem + group * SIDE, first);
     asm volatile("bar.sync %0, 128;" ::"r"(group + 1) : "memory");
     place w;
+    if (V & TURNS && group == 1) pass_turn();  // the first is the other's
 #pragma unroll 1
     for (int t = 0; t < p.horizon; t++) {
         float h0[96], h1[96];
@@ -438,8 +511,9 @@ __device__ __forceinline__ void consume(const fused_args& p, char* smem, uint32_
             for (int inner = 0; inner < p.s.inner; inner += 64, up += 64) {
                 float s[32];
                 uint32_t g[4][4];
+                if (V & TURNS) take_turn<V>(p, smem, base, w, PART_GIVE);
                 uint64_t a = wgmma_operand(operands),
-                         b = wgmma_operand(take<V>(p, smem, base, w, PART_GIVE));
+                         b = wgmma_operand(chunk<V>(p, smem, base, w, PART_GIVE));
                 asm volatile("" : "+l"(a));  // 24 sums with it would not fit beside h
                 // 64 outputs: with fewer, shared memory could not feed LN(h) fast enough
                 wgmma_begin();
@@ -448,7 +522,7 @@ __device__ __forceinline__ void consume(const fused_args& p, char* smem, uint32_
                     wgmma_64<T>(s, a + k / 4 * (TILE >> 4) + k % 4 * 2,
                                 b + k / 4 * (TILE >> 4) + k % 4 * 2, k > 0);
                 w.next();
-                b = wgmma_operand(take<V>(p, smem, base, w, PART_UP));
+                b = wgmma_operand(chunk<V>(p, smem, base, w, PART_UP));
                 a += 3 * (TILE >> 4);
                 wgmma_begin();
 #pragma unroll
@@ -456,6 +530,7 @@ __device__ __forceinline__ void consume(const fused_args& p, char* smem, uint32_
                     wgmma_64<T>(s, a + k / 4 * (TILE >> 4) + k % 4 * 2,
                                 b + k / 4 * (TILE >> 4) + k % 4 * 2, 1);
                 wgmma_commit();
+                if (V & TURNS) pass_turn();
                 wgmma_wait();
                 if (V & NO_PRODUCTS)
                     for (int i = 0; i < 32; i++) s[i] = __int_as_float((int)threadIdx.x + i);
@@ -466,14 +541,16 @@ __device__ __forceinline__ void consume(const fused_args& p, char* smem, uint32_
                 w.next();
                 mark<V>(smem, PART_GIVE);
                 activate<T, V>(s, up, scale, g);
-                if (V & TIMED) {
+                if (V & (TIMED | TURNS)) {
+                    // GELU ends here, not within the turn
 #pragma unroll
                     for (int i = 0; i < 16; i++) asm volatile("" : "+r"(g[i / 4][i % 4])::"memory");
-                    mark<V>(smem, PART_GELU);
+                    if (!(V & TURNS)) mark<V>(smem, PART_GELU);
                 }
+                if (V & TURNS) take_turn<V>(p, smem, base, w, PART_GELU);
 #pragma unroll
                 for (int half = 0; half < 2; half++) {
-                    b = wgmma_operand_64(take<V>(p, smem, base, w, PART_DOWN));
+                    b = wgmma_operand_64(chunk<V>(p, smem, base, w, PART_DOWN));
                     wgmma_begin();
 #pragma unroll
                     for (int k = 0; k < (V & NO_PRODUCTS ? 0 : 2); k++)
@@ -484,6 +561,7 @@ __device__ __forceinline__ void consume(const fused_args& p, char* smem, uint32_
                     w.next();
                 }
                 wgmma_commit();
+                if (V & TURNS) pass_turn();
                 wgmma_wait();
                 mark<V>(smem, PART_DOWN);
                 give<V>(base, w.before());
@@ -498,6 +576,8 @@ __device__ __forceinline__ void consume(const fused_args& p, char* smem, uint32_
         normalise<T, V>(h0, h1, bias, smem + group * SIDE, group);
         operands_written(group);
         mark<V>(smem, PART_NORM);
+        float2 was[34];
+        read_state(p, was, first);
         float y[68];
 #pragma unroll
         for (int i = 0; i < 68; i++) y[i] = 0.0f;
@@ -518,8 +598,10 @@ __device__ __forceinline__ void consume(const fused_args& p, char* smem, uint32_
         mark<V>(smem, PART_HEADS);
         // the other warps' products may still read LN(h) where x goes
         asm volatile("bar.sync %0, 128;" ::"r"(group + 1) : "memory");
-        if (!(V & NO_STATE)) move_on<T>(p, y, smem + group * SIDE, first, t);
+        if (!(V & NO_STATE)) move_on<T>(p, y, was, smem + group * SIDE, first, t);
     }
+    if (V & TURNS && group == 0)  // the turn passed last
+        asm volatile("bar.sync 3, 256;" ::: "memory");
 }
 
 // ---- the kernel ---------------------------------------------------------------------------------
@@ -546,7 +628,7 @@ __global__ void __launch_bounds__(THREADS, 1) __cluster_dims__(PAIR, 1, 1)
     cluster_sync();
     if (threadIdx.x == 0) {
         *(ahead*)(smem + AT_AHEAD) = {0, 0, 0, p.horizon * p.count};
-        for (int i = 0; i < p.ahead && !(V & NO_WEIGHTS); i++) supply(p, smem, base);
+        for (int i = 0; i < p.ahead && !(V & NO_WEIGHTS); i++) supply<V>(p, smem, base);
     }
     if (V & TIMED && threadIdx.x % 128 == 0)
         for (int i = 0; i < 16; i++)
@@ -577,23 +659,27 @@ enum { CLOCK_BYTES = 2 * 16 * 8 };
 
 typedef void (*kernel_fn)(fused_args);
 
-static const char* const part_names[PARTS] = {"fetching weights",     "waiting for weights",
-                                              "first product",        "LayerNorm",
-                                              "products up",          "GELU",
-                                              "products down",        "giving places back",
-                                              "product of the heads", "state and inputs"};
+static const char* const part_names[PARTS] = {
+    "fetching weights", "waiting for weights", "first product",
+    "LayerNorm",        "products up",         "GELU",
+    "products down",    "giving places back",  "product of the heads",
+    "state and inputs", "waiting for a turn"};
 
-// Variants are compiled for bfloat16 only; see plan_gpu_setup.variant.
+// Most variants are compiled for bfloat16 only; see plan_gpu_setup.variant.
 static kernel_fn kernel_of(const plan_gpu* g) {
-    if (g->setup.precision == PLAN_TF32) return fused_kernel<__half, 0>;
+    if (g->setup.precision == PLAN_TF32)
+        return g->setup.variant == TURNS ? fused_kernel<__half, TURNS> : fused_kernel<__half, 0>;
     switch (g->setup.variant) {
         case TIMED: return fused_kernel<__nv_bfloat16, TIMED>;
         case NO_GELU: return fused_kernel<__nv_bfloat16, NO_GELU>;
-        case NO_NORM: return fused_kernel<__nv_bfloat16, NO_NORM>;
         case NO_WEIGHTS: return fused_kernel<__nv_bfloat16, NO_WEIGHTS>;
         case NO_PRODUCTS: return fused_kernel<__nv_bfloat16, NO_PRODUCTS>;
-        case NO_STATE: return fused_kernel<__nv_bfloat16, NO_STATE>;
         case FENCED: return fused_kernel<__nv_bfloat16, FENCED>;
+        case TURNS: return fused_kernel<__nv_bfloat16, TURNS>;
+        case TURNS | TIMED: return fused_kernel<__nv_bfloat16, TURNS | TIMED>;
+        case TURNS | NO_GELU: return fused_kernel<__nv_bfloat16, TURNS | NO_GELU>;
+        case TURNS | NO_NORM: return fused_kernel<__nv_bfloat16, TURNS | NO_NORM>;
+        case TURNS | NO_STATE: return fused_kernel<__nv_bfloat16, TURNS | NO_STATE>;
     }
     return fused_kernel<__nv_bfloat16, 0>;
 }
