@@ -383,7 +383,8 @@ TEST(cuda, plan_solve_like_cpu) {
     plan_options options = contract_options();
     search_ends cpu, gpu;
     if (!gpu_there()) return;
-    int ok = shipped_open(&s, "tworoom") && search_on_cpu(&s, s.net, &options, &cpu);
+    int ok =
+        shipped_open(&s, "tworoom") && search_on_cpu(&s, s.net, &options, SEARCH_REFERENCE, &cpu);
     for (plan_precision p = PLAN_FP32; p <= PLAN_BF16 && ok; p++)
         for (plan_gpu_way way = PLAN_GPU_LAYERED; way <= PLAN_GPU_CLUSTER; way++) {
             if (p == PLAN_FP32 && way != PLAN_GPU_LAYERED) continue;

@@ -63,7 +63,7 @@ double search_end(const shipped* s, int start, const float* plan) {
     return sqrt(env_cost_value(s->model->env, path + 8, search_goal[start]));
 }
 
-int search_on_cpu(const shipped* s, const plan_net* net, const plan_options* options,
+int search_on_cpu(const shipped* s, const plan_net* net, const plan_options* options, int seeds,
                   search_ends* out) {
     plan_learned* learned = NULL;
     plan_solver* solver = NULL;
@@ -82,8 +82,9 @@ int search_on_cpu(const shipped* s, const plan_net* net, const plan_options* opt
         st = plan_solver_create(&setup, &solver, &err);
     }
     if (st != FIRM_OK) test_fail(__FILE__, __LINE__, "%s", err.message);
+    out->seeds = seeds;
     for (int i = 0; i < SEARCH_STARTS && st == FIRM_OK; i++)
-        for (int k = 0; k < SEARCH_SEEDS; k++) {
+        for (int k = 0; k < seeds; k++) {
             plan_result r;
             plan_learned_start(learned, search_start[i], search_fiber(i));
             plan_solver_reset(solver, search_seed(k));
@@ -101,22 +102,20 @@ search_verdict search_judge(const search_ends* cpu, const search_ends* other) {
     double variance = 0, n = SEARCH_STARTS * SEARCH_SEEDS, own[SEARCH_STARTS];
     for (int i = 0; i < SEARCH_STARTS; i++) {
         double mean = 0, sum = 0;
-        for (int k = 0; k < SEARCH_SEEDS; k++) {
-            mean += cpu->distance[i][k] / SEARCH_SEEDS;
+        for (int k = 0; k < cpu->seeds; k++) mean += cpu->distance[i][k] / cpu->seeds;
+        for (int k = 0; k < cpu->seeds; k++) sum += pow(cpu->distance[i][k] - mean, 2);
+        for (int k = 0; k < SEARCH_SEEDS; k++)
             v.worse += (other->distance[i][k] - cpu->distance[i][k]) / n;
-        }
-        for (int k = 0; k < SEARCH_SEEDS; k++) sum += pow(cpu->distance[i][k] - mean, 2);
-        variance += sum / (SEARCH_STARTS * (SEARCH_SEEDS - 1));
-        own[i] = sqrt(sum / (SEARCH_SEEDS - 1));
+        own[i] = sqrt(sum / (cpu->seeds - 1));
+        variance += own[i] * own[i] / SEARCH_STARTS;
     }
     v.spread = sqrt(variance);
     v.allowed = 3 * v.spread * sqrt(2 / n);
     for (int i = 0; i < SEARCH_STARTS; i++) {
         double last = 0, far = 0;
-        for (int k = 0; k < SEARCH_SEEDS; k++) {
-            last = fmax(last, cpu->distance[i][k]);
+        for (int k = 0; k < cpu->seeds; k++) last = fmax(last, cpu->distance[i][k]);
+        for (int k = 0; k < SEARCH_SEEDS; k++)
             far = isfinite(other->distance[i][k]) ? fmax(far, other->distance[i][k]) : INFINITY;
-        }
         v.single = fmax(v.single, (far - last) / fmax(own[i], v.spread));
     }
     return v;

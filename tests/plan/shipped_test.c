@@ -66,9 +66,9 @@ static search_verdict judge_weights(const shipped* s, const plan_net_weights* w,
                                     const search_ends* cpu, const plan_options* o) {
     plan_net* net = NULL;
     firm_error err = {0};
-    search_ends ends = {{{INFINITY}}};
+    search_ends ends = {.distance = {{INFINITY}}};
     if (plan_net_create(&s->weights.shape, w, &net, &err) != FIRM_OK ||
-        !search_on_cpu(s, net, o, &ends))
+        !search_on_cpu(s, net, o, SEARCH_SEEDS, &ends))
         test_fail(__FILE__, __LINE__, "%s", err.message);
     plan_net_free(net);
     return search_judge(cpu, &ends);
@@ -87,7 +87,7 @@ TEST(plan, shipped_searches_are_judged) {
     plan_options o = contract_options();
     search_ends cpu;
     o.candidates = 64, o.elites = 8, o.iterations = 10;
-    if (shipped_open(&s, "tworoom") && search_on_cpu(&s, s.net, &o, &cpu)) {
+    if (shipped_open(&s, "tworoom") && search_on_cpu(&s, s.net, &o, 12, &cpu)) {
         const plan_net_shape* shape = &s.weights.shape;
         int area = shape->hidden * shape->inner;
         plan_net_weights w = s.weights.net;
