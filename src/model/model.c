@@ -120,6 +120,12 @@ static firm_status check_forms(const model_shape* s, const env_spec* env, firm_e
         return FAIL(err, FIRM_E_VALUE,
                     "model.grounder = votes needs cells and points of the picture to vote on; %s",
                     s->keypoints ? "set model.keypoints = 0" : "use flat for this task");
+    if (s->grounder == MODEL_GROUND_STAGED && env->pairs < 1)
+        return FAIL(
+            err, FIRM_E_VALUE,
+            "model.grounder = staged reads the angles of joints, and the task '%s' has none; "
+            "use flat",
+            env->name);
     if (s->grounder == MODEL_GROUND_STAGED &&
         (s->grounder_residual < 1 || s->grounder_residual > 8192))
         return FAIL(err, FIRM_E_VALUE, "model.grounder_residual = %d; use 1 to 8192",

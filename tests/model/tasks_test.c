@@ -123,6 +123,7 @@ TEST(model, tasks_forms_that_do_not_fit) {
         {"tworoom", "model.history_pool=2", "history_pool"},
         {"cube", "model.grounder=votes", "votes"},
         {"reacher", "model.grounder=votes", "votes"},
+        {"tworoom", "model.grounder=staged", "joints"},
         {"reacher", "model.history_pool=2", "keypoints are not pooled"},
     };
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
