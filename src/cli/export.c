@@ -6,9 +6,13 @@
 #include "cli/cli.h"
 #include "core/mem.h"
 #include "model/checkpoint.h"
+#include "train/train.h"
 
 static const arg_option options[] = {
     {"output", 'o', ARG_TEXT, 0, 0, NULL, NULL, "OUT", "the file to write"},
+    {"recorded", 0, ARG_TEXT, 0, 0, NULL, NULL, "P.h5",
+     "add recorded action sequences of this pack, for plan.reach_recorded"},
+    {"count", 0, ARG_INT, 1, 65536, "2048", NULL, "N", "--recorded: so many"},
     {"half", 0, ARG_SWITCH, 0, 0, NULL, NULL, NULL, "weights in float16"},
 };
 
@@ -40,6 +44,9 @@ static firm_status run(const args* a, firm_error* err) {
     TRY(cli_required(a, "output", &path, err));
     TRY(firm_model_load(a->positional[0], &model, err));
     firm_status status = renew_settings(a, model, err);
+    if (status == FIRM_OK && args_given(a, "recorded"))
+        status =
+            train_add_recorded(model, args_text(a, "recorded"), (int)args_int(a, "count"), err);
     if (status == FIRM_OK)
         status = checkpoint_write(path, model, half ? CHECKPOINT_MODEL_HALF : CHECKPOINT_MODEL,
                                   NULL, 0, NULL, 0, err);
@@ -64,7 +71,7 @@ static firm_status run(const args* a, firm_error* err) {
 
 const cli_command cli_export = {
     "export",
-    "export MODEL -o OUT [--half]",
+    "export MODEL -o OUT [--half --recorded P.h5]",
     "write a model file to ship",
     "With --config or --set the settings stored in the model change too, e.g. the\n"
     "planner's defaults: --set plan.reach_candidates=256\n",

@@ -16,6 +16,7 @@
 // optional, not parameters: where the training data lie (model.h)
 #define SUPPORT_POINTS "support.points"  // (count, config_dim)
 #define SUPPORT_RADIUS "support.radius"  // (1)
+#define RECORDED "recorded.controls"     // (count, 25 * action_dim)
 
 // ---- tensors ------------------------------------------------------------------------------------
 
@@ -91,7 +92,8 @@ static firm_status check_no_others(const char* file, const safetensors* s, const
     for (int i = 0; i < s->tensors; i++)
         if (nn_store_find(m->store, s->tensor[i].name) < 0 &&
             strcmp(s->tensor[i].name, SUPPORT_POINTS) != 0 &&
-            strcmp(s->tensor[i].name, SUPPORT_RADIUS) != 0)
+            strcmp(s->tensor[i].name, SUPPORT_RADIUS) != 0 &&
+            strcmp(s->tensor[i].name, RECORDED) != 0)
             return FAIL(
                 err, FIRM_E_FORMAT,
                 "%s holds the tensor %s, which no model of its shape has; make the file again",
@@ -141,6 +143,36 @@ static void collect_support(const firm_model* m, safetensors_type type, safetens
                                                 .value = &m->support_radius};
 }
 
+// ---- recorded controls: likewise ----
+
+static firm_status read_recorded(const char* file, const safetensors* s, firm_model* m,
+                                 firm_error* err) {
+    const safetensors_tensor* t = safetensors_find(s, RECORDED);
+    if (!t) return FIRM_OK;
+    if (t->rank != 2 || t->dim[0] > 65536 || t->count == 0 ||
+        t->dim[1] != (size_t)(MODEL_RECORDED * m->env->action_dim) || !all_finite(t))
+        return FAIL(err, FIRM_E_FORMAT,
+                    "%s: %s is not a list of %d controls each; make the file again", file, RECORDED,
+                    MODEL_RECORDED);
+    m->recorded = mem_alloc(t->count * sizeof *m->recorded);
+    if (!m->recorded) return FAIL(err, FIRM_E_MEMORY, "no memory to read %s", file);
+    safetensors_copy(t, m->recorded);
+    m->recorded_count = (int)t->dim[0];
+    return FIRM_OK;
+}
+
+static void collect_recorded(const firm_model* m, safetensors_type type, safetensors_tensor* tensor,
+                             int* tensors) {
+    size_t count = (size_t)m->recorded_count, dim = (size_t)(MODEL_RECORDED * m->env->action_dim);
+    if (!m->recorded) return;
+    tensor[(*tensors)++] = (safetensors_tensor){.name = RECORDED,
+                                                .type = type,
+                                                .rank = 2,
+                                                .dim = {count, dim},
+                                                .count = count * dim,
+                                                .value = m->recorded};
+}
+
 static void copy_tensors(const safetensors* s, firm_model* m) {
     for (int i = 0; i < m->store->entries; i++) {
         const nn_entry* e = &m->store->entry[i];
@@ -178,7 +210,7 @@ firm_status checkpoint_write(const char* path, const firm_model* m, checkpoint_k
     CHECK(kind == CHECKPOINT_TRAINING || extras == 0, "extras belong into training checkpoints");
     int tensors = 0;
     safetensors_tensor* tensor =
-        mem_calloc((size_t)(m->store->entries + extras + 2), sizeof *tensor);
+        mem_calloc((size_t)(m->store->entries + extras + 3), sizeof *tensor);
     checkpoint_meta meta = {0};
     firm_status status = tensor ? collect_tensors(path, m, kind, tensor, &tensors, err)
                                 : FAIL(err, FIRM_E_MEMORY, "no memory to write %s", path);
@@ -192,9 +224,11 @@ firm_status checkpoint_write(const char* path, const firm_model* m, checkpoint_k
                                                  .count = extra[i].count,
                                                  .value = extra[i].data};
     }
-    if (status == FIRM_OK && kind != CHECKPOINT_TRAINING)
-        collect_support(m, kind == CHECKPOINT_MODEL_HALF ? SAFETENSORS_F16 : SAFETENSORS_F32,
-                        tensor, &tensors);
+    if (status == FIRM_OK && kind != CHECKPOINT_TRAINING) {
+        safetensors_type type = kind == CHECKPOINT_MODEL_HALF ? SAFETENSORS_F16 : SAFETENSORS_F32;
+        collect_support(m, type, tensor, &tensors);
+        collect_recorded(m, type, tensor, &tensors);
+    }
     if (status == FIRM_OK)
         status =
             checkpoint_meta_make(path, m, kind == CHECKPOINT_TRAINING, note, notes, &meta, err);
@@ -246,6 +280,7 @@ static firm_status fill_model(const char* file, const safetensors* s, int traini
     TRY(check_tensors(file, s, m, 0, err));
     if (!training) TRY(check_no_others(file, s, m, err));
     TRY(read_support(file, s, m, err));
+    TRY(read_recorded(file, s, m, err));
     copy_tensors(s, m);
     return checkpoint_meta_origin(file, s, m, err);
 }

@@ -193,6 +193,7 @@ void firm_model_free(firm_model* m) {
     if (!m) return;
     nn_store_free(m->store);
     mem_free(m->support);
+    mem_free(m->recorded);
     mem_free(m->config);
     mem_free(m);
 }

@@ -20,6 +20,7 @@
 enum {
     MODEL_HISTORY = FIRM_HISTORY,  // frames of a history
     MODEL_CONTROLS = 5,            // raw controls per macro action (S)
+    MODEL_RECORDED = 25,           // controls of a recorded sequence
     MODEL_HORIZON = 5,             // macro steps of a training rollout (H)
     MODEL_PATCH = 4                // the first convolution reads disjoint 4 x 4 patches
 };
@@ -68,7 +69,10 @@ struct firm_model {
     float* support;  // (support_count, config_dim), or NULL
     int support_count;
     float support_radius;  // distance within which nearly every training configuration has a point
-    int auxiliary;         // training-only parameters are there too
+    // what was done in recordings: reach mode tries it, too
+    float* recorded;  // (recorded_count, MODEL_RECORDED, action_dim) raw controls, or NULL
+    int recorded_count;
+    int auxiliary;    // training-only parameters are there too
     int spatial_off;  // a training stage leaves the spatial residual's extra inputs out (zeros,
                       // as its weights on them start); not stored: deployed models have them
     char* config;     // resolved settings of the training run as text; "" if unknown

@@ -336,7 +336,10 @@ static void iterate(plan_solver* s, int iteration, int given, int kept, plan_res
                                   .spread = s->spread,
                                   .given = given,
                                   .given_stride = s->longest * s->setup.model.action,
-                                  .given_plan = s->best.u};
+                                  .given_plan = s->best.u,
+                                  .recorded = s->setup.recorded_count,
+                                  .recorded_length = s->setup.recorded_length,
+                                  .recorded_plan = s->setup.recorded};
     r->nonfinite += run_candidates(s);
     select_elites(s, kept);
     refit(s);

@@ -31,7 +31,11 @@ typedef struct plan_setup {
     plan_model model;  // model.workers >= threads of the pool
     pool* threads;     // NULL: the caller alone
     uint64_t seed;
-    int fan;                      // candidates of the last iteration kept for display
+    int fan;  // candidates of the last iteration kept for display
+    // reach mode: recorded sequences to try, (recorded_count, recorded_length) standardised floats;
+    // must outlive the solver. Count 0: none
+    const float* recorded;
+    int recorded_count, recorded_length;
     const plan_support* support;  // reach mode stays near it; NULL: none. Must outlive the solver
     // contract mode: the whole search runs on this GPU, whose start is set like the model's
     plan_learned_gpu* gpu;  // NULL: candidates here, predictions by the model

@@ -25,6 +25,8 @@ const config_key plan_keys[] = {
     REAL("reach_box", 0.01, 1, "1", "share of the action bounds that proposals use"),
     REAL("reach_wide_share", 0, 1, "0.3", "share of candidates drawn anew around zero"),
     REAL("reach_wide_spread", 1e-6, 100, "2", "deviation of these"),
+    REAL("reach_recorded", 0, 1, "0",
+         "share of candidates that are recorded action sequences, of those the model carries"),
     REAL("reach_floor", 0, 100, "0.1", "smallest deviation after a refit"),
     INT("reach_keep", 0, 65535, "6", "elites kept between iterations and, shifted, between solves"),
     REAL("reach_price", 0, 100, "0.2", "cost of a macro step before arrival, in tolerance units"),
@@ -63,6 +65,7 @@ void plan_options_read(const config* c, firm_mode mode, plan_options* out) {
                           .box = GET_REAL("reach_box"),
                           .wide_share = GET_REAL("reach_wide_share"),
                           .wide_spread = GET_REAL("reach_wide_spread"),
+                          .recorded = GET_REAL("reach_recorded"),
                           .floor = GET_REAL("reach_floor"),
                           .keep = GET_INT("reach_keep"),
                           .price = GET_REAL("reach_price"),
@@ -92,12 +95,13 @@ firm_status plan_options_check(const plan_options* o, firm_error* err) {
     if (o->mode == FIRM_MODE_REACH &&
         (o->knots < 1 || o->knots > 1000 || o->horizon_max < o->horizon || o->horizon_max > 100 ||
          o->keep < 0 || o->keep > o->elites || o->keep >= o->candidates ||
-         !(o->wide_share >= 0.0f) || o->wide_share > 1.0f || !(o->box > 0.0f) || o->box > 1.0f))
+         !(o->wide_share >= 0.0f) || !(o->recorded >= 0.0f) || o->wide_share + o->recorded > 1.0f ||
+         !(o->box > 0.0f) || o->box > 1.0f))
         return FAIL(
             err, FIRM_E_VALUE,
             "reach settings out of range: knots %d, horizon %d .. %d, keep %d of %d elites, wide "
-            "share %g, box %g",
+            "share %g and recorded %g (together at most 1), box %g",
             o->knots, o->horizon, o->horizon_max, o->keep, o->elites, (double)o->wide_share,
-            (double)o->box);
+            (double)o->recorded, (double)o->box);
     return FIRM_OK;
 }

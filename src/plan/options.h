@@ -18,6 +18,7 @@ typedef struct plan_options {
     float box;          // share of the action bounds that proposals use, where the task clamps
     float wide_share;   // share of candidates drawn anew around zero in every iteration
     float wide_spread;  // their deviation
+    float recorded;     // share of candidates that are recorded action sequences, if there are any
     float floor;        // smallest deviation after a refit
     int keep;           // elites kept between iterations and, shifted, between solves
     float price;        // per macro step until arrival, in tolerance units

@@ -1,5 +1,5 @@
-// propose.c - draws candidates: independent noise for the contract, smooth and wide noise for
-// reach.
+// propose.c - draws candidates: independent noise for the contract; smooth and wide noise and
+// recorded sequences for reach.
 //
 // Philox keys: stream (RNG_PLAN, solve), index (iteration, candidate, coordinate), so that any
 // thread, or another device, draws the same candidate.
@@ -52,6 +52,18 @@ static void smooth(const plan_proposal* p, int index, int wide, float* u) {
     }
 }
 
+// A recorded sequence, cut or continued with the mean action (zero) to the horizon.
+static void recall(const plan_proposal* p, int index, float* u) {
+    int n = p->horizon * p->actions->controls * p->actions->dim;
+    int take = n < p->recorded_length ? n : p->recorded_length;
+    uint32_t word[4];
+    rng_block(p->seed, RNG_STREAM(RNG_PLAN, p->solve), first_normal(p->iteration, index) / 4, word);
+    const float* from =
+        p->recorded_plan + (size_t)(word[1] % (uint32_t)p->recorded) * (size_t)p->recorded_length;
+    memcpy(u, from, (size_t)take * sizeof *u);
+    memset(u + take, 0, (size_t)(n - take) * sizeof *u);
+}
+
 static void clip(const plan_proposal* p, float* u) {
     const plan_actions* a = p->actions;
     int controls = p->horizon * a->controls;
@@ -77,7 +89,13 @@ void plan_propose(const plan_proposal* p, int index, float* u) {
     } else if (index <= p->given) {
         memcpy(u, p->given_plan + (size_t)(index - 1) * (size_t)p->given_stride, bytes);
     } else {
-        smooth(p, index, index >= o->candidates - (int)(o->wide_share * (float)o->candidates), u);
+        // the last ones are wide, those before them recorded
+        int wide = o->candidates - (int)(o->wide_share * (float)o->candidates);
+        int recorded = p->recorded ? wide - (int)(o->recorded * (float)o->candidates) : wide;
+        if (index >= recorded && index < wide)
+            recall(p, index, u);
+        else
+            smooth(p, index, index >= wide, u);
     }
     if (o->mode == FIRM_MODE_REACH && p->actions->boxed) clip(p, u);
 }

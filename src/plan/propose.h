@@ -16,6 +16,9 @@ typedef struct plan_proposal {
     // reach mode: plans that enter unchanged as candidates 1 .. given, (given, stride) floats
     int given, given_stride;
     const float* given_plan;
+    // reach mode: sequences to draw from, (recorded, recorded_length) floats; 0: none
+    int recorded, recorded_length;
+    const float* recorded_plan;
 } plan_proposal;
 
 // Writes candidate `index` (horizon * action floats). Candidate 0 is the mean.

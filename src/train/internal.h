@@ -132,6 +132,9 @@ firm_status cache_pair_tokens(const train_set* s, const firm_model* m, const pai
                               const char* label, token_cache* out, firm_error* err);
 void token_cache_free(token_cache* c);
 
+// Recorded sequences for the model: half of them of rare moments, where there are any.
+firm_status recorded_fill(const records* r, firm_model* m, int count, firm_error* err);
+
 // ---- the rollout loss ---------------------------------------------------------------------------
 
 typedef enum loss_tail {

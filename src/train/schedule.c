@@ -28,6 +28,8 @@ const config_key train_keys[] = {
      "--device cuda: how matrix products round their operands; sums are float32 in both"},
     {"train", "checkpoint_every", CONFIG_INT, 1, 1e6, "250", NULL, "updates between checkpoints"},
     {"train", "log_every", CONFIG_INT, 1, 1e6, "25", NULL, "updates between rows of metrics.csv"},
+    {"train", "recorded", CONFIG_INT, 0, 65536, "0", NULL,
+     "recorded action sequences stored with the model, for plan.reach_recorded; 0: none"},
     {"train", "support", CONFIG_INT, 0, 65536, "2048", NULL,
      "training configurations stored with the model, for the planner's reach mode; 0: none"},
     {"loss.*", "config", CONFIG_REAL, 0, 1e3, "2", NULL, "weight of future configurations"},

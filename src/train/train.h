@@ -46,6 +46,10 @@ firm_status train_pack(const config* settings, const env_spec* env, const train_
                        const train_options* opt, int as_pictures, const char* path, cJSON** result,
                        firm_error* err);
 
+// Gives a model `count` recorded action sequences to try in reach mode, of segments the data set or
+// pack at `from` trains on; 0 takes them away. A model trained on other data is refused.
+firm_status train_add_recorded(firm_model* m, const char* pack, int count, firm_error* err);
+
 // Speed of the two kinds of training update on synthetic batches, for `firm bench train`.
 typedef struct train_speed {
     double frontend_frames_per_s;    // frames forward, backward and update of tokenizer + grounder

@@ -119,6 +119,7 @@ char* get_file(const char* folder, const char* name, size_t* n) {
     char* bytes = malloc((size_t)s.st_size + 1);
     if (!bytes) abort();
     *n = fread(bytes, 1, (size_t)s.st_size, f);
+    bytes[*n] = 0;  // so that texts are texts
     fclose(f);
     return bytes;
 }

@@ -3,6 +3,7 @@
 #include "eval/proposals.h"
 
 #include "check.h"
+#include "core/mem.h"
 #include "plan/settings.h"
 
 enum { ANCHORS = 3, BRANCHES = 5, SIZE = ANCHORS * BRANCHES * BRANCH_CONTROLS * 2 };
@@ -35,6 +36,7 @@ TEST(eval, planned_interventions_follow_a_search) {
     REQUIRE_OK(settings_load(spec, "smoke", NULL, 0, &settings, &err), err);
     model_shape_read(settings, &shape);
     REQUIRE_OK(model_create(spec, &shape, 0, 5, &m, &err), err);
+    mem_free(m->config);
     m->config = config_dump(settings);
     branches *one = planned(e, m, 1), *two = planned(e, m, 2);
     if (one && two) {

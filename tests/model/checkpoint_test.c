@@ -150,6 +150,32 @@ TEST(model, checkpoint_support) {
     firm_model_free(m);
 }
 
+// so do recorded controls
+TEST(model, checkpoint_recorded) {
+    enum { COUNT = 3, LENGTH = MODEL_RECORDED * 2 };
+    char path[512];
+    firm_error err;
+    firm_model *m = small_model(3), *read = NULL;
+    snprintf(path, sizeof path, "%s/recorded.safetensors", test_temp_dir());
+    m->recorded_count = COUNT;
+    m->recorded = mem_calloc(COUNT * LENGTH, sizeof *m->recorded);
+    for (int i = 0; i < COUNT * LENGTH; i++) m->recorded[i] = 0.125f * (float)(i % 16 - 8);
+    for (int half = 0; half < 2; half++) {
+        REQUIRE_OK(checkpoint_write(path, m, half ? CHECKPOINT_MODEL_HALF : CHECKPOINT_MODEL, NULL,
+                                    0, NULL, 0, &err),
+                   err);
+        REQUIRE_OK(firm_model_load(path, &read, &err), err);
+        EXPECT_INT(read->recorded_count, COUNT);
+        EXPECT(memcmp(read->recorded, m->recorded, COUNT * LENGTH * sizeof(float)) == 0);
+        firm_model_free(read);
+    }
+    m->recorded[7] = NAN;
+    REQUIRE_OK(checkpoint_write(path, m, CHECKPOINT_MODEL, NULL, 0, NULL, 0, &err), err);
+    EXPECT_INT(firm_model_load(path, &read, &err), FIRM_E_FORMAT);
+    EXPECT(strstr(err.message, "recorded") != NULL);
+    firm_model_free(m);
+}
+
 TEST(model, checkpoint_same_bytes_twice) {
     firm_error err = {0};
     firm_model* m = small_model(1);

@@ -4,6 +4,7 @@
 #include "core/mem.h"
 #include "plan/cem.h"
 #include "plan/peak.h"
+#include "plan/propose.h"
 #include "toys.h"
 
 // TwoRoom configurations from pixels
@@ -124,6 +125,48 @@ static int walk(firm_mode mode, const double* start, const double* goal_state, i
     env_free(world);
     config_free(c);
     return arrived;
+}
+
+// Recorded sequences come before the wide ones, cut or continued with zeros to the horizon.
+TEST(plan, recorded_sequences_are_proposed) {
+    enum { N = 20, DIM = 2, CONTROLS = 5, LENGTH = 25 * DIM, LIBRARY = 3 };
+    plan_options o = {.mode = FIRM_MODE_REACH,
+                      .candidates = N,
+                      .knots = 5,
+                      .box = 1,
+                      .wide_share = 0.2f,
+                      .wide_spread = 2,
+                      .recorded = 0.3f};
+    plan_actions a = {.dim = DIM, .controls = CONTROLS};
+    float library[LIBRARY * LENGTH], zero[7 * CONTROLS * DIM] = {0}, u[7 * CONTROLS * DIM];
+    for (int i = 0; i < LIBRARY * LENGTH; i++) library[i] = 100.0f + (float)i;
+    for (int horizon = 3; horizon <= 7; horizon += 4) {
+        int seen[LIBRARY] = {0};
+        for (int i = 0; i < N; i++) {
+            plan_proposal p = {.options = &o,
+                               .actions = &a,
+                               .seed = 3,
+                               .horizon = horizon,
+                               .mean = zero,
+                               .spread = zero,
+                               .recorded = LIBRARY,
+                               .recorded_length = LENGTH,
+                               .recorded_plan = library};
+            plan_propose(&p, i, u);
+            int which = ((int)u[0] - 100) / LENGTH, n = horizon * CONTROLS * DIM;
+            EXPECT_INT(u[0] >= 100, i >= 10 && i < 16);
+            if (u[0] < 100) continue;
+            int take = n < LENGTH ? n : LENGTH;
+            seen[which]++;
+            EXPECT(memcmp(u, library + which * LENGTH, (size_t)take * sizeof *u) == 0);
+            for (int j = take; j < n; j++) EXPECT(u[j] == 0);
+            p.recorded = 0;  // a model without any: noise instead
+            plan_propose(&p, i, u);
+            EXPECT(u[0] < 100);
+        }
+        EXPECT_INT(seen[0] + seen[1] + seen[2], 6);
+        EXPECT((seen[0] > 0) + (seen[1] > 0) + (seen[2] > 0) >= 2);
+    }
 }
 
 TEST(plan, reach_goes_round_the_wall) {

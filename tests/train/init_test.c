@@ -72,6 +72,15 @@ TEST(train, a_run_can_begin_with_another_ones_weights) {
     REQUIRE_OK(train_pack(s.settings, s.env, &in, &opt, 0, pack, &made, &err), err);
     EXPECT(json_get(made, "pairs", -1) == 0);
     cJSON_Delete(made);
+    // recorded sequences of it for a finished model
+    if ((a = model_in("late"))) {
+        REQUIRE_OK(train_add_recorded(a, pack, 9, &err), err);
+        EXPECT(a->recorded_count == 9 && a->recorded != NULL);
+        snprintf(a->provenance, sizeof a->provenance, "data_hash=0");
+        EXPECT_INT(train_add_recorded(a, pack, 9, &err), FIRM_E_VALUE);
+        EXPECT(strstr(err.message, "other data"));
+    }
+    firm_model_free(a);
     cJSON_Delete(train(&s, &(train_inputs){.pack = pack}, opt, "packed"));
     a = model_in("late");
     b = model_in("packed");
