@@ -4,7 +4,7 @@
 // also prints which rows, and which features of LN(h), are off. Each can be run alone:
 //
 //     timeout 60 build-cuda/firm_tests cuda/fused_1
-#include "../plan/rounded.h"
+#include "../measure/rounded.h"
 #include "../plan/toys.h"
 #include "check.h"
 #include "core/rng.h"

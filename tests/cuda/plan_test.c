@@ -1,9 +1,9 @@
 // plan_test.c - the GPU planner: noise, ranking, rollouts, whole searches, many searches at once,
-// and its refusals. Rollouts are held to tests/plan/yardstick.h, searches to tests/plan/shipped.h.
-// Prints what it measured; skipped where there is no GPU.
-#include "../plan/shipped.h"
+// and its refusals. Rollouts are held to tests/measure/yardstick.h, searches to
+// tests/measure/shipped.h. Prints what it measured; skipped where there is no GPU.
+#include "../measure/shipped.h"
+#include "../measure/yardstick.h"
 #include "../plan/toys.h"
-#include "../plan/yardstick.h"
 #include "check.h"
 #include "core/rng.h"
 #include "gpu.h"

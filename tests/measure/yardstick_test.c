@@ -2,10 +2,10 @@
 // rollouts in another order of sums pass it, and each kind of defect it is there for fails it.
 #include "yardstick.h"
 
+#include "../plan/toys.h"
 #include "check.h"
 #include "core/mem.h"
 #include "core/rng.h"
-#include "toys.h"
 
 enum { ROWS = 24, HORIZON = 3 };
 
@@ -41,7 +41,7 @@ enum { SHAPES = sizeof shapes / sizeof *shapes };
 // The truth of the yardstick is the formula, written down a second time in toys.c; what is left is
 // the rounding of weights into which a LayerNorm's scale was folded. And the CPU's planner, whose
 // vector kernels know nothing of rounded.c, is sound by it.
-TEST(plan, yardstick_knows_the_cpu_planner) {
+TEST(measure, yardstick_knows_the_cpu_planner) {
     for (int i = 0; i < SHAPES; i++) {
         const plan_net_shape* s = &shapes[i];
         toy_net t = toy_net_make(*s, 100 + (uint64_t)i);
@@ -117,7 +117,7 @@ static yardstick_reading read_with(defect d, rounded_way way, const inputs* in) 
     return r;
 }
 
-TEST(plan, yardstick_passes_rounding_and_fails_defects) {
+TEST(measure, yardstick_passes_rounding_and_fails_defects) {
     inputs in = inputs_make(&usual, ROWS, HORIZON);
     for (int i = 0; i < 5; i++) {
         rounded_way way = {.precision = (plan_precision)((i + 1) / 2), .raw = i > 0 && i % 2 == 0};

@@ -1,7 +1,7 @@
 // shipped.h - the models of models/ for the planner's tests: what rounding does to predictions and
 // plans that somebody will use.
-#ifndef TESTS_PLAN_SHIPPED_H
-#define TESTS_PLAN_SHIPPED_H
+#ifndef TESTS_MEASURE_SHIPPED_H
+#define TESTS_MEASURE_SHIPPED_H
 
 #include "model/model.h"
 #include "plan/net.h"

@@ -1,8 +1,8 @@
 // rounded.h - what a planner claims to compute, in plain loops: the transition with the products'
 // operands rounded to a precision, and its sums in a precision of choice. With double sums it is
 // the reference; with float32 sums it is one of many equally good implementations.
-#ifndef TESTS_PLAN_ROUNDED_H
-#define TESTS_PLAN_ROUNDED_H
+#ifndef TESTS_MEASURE_ROUNDED_H
+#define TESTS_MEASURE_ROUNDED_H
 
 #include "plan/gpu.h"
 #include "plan/net.h"

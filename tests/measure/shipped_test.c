@@ -41,10 +41,10 @@ static void round_shipped(const char* task) {
     shipped_close(&s);
 }
 
-TEST(plan, shipped_tworoom_rounded) {
+TEST(measure, shipped_tworoom_rounded) {
     round_shipped("tworoom");
 }
-TEST(plan, shipped_reacher_rounded) {
+TEST(measure, shipped_reacher_rounded) {
     round_shipped("reacher");
 }
 
@@ -82,7 +82,7 @@ static void expect_verdict(const char* what, const search_verdict* v, int sound)
 
 // Weights in bfloat16 search as well as float32 ones; half a model and half a search do not.
 // Smaller defects of a model hardly show in plans: predictions are held to more (yardstick.h).
-TEST(plan, shipped_searches_are_judged) {
+TEST(measure, shipped_searches_are_judged) {
     shipped s;
     plan_options o = contract_options();
     search_ends cpu;

@@ -10,8 +10,8 @@
 // In 16 bits errors come in steps: a sum that differs in its last bit may round an operand to its
 // other neighbour, here in this row and there in another. A row's measure is then at least that of
 // the rows' mean.
-#ifndef TESTS_PLAN_YARDSTICK_H
-#define TESTS_PLAN_YARDSTICK_H
+#ifndef TESTS_MEASURE_YARDSTICK_H
+#define TESTS_MEASURE_YARDSTICK_H
 
 #include "rounded.h"
 
