@@ -71,7 +71,7 @@ static double samples(const config* settings, const char* section) {
     return sum;
 }
 
-// All stages, or only the one named: pairs of frames through the frontend, or rollouts.
+// All stages: pairs of frames through the frontend, or rollouts.
 static double training_seconds(const config* settings, const train_speed* speed) {
     double sum = 0, rollouts_per_s = speed->recurrent_updates_per_s * speed->recurrent_batch;
     const char* name;
