@@ -14,16 +14,7 @@
 
 #include "model/checkpoint.h"
 #include "model/safetensors.h"
-
-int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size);
-
-#define MUST(cond)                                         \
-    do {                                                   \
-        if (!(cond)) {                                     \
-            fprintf(stderr, "does not hold: %s\n", #cond); \
-            abort();                                       \
-        }                                                  \
-    } while (0)
+#include "must.h"
 
 // Every promise of a loaded model, and a second trip through a file (in memory, where /dev/shm is).
 static void check_whole(const firm_model* m) {

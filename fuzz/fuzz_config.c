@@ -18,8 +18,7 @@
 
 #include "core/config.h"
 #include "core/mem.h"
-
-int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size);
+#include "must.h"
 
 // one key of every type and range, two families, names that differ by a letter
 static const config_key keys[] = {
@@ -34,14 +33,6 @@ static const config_key keys[] = {
     {"plans", "resume", CONFIG_BOOL, 0, 0, "no", NULL, "continue"},
 };
 enum { KEYS = sizeof keys / sizeof keys[0] };
-
-#define MUST(cond)                                         \
-    do {                                                   \
-        if (!(cond)) {                                     \
-            fprintf(stderr, "does not hold: %s\n", #cond); \
-            abort();                                       \
-        }                                                  \
-    } while (0)
 
 static config* fresh(void) {
     config* c = NULL;

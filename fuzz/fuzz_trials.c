@@ -18,16 +18,7 @@
 
 #include "data/hdf5.h"
 #include "eval/trials.h"
-
-int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size);
-
-#define MUST(cond)                                         \
-    do {                                                   \
-        if (!(cond)) {                                     \
-            fprintf(stderr, "does not hold: %s\n", #cond); \
-            abort();                                       \
-        }                                                  \
-    } while (0)
+#include "must.h"
 
 enum { TRIALS = 3, CHANGE = 10 };
 

@@ -7,8 +7,9 @@
 #     memcheck   a short form of them under compute-sanitizer: reads and writes outside of what was allocated
 #     racecheck  likewise: threads of a block that meet in shared memory
 #
-# FIRM_TESTS names another runner, FIRM_SANITIZER another compute-sanitizer. Every step runs even if an earlier one failed; the last line adds them up, and the
-# exit status is the verdict. Without a GPU all tests are skipped, and the last line says so.
+# FIRM_TESTS names another runner, FIRM_SANITIZER another compute-sanitizer. Every step runs even if an earlier one failed;
+# the last line adds them up, and the exit status is the verdict. Without a GPU all tests are skipped, and the last line
+# says so.
 set -uo pipefail
 cd "$(dirname "$0")/.." || exit 2
 
@@ -19,10 +20,8 @@ passed=0 failed=0 skipped=0
 started=$SECONDS
 # Sanitizers slow a kernel down a hundredfold and more: small graphs, no programs started by tests, and short forms of
 # the tests (FIRM_TEST_SHORT): the same kernels with fewer rows, iterations and updates.
-short=(cuda/steps_ cuda/exec_streams cuda/exec_narrow_graphs cuda/update_stops cuda/ops_hard cuda/plan_fit
-    cuda/plan_cluster_twice cuda/plan_rollout_rows)
-# hundreds of frames through the forward kernels of exec_narrow_graphs: too slow for racecheck, which saw those there
-more=(cuda/exec_caches cuda/exec_gates)
+short=(cuda/steps_ cuda/exec_streams cuda/exec_narrow cuda/exec_caches cuda/exec_gates cuda/update_stops cuda/ops_hard
+    cuda/plan_fit cuda/plan_cluster_twice cuda/plan_rollout_rows)
 
 if [ ! -x "$runner" ]; then
     echo "test-cuda: $runner is not there; run make cuda first" >&2
@@ -56,9 +55,7 @@ for one in "${steps[@]}"; do
                 failed=$((failed + 1))
                 continue
             fi
-            names=("${short[@]}")
-            [ "$one" = racecheck ] || names+=("${more[@]}")
-            step "$one" env FIRM_TEST_SHORT=1 "$sanitizer" --tool "$one" --error-exitcode 9 "$runner" "${names[@]}"
+            step "$one" env FIRM_TEST_SHORT=1 "$sanitizer" --tool "$one" --error-exitcode 9 "$runner" "${short[@]}"
             ;;
         *)
             echo "test-cuda: there is no step '$one'; give tests, memcheck or racecheck" >&2
