@@ -45,17 +45,28 @@ static int add_classes(const branches* b, cJSON* j) {
     return classes != NULL;
 }
 
-static firm_status branch(const args* a, const episodes* e, uint64_t seed, uint64_t split,
+// --NAME if given, else what the settings say for the set asked for; 0: nothing.
+static int count_of(const args* a, const config* settings, const char* name) {
+    const char* set = args_switch(a, "mixed")     ? "mixed"
+                      : args_switch(a, "planned") ? "planned"
+                                                  : NULL;
+    char key[64];
+    if (args_given(a, name) || !set) return (int)args_int(a, name);
+    snprintf(key, sizeof key, "%s_%s", set, name);
+    return (int)config_int(settings, "intervene", key);
+}
+
+static firm_status branch(const args* a, const episodes* e, const config* settings, uint64_t seed,
                           proposals* planned, pool* p, const char* path, cJSON** json,
                           firm_error* err) {
-    intervene_options opt = {.anchors = (int)args_int(a, "anchors"),
-                             .per_anchor = (int)args_int(a, "branches"),
+    intervene_options opt = {.anchors = count_of(a, settings, "anchors"),
+                             .per_anchor = count_of(a, settings, "branches"),
                              .structured = args_switch(a, "structured"),
                              .mixed = args_switch(a, "mixed"),
                              .propose = planned ? proposals_make : NULL,
                              .ctx = planned,
                              .seed = seed,
-                             .split_seed = split};
+                             .split_seed = (uint64_t)config_int(settings, "data", "split_seed")};
     double begun = clock_seconds();
     branches* b;
     TRY(branches_collect(e, &opt, p, &b, err));
@@ -78,8 +89,8 @@ static firm_status branch(const args* a, const episodes* e, uint64_t seed, uint6
 
 // The searches of --planned, NULL without it.
 static firm_status open_planned(const args* a, const env_spec* spec, const episodes* e,
-                                uint64_t seed, firm_model** model, proposals** out,
-                                firm_error* err) {
+                                const config* settings, uint64_t seed, firm_model** model,
+                                proposals** out, firm_error* err) {
     char path[1024];
     if (!args_switch(a, "planned")) {
         if (args_given(a, "model") || args_given(a, "candidates"))
@@ -88,7 +99,7 @@ static firm_status open_planned(const args* a, const env_spec* spec, const episo
     }
     TRY(cli_model_path(a, spec, path, err));
     TRY(cli_load_model(path, spec, model, err));
-    return proposals_open(*model, e, seed, (int)args_int(a, "candidates"),
+    return proposals_open(*model, e, seed, count_of(a, settings, "candidates"),
                           (int)args_int(a, "threads"), out, err);
 }
 
@@ -105,17 +116,16 @@ static firm_status run(const args* a, firm_error* err) {
     TRY(cli_required(a, "output", &path, err));
     TRY(cli_check_output(path, err));
     TRY(cli_settings(a, spec, NULL, &settings, err));
-    uint64_t split = (uint64_t)config_int(settings, "data", "split_seed");
     uint64_t seed = args_given(a, "seed") ? (uint64_t)args_int(a, "seed") : 0;
-    config_free(settings);
     firm_status status = cli_read_data(a, spec, &e, err);
     if (status == FIRM_OK) status = pool_create((int)args_int(a, "threads"), &p, err);
-    if (status == FIRM_OK) status = open_planned(a, spec, e, seed, &model, &planned, err);
-    if (status == FIRM_OK) status = branch(a, e, seed, split, planned, p, path, &json, err);
+    if (status == FIRM_OK) status = open_planned(a, spec, e, settings, seed, &model, &planned, err);
+    if (status == FIRM_OK) status = branch(a, e, settings, seed, planned, p, path, &json, err);
     proposals_free(planned);
     firm_model_free(model);
     pool_free(p);
     episodes_free(e);
+    config_free(settings);
     if (status == FIRM_OK) return cli_finish(a, json, show, err);
     cJSON_Delete(json);
     return status;

@@ -43,9 +43,7 @@ const study_ablation* study_ablation_at(const study* s, const env_spec* spec, in
 }
 
 const study_extra* study_plus(const study* s, const env_spec* spec) {
-    // the numbers are those that configs/TASK-plus.ini asks for
-    static const study_extra list[] = {{"pusht", "pusht-plus", "6144", "12", "1", "360", "64"},
-                                       {"cube", "cube-plus", "3072", "8", "1", "900", "128"}};
+    static const study_extra list[] = {{"pusht", "pusht-plus"}, {"cube", "cube-plus"}};
     for (size_t i = 0; args_switch(s->a, "plus") && i < sizeof list / sizeof *list; i++)
         if (strcmp(list[i].task, spec->name) == 0) return &list[i];
     return NULL;

@@ -38,9 +38,6 @@ const study_ablation* study_ablation_at(const study* s, const env_spec* spec, in
 // own. NULL if it has none or none are asked for.
 typedef struct study_extra {
     const char *task, *config;
-    const char *anchors, *branches, *seed;  // of `firm intervene --mixed`
-    // of `firm intervene --planned`, with the first seed's model; 6 searches at each anchor
-    const char *planned_anchors, *candidates;
 } study_extra;
 const study_extra* study_plus(const study* s, const env_spec* spec);
 

@@ -151,9 +151,6 @@ static void add_planned(const study* s, const places* p, line* l) {
              s->seed[0]);
     line_add(l, "--planned");
     line_flag(l, "--model", model);
-    line_flag(l, "--anchors", p->plus->planned_anchors);
-    line_flag(l, "--branches", "7");
-    line_flag(l, "--candidates", p->plus->candidates);
     line_flag(l, "--seed", "2");
 }
 
@@ -164,9 +161,7 @@ static firm_status intervene(study* s, places* p, firm_error* err) {
     line_flag(&l, "-o", p->branches);
     if (p->plus) {
         line_add(&l, "--mixed");
-        line_flag(&l, "--anchors", p->plus->anchors);
-        line_flag(&l, "--branches", p->plus->branches);
-        line_flag(&l, "--seed", p->plus->seed);
+        line_flag(&l, "--seed", "1");
     }
     line_settings(s, p->spec, p->config, &l);
     TRY(step(s, &l, (step_result){.file = p->branches}, err));

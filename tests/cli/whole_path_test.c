@@ -326,6 +326,23 @@ TEST(cli, training_gives_the_same_bytes) {
     free(resumed);
 }
 
+TEST(cli, intervene_counts_come_from_settings) {
+    const char* fix = firm_fixture();
+    if (!fix) return;
+    char folder[512];
+    fresh_folder(folder);
+    static const char line[] =
+        "intervene tworoom --data %s/f.h5 --mixed --set intervene.mixed_anchors=5 --set "
+        "intervene.mixed_branches=3 %s -o m.h5 --json --quiet";
+    for (int given = 0; given < 2; given++) {  // a flag comes before a setting
+        cJSON* j = JSON_OF(firm_run(folder, 0, line, fix, given ? "--anchors 4" : ""));
+        if (!j) return;
+        EXPECT_NEAR(json_get(j, "anchors", 0), given ? 4 : 5, 0);
+        EXPECT_NEAR(json_get(j, "per_anchor", 0), 3, 0);
+        cJSON_Delete(j);
+    }
+}
+
 TEST(cli, reproduce_resumes) {
     char folder[512];
     fresh_folder(folder);
@@ -404,11 +421,11 @@ TEST(cli, reproduce_says_what_it_would_do) {
     EXPECT_INT(steps_with(j, "firm train cube"), 2);
     EXPECT_INT(steps_with(j,
                           "firm intervene cube --data s/cube/episodes.h5 -o "
-                          "s/cube-plus/branches.h5 --mixed --anchors 3072 --branches 8"),
+                          "s/cube-plus/branches.h5 --mixed --seed 1"),
                1);
     EXPECT_INT(steps_with(j,
                           "-o s/cube-plus/structured.h5 --planned --model "
-                          "s/cube/seed-2/model.safetensors --anchors 900 --branches 7"),
+                          "s/cube/seed-2/model.safetensors --seed 2"),
                1);
     EXPECT_INT(
         steps_with(j, "--structured s/cube-plus/structured.h5 -o s/cube-plus/seed-2 --seed 2"), 1);
