@@ -11,8 +11,8 @@
 static const arg_option options[] = {
     {"output", 'o', ARG_TEXT, 0, 0, NULL, NULL, "OUT", "the file to write"},
     {"recorded", 0, ARG_TEXT, 0, 0, NULL, NULL, "P.h5",
-     "add recorded action sequences of this pack, for plan.reach_recorded"},
-    {"count", 0, ARG_INT, 1, 65536, "2048", NULL, "N", "--recorded: so many"},
+     "add training segments of this pack, for plan.reach_recorded"},
+    {"count", 0, ARG_INT, 1, 65536, "2048", NULL, "N", "--recorded: at most so many"},
     {"half", 0, ARG_SWITCH, 0, 0, NULL, NULL, NULL, "weights in float16"},
 };
 

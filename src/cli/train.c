@@ -20,7 +20,7 @@ static const arg_option options[] = {
     {"seed", 0, ARG_SEED, 0, 0, "1", NULL, "S", "initial weights and batches"},
     {"device", 0, ARG_CHOICE, 0, 0, "cpu", "cpu|cuda", NULL, "where to compute"},
     {"init", 0, ARG_TEXT, 0, 0, NULL, NULL, "C",
-     "weights to begin with: the checkpoint.safetensors of a run of the same shapes"},
+     "weights to begin with: a run's checkpoint.safetensors, or a model, of the same shapes"},
     {"from", 0, ARG_TEXT, 0, 0, NULL, NULL, "STAGE", "with --init: leave out the stages before it"},
     {"until", 0, ARG_TEXT, 0, 0, NULL, NULL, "STAGE", "stop after this stage; --resume goes on"},
     {"resume", 0, ARG_SWITCH, 0, 0, NULL, NULL, NULL,

@@ -146,6 +146,18 @@ static int rare(const double* state, const double* before) {
     return state[CUBE_BLOCK + 2] > CUBE_LIFTED;
 }
 
+// where the gripper is as seen from the cube, where the cube should go, and how far the gripper is
+// closed. The arm follows relative commands, so where on the table all this happens matters little.
+enum { SITUATION = 7 };
+static void situation(const float* c, const float* chi, const float* goal, float* out) {
+    const float near = 0.02f, opened = 0.2f;  // m; share of the gripper's range
+    for (int i = 0; i < 3; i++) {
+        out[i] = (float)HALF_WIDTH * (chi[12 + i] - c[i]) / near;
+        out[3 + i] = (float)(HALF_WIDTH / CUBE_TOLERANCE) * (goal[i] - c[i]);
+    }
+    out[6] = chi[17] / opened;
+}
+
 static void measure(const float* c, const float* goal, float* out) {
     float sum = 0.0f;
     for (int i = 0; i < 3; i++) sum += (c[i] - goal[i]) * (c[i] - goal[i]);
@@ -237,6 +249,9 @@ const env_spec cube_spec = {
     .config = config,
     .chi = chi,
     .rare = rare,
+    .situation_dim = SITUATION,
+    .situation_chi = 1,
+    .situation = situation,
     .measure = measure,
     .points = 1,
     .project = project,

@@ -22,6 +22,7 @@ enum {
     ENV_FRAME_BYTES = ENV_IMAGE * ENV_IMAGE * 3,
     ENV_MAX_STATE = 64,
     ENV_MAX_CHI = 32,
+    ENV_MAX_SITUATION = 12,
     ENV_MAX_DISTANCE = 4,
     ENV_MAX_COLUMN = 32  // widest env_column
 };
@@ -164,6 +165,12 @@ typedef struct env_spec {
     // 1 for the task's rare kind of moment, which balanced sampling shows as often as the rest (the
     // cube is lifted, the block is pushed); `before` is one control earlier. NULL: none.
     int (*rare)(const double* state, const double* before);
+    // What tells whether an action sequence that was good in one moment is good in another: the
+    // moment (c, chi) and what is wanted of it as coordinates whose differences compare, about 1
+    // each where it begins to matter. Reach mode looks recorded sequences up by it. NULL: none
+    int situation_dim;  // at most ENV_MAX_SITUATION
+    int situation_chi;  // 1: it reads chi
+    void (*situation)(const float* c, const float* chi, const float* goal, float* out);
     // named distances between configurations, in physical units (as in `distance`)
     void (*measure)(const float* c, const float* goal, float* distance);
     // where the moving parts of a configuration appear in the image, for drawing plans over a

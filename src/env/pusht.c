@@ -298,6 +298,21 @@ static int rare(const double* s, const double* before) {
     return moved > 0.5 || turned > 0.01;
 }
 
+// agent and goal as seen from where the block and the agent are, and the block's direction now and
+// then
+enum { SITUATION = 10 };
+static void situation(const float* c, const float* chi, const float* goal, float* out) {
+    (void)chi;
+    const float place = 256.0f / 20.0f, turn = 1 / 0.35f;  // tolerances: 20 px, 20 degrees
+    for (int k = 0; k < 2; k++) {
+        out[k] = place * (c[2 + k] - c[4 + k]);
+        out[2 + k] = place * (goal[4 + k] - c[4 + k]);
+        out[4 + k] = place * (goal[2 + k] - c[2 + k]);
+        out[6 + k] = turn * c[k];
+        out[8 + k] = turn * goal[k];
+    }
+}
+
 // The agent may walk out of the picture, as 1.4 % of the demonstrations' moments have it.
 static int visible(const float* c) {
     return fabsf(c[2]) <= 1 && fabsf(c[3]) <= 1;
@@ -371,6 +386,8 @@ const env_spec pusht_spec = {
     .config = config,
     .chi = chi,
     .rare = rare,
+    .situation_dim = SITUATION,
+    .situation = situation,
     .measure = measure,
     .visible = visible,
     .points = 2,

@@ -16,7 +16,10 @@
 // optional, not parameters: where the training data lie (model.h)
 #define SUPPORT_POINTS "support.points"  // (count, config_dim)
 #define SUPPORT_RADIUS "support.radius"  // (1)
-#define RECORDED "recorded.controls"     // (count, 25 * action_dim)
+// likewise: recorded sequences, three lists of as many rows
+enum { RECORDED_LISTS = 3 };
+static const char* const recorded_name[RECORDED_LISTS] = {"recorded.controls", "recorded.path",
+                                                          "recorded.chi"};
 
 // ---- tensors ------------------------------------------------------------------------------------
 
@@ -86,14 +89,19 @@ static firm_status check_tensors(const char* file, const safetensors* s, const f
     return FIRM_OK;
 }
 
+static int is_recorded(const char* name) {
+    for (int i = 0; i < RECORDED_LISTS; i++)
+        if (strcmp(name, recorded_name[i]) == 0) return 1;
+    return 0;
+}
+
 // ... and nothing else is.
 static firm_status check_no_others(const char* file, const safetensors* s, const firm_model* m,
                                    firm_error* err) {
     for (int i = 0; i < s->tensors; i++)
         if (nn_store_find(m->store, s->tensor[i].name) < 0 &&
             strcmp(s->tensor[i].name, SUPPORT_POINTS) != 0 &&
-            strcmp(s->tensor[i].name, SUPPORT_RADIUS) != 0 &&
-            strcmp(s->tensor[i].name, RECORDED) != 0)
+            strcmp(s->tensor[i].name, SUPPORT_RADIUS) != 0 && !is_recorded(s->tensor[i].name))
             return FAIL(
                 err, FIRM_E_FORMAT,
                 "%s holds the tensor %s, which no model of its shape has; make the file again",
@@ -143,34 +151,56 @@ static void collect_support(const firm_model* m, safetensors_type type, safetens
                                                 .value = &m->support_radius};
 }
 
-// ---- recorded controls: likewise ----
+// ---- recorded sequences: likewise ----
+
+typedef struct recorded_list {
+    size_t width;  // numbers of each sequence
+    float** value;
+} recorded_list;
+
+static void recorded_lists(firm_model* m, recorded_list list[RECORDED_LISTS]) {
+    const size_t config = (size_t)m->env->config_dim;
+    const recorded_list all[RECORDED_LISTS] = {
+        {(size_t)(MODEL_RECORDED * m->env->action_dim), &m->recorded},
+        {(MODEL_HORIZON + 1) * config, &m->recorded_path},
+        {(size_t)m->env->chi_dim, &m->recorded_chi}};
+    memcpy(list, all, sizeof all);
+}
 
 static firm_status read_recorded(const char* file, const safetensors* s, firm_model* m,
                                  firm_error* err) {
-    const safetensors_tensor* t = safetensors_find(s, RECORDED);
-    if (!t) return FIRM_OK;
-    if (t->rank != 2 || t->dim[0] > 65536 || t->count == 0 ||
-        t->dim[1] != (size_t)(MODEL_RECORDED * m->env->action_dim) || !all_finite(t))
-        return FAIL(err, FIRM_E_FORMAT,
-                    "%s: %s is not a list of %d controls each; make the file again", file, RECORDED,
-                    MODEL_RECORDED);
-    m->recorded = mem_alloc(t->count * sizeof *m->recorded);
-    if (!m->recorded) return FAIL(err, FIRM_E_MEMORY, "no memory to read %s", file);
-    safetensors_copy(t, m->recorded);
-    m->recorded_count = (int)t->dim[0];
+    recorded_list list[RECORDED_LISTS];
+    recorded_lists(m, list);
+    const safetensors_tensor* first = safetensors_find(s, recorded_name[0]);
+    for (int i = 0; i < RECORDED_LISTS; i++) {
+        const safetensors_tensor* t = safetensors_find(s, recorded_name[i]);
+        if (!t && !first) continue;
+        if (!t || !first || t->rank != 2 || t->dim[0] > 65536 || t->count == 0 ||
+            t->dim[0] != first->dim[0] || t->dim[1] != list[i].width || !all_finite(t))
+            return FAIL(err, FIRM_E_FORMAT,
+                        "%s: %s is not a list of %zu numbers for each recorded sequence; make the "
+                        "file again",
+                        file, recorded_name[i], list[i].width);
+        *list[i].value = mem_alloc(t->count * sizeof **list[i].value);
+        if (!*list[i].value) return FAIL(err, FIRM_E_MEMORY, "no memory to read %s", file);
+        safetensors_copy(t, *list[i].value);
+        m->recorded_count = (int)t->dim[0];
+    }
     return FIRM_OK;
 }
 
 static void collect_recorded(const firm_model* m, safetensors_type type, safetensors_tensor* tensor,
                              int* tensors) {
-    size_t count = (size_t)m->recorded_count, dim = (size_t)(MODEL_RECORDED * m->env->action_dim);
-    if (!m->recorded) return;
-    tensor[(*tensors)++] = (safetensors_tensor){.name = RECORDED,
-                                                .type = type,
-                                                .rank = 2,
-                                                .dim = {count, dim},
-                                                .count = count * dim,
-                                                .value = m->recorded};
+    recorded_list list[RECORDED_LISTS];
+    recorded_lists((firm_model*)m, list);
+    size_t count = (size_t)m->recorded_count;
+    for (int i = 0; i < RECORDED_LISTS && m->recorded; i++)
+        tensor[(*tensors)++] = (safetensors_tensor){.name = recorded_name[i],
+                                                    .type = type,
+                                                    .rank = 2,
+                                                    .dim = {count, list[i].width},
+                                                    .count = count * list[i].width,
+                                                    .value = *list[i].value};
 }
 
 static void copy_tensors(const safetensors* s, firm_model* m) {
@@ -210,7 +240,7 @@ firm_status checkpoint_write(const char* path, const firm_model* m, checkpoint_k
     CHECK(kind == CHECKPOINT_TRAINING || extras == 0, "extras belong into training checkpoints");
     int tensors = 0;
     safetensors_tensor* tensor =
-        mem_calloc((size_t)(m->store->entries + extras + 3), sizeof *tensor);
+        mem_calloc((size_t)(m->store->entries + extras + 2 + RECORDED_LISTS), sizeof *tensor);
     checkpoint_meta meta = {0};
     firm_status status = tensor ? collect_tensors(path, m, kind, tensor, &tensors, err)
                                 : FAIL(err, FIRM_E_MEMORY, "no memory to write %s", path);
@@ -385,6 +415,38 @@ firm_status checkpoint_read_training(const char* path, firm_model* m, checkpoint
     TRY(safetensors_load(path, &bytes, &n, err));
     firm_status status = safetensors_parse(path, bytes, n, &s, err);
     if (status == FIRM_OK) status = resume(path, &s, m, extra, extras, note, notes, err);
+    safetensors_free(&s);
+    mem_free(bytes);
+    return status;
+}
+
+static firm_status take_weights(const char* path, const safetensors* s, firm_model* m,
+                                firm_error* err) {
+    int training;
+    model_stats stats = m->stats;
+    const safetensors_tensor* t;
+    TRY(checkpoint_meta_format(path, s, &training, err));
+    TRY(checkpoint_meta_begins(path, s, m, err));
+    TRY(checkpoint_meta_stats(path, s, m, &stats, err));
+    for (int copy = 0; copy < 2; copy++)
+        for (int i = 0; i < m->store->entries; i++) {
+            const nn_entry* e = &m->store->entry[i];
+            int later = (!training && is_auxiliary(e)) || strncmp(e->name, "reading.", 8) == 0;
+            if (later && !safetensors_find(s, e->name)) continue;
+            TRY(check_tensor(path, s, e, training, &t, err));
+            if (copy) safetensors_copy(t, m->store->value + e->offset);
+        }
+    m->stats = stats;
+    return FIRM_OK;
+}
+
+firm_status checkpoint_read_weights(const char* path, firm_model* m, firm_error* err) {
+    char* bytes;
+    size_t n;
+    safetensors s;
+    TRY(safetensors_load(path, &bytes, &n, err));
+    firm_status status = safetensors_parse(path, bytes, n, &s, err);
+    if (status == FIRM_OK) status = take_weights(path, &s, m, err);
     safetensors_free(&s);
     mem_free(bytes);
     return status;

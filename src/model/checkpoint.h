@@ -34,6 +34,9 @@ firm_status checkpoint_write(const char* path, const firm_model* m, checkpoint_k
 // value. An extra whose data is NULL is only checked for existence: its count is filled in.
 firm_status checkpoint_read_training(const char* path, firm_model* m, checkpoint_extra* extra,
                                      int extras, checkpoint_note* note, int notes, firm_error* err);
+// Reads weights and statistics alone, of a training checkpoint or of a model file of the same
+// shape; training heads that a model file lacks stay as they are.
+firm_status checkpoint_read_weights(const char* path, firm_model* m, firm_error* err);
 // Only the notes, to find out where a run stopped.
 firm_status checkpoint_read_notes(const char* path, checkpoint_note* note, int notes,
                                   firm_error* err);

@@ -55,6 +55,7 @@ static const struct {
     {"grounder", offsetof(model_shape, grounder), MODEL_GROUND_FLAT},
     {"grounder_residual", offsetof(model_shape, grounder_residual), 256},
     {"spatial", offsetof(model_shape, spatial), 0},
+    {"reading", offsetof(model_shape, reading), 0},
 };
 enum { FIELDS = sizeof field / sizeof *field };
 _Static_assert(sizeof(model_shape) == FIELDS * sizeof(int), "a field of model_shape is not stored");
@@ -279,20 +280,40 @@ firm_status checkpoint_meta_task(const char* file, const safetensors* s, const e
                 task_of(s), list);
 }
 
-firm_status checkpoint_meta_same(const char* file, const safetensors* s, const firm_model* m,
-                                 firm_error* err) {
-    model_shape shape;
-    if (strcmp(task_of(s), m->env->name) != 0)
-        return FAIL(err, FIRM_E_TASK, "%s is for the task '%s' and not for %s; give a file of %s",
-                    file, task_of(s), m->env->name, m->env->name);
-    TRY(checkpoint_meta_shape(file, s, &shape, err));
+static firm_status same_shape(const char* file, const model_shape* shape, const firm_model* m,
+                              firm_error* err) {
     for (int i = 0; i < FIELDS; i++)
-        if (*shape_at(&shape, i) != *shape_at(&m->shape, i))
+        if (*shape_at(shape, i) != *shape_at(&m->shape, i))
             return FAIL(
                 err, FIRM_E_FORMAT,
                 "%s was made with model.%s = %d and not %d; use the settings it was made with",
-                file, field[i].name, *shape_at(&shape, i), *shape_at(&m->shape, i));
+                file, field[i].name, *shape_at(shape, i), *shape_at(&m->shape, i));
     return FIRM_OK;
+}
+
+static firm_status same_task(const char* file, const safetensors* s, const firm_model* m,
+                             firm_error* err) {
+    if (strcmp(task_of(s), m->env->name) == 0) return FIRM_OK;
+    return FAIL(err, FIRM_E_TASK, "%s is for the task '%s' and not for %s; give a file of %s", file,
+                task_of(s), m->env->name, m->env->name);
+}
+
+firm_status checkpoint_meta_same(const char* file, const safetensors* s, const firm_model* m,
+                                 firm_error* err) {
+    model_shape shape;
+    TRY(same_task(file, s, m, err));
+    TRY(checkpoint_meta_shape(file, s, &shape, err));
+    return same_shape(file, &shape, m, err);
+}
+
+firm_status checkpoint_meta_begins(const char* file, const safetensors* s, const firm_model* m,
+                                   firm_error* err) {
+    model_shape shape;
+    TRY(same_task(file, s, m, err));
+    TRY(checkpoint_meta_shape(file, s, &shape, err));
+    if (shape.reading == 0) shape.reading = m->shape.reading;  // trained last, on top of all others
+    shape.no_fiber = m->shape.no_fiber;                        // the same parameters
+    return same_shape(file, &shape, m, err);
 }
 
 firm_status checkpoint_meta_origin(const char* file, const safetensors* s, firm_model* m,

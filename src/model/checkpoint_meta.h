@@ -35,5 +35,9 @@ firm_status checkpoint_meta_notes(const char* file, const safetensors* s, checkp
 // The file's task and shape are the model's, or a sentence with what differs.
 firm_status checkpoint_meta_same(const char* file, const safetensors* s, const firm_model* m,
                                  firm_error* err);
+// ... of which a run of the model's shape can begin: it may lack the reading, and use the fiber or
+// not.
+firm_status checkpoint_meta_begins(const char* file, const safetensors* s, const firm_model* m,
+                                   firm_error* err);
 
 #endif

@@ -43,6 +43,8 @@ const config_key model_keys[] = {
      "hidden units of the staged grounder's correction"},
     {"model", "spatial", CONFIG_INT, 0, 8192, "0", NULL,
      "hidden units of Push-T's spatial residual in the transition; 0: none"},
+    {"model", "reading", CONFIG_INT, 0, 4096, "0", NULL,
+     "hidden units of the reading of chi, for train.recorded; 0: none"},
 };
 const int model_key_count = sizeof model_keys / sizeof *model_keys;
 
@@ -72,6 +74,7 @@ void model_shape_read(const config* c, model_shape* s) {
                                                     : MODEL_GROUND_FLAT;
     s->grounder_residual = (int)config_int(c, "model", "grounder_residual");
     s->spatial = (int)config_int(c, "model", "spatial");
+    s->reading = (int)config_int(c, "model", "reading");
 }
 
 static firm_status check_shape(const model_shape* s, firm_error* err) {
@@ -130,8 +133,9 @@ static firm_status check_forms(const model_shape* s, const env_spec* env, firm_e
         (s->grounder_residual < 1 || s->grounder_residual > 8192))
         return FAIL(err, FIRM_E_VALUE, "model.grounder_residual = %d; use 1 to 8192",
                     s->grounder_residual);
-    if (s->spatial < 0 || s->spatial > 8192)
-        return FAIL(err, FIRM_E_VALUE, "model.spatial = %d; use 0 to 8192", s->spatial);
+    if (s->spatial < 0 || s->spatial > 8192 || s->reading < 0 || s->reading > 8192)
+        return FAIL(err, FIRM_E_VALUE, "model.spatial = %d, model.reading = %d; use 0 to 8192",
+                    s->spatial, s->reading);
     if (s->spatial && (env->config_dim != 6 || env->pairs != 1 || env->action_dim != 2))
         return FAIL(err, FIRM_E_VALUE, "model.spatial = %d knows Push-T's block only; use 0 for %s",
                     s->spatial, env->name);
@@ -151,6 +155,7 @@ static firm_status declare(firm_model* m, firm_error* err) {
     nn_id fiber = model_fiber(g, m, belief, (nn_id[]){c, c, c});
     nn_id u = nn_input1(g, "u", MODEL_CONTROLS * m->env->action_dim);
     model_transition(g, m, u, &c, &fiber);
+    if (m->shape.reading) model_reading(g, m, c, fiber);
     if (m->auxiliary) {
         nn_id rgb, change, mean, logvar;
         model_chi(g, m, fiber);
@@ -194,6 +199,8 @@ void firm_model_free(firm_model* m) {
     nn_store_free(m->store);
     mem_free(m->support);
     mem_free(m->recorded);
+    mem_free(m->recorded_path);
+    mem_free(m->recorded_chi);
     mem_free(m->config);
     mem_free(m);
 }
@@ -203,7 +210,7 @@ model_params model_count(const firm_model* m) {
     p.frontend = nn_store_params(m->store, "tokenizer.") + nn_store_params(m->store, "history.");
     p.grounder = nn_store_params(m->store, "grounder.");
     p.transition = nn_store_params(m->store, "fiber.") + nn_store_params(m->store, "transition.");
-    p.total = p.frontend + p.grounder + p.transition;
+    p.total = p.frontend + p.grounder + p.transition + nn_store_params(m->store, "reading.");
     return p;
 }
 

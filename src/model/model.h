@@ -7,6 +7,7 @@
 //   T  transition.c   (c, m) <- T(c, m, u)                          one macro action
 //   D  decoder.c      chi = D(m), pictures, next tokens              training only ("aux."
 //   parameters)
+//      reading.c      chi of (c, m), for looking recorded segments up; only where it is asked for
 //
 // Each builder is written once, forward only; training, deployment and tests build their own
 // graphs. Which form of a module a task uses is part of the shape, not of the code that calls it.
@@ -51,6 +52,7 @@ typedef struct model_shape {
     int grounder;           // model_grounder
     int grounder_residual;  // hidden units of the staged grounder's residual head
     int spatial;            // hidden units of the transition's spatial residual; 0: none
+    int reading;            // hidden units of the reading of chi; 0: none
 } model_shape;
 
 // Constants estimated from the training split and frozen in the checkpoint.
@@ -69,8 +71,10 @@ struct firm_model {
     float* support;  // (support_count, config_dim), or NULL
     int support_count;
     float support_radius;  // distance within which nearly every training configuration has a point
-    // what was done in recordings: reach mode tries it, too
-    float* recorded;  // (recorded_count, MODEL_RECORDED, action_dim) raw controls, or NULL
+    // what was done in recordings: reach mode tries what was done in similar moments
+    float* recorded;       // (recorded_count, MODEL_RECORDED, action_dim) raw controls, or NULL
+    float* recorded_path;  // (recorded_count, MODEL_HORIZON + 1, config_dim) what came of them
+    float* recorded_chi;   // (recorded_count, chi_dim) how the moment was
     int recorded_count;
     int auxiliary;    // training-only parameters are there too
     int spatial_off;  // a training stage leaves the spatial residual's extra inputs out (zeros,
@@ -100,6 +104,7 @@ nn_id model_fiber(nn_graph* g, const firm_model* m, nn_id belief, const nn_id c[
 void model_transition(nn_graph* g, const firm_model* m, nn_id u, nn_id* c,
                       nn_id* fiber);  // in place
 nn_id model_chi(nn_graph* g, const firm_model* m, nn_id fiber);
+nn_id model_reading(nn_graph* g, const firm_model* m, nn_id c, nn_id fiber);  // standardised chi
 // geometry encoder: the places of its keypoints (keypoints, 2), x right, y down, -1 .. 1
 nn_id model_keypoints(nn_graph* g, const firm_model* m, nn_id tokens);
 // staged grounder, training only ("aux.physical."): where the ends of a chain of links lie, read

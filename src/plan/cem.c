@@ -41,6 +41,8 @@ struct plan_solver {
     float *plan, *path, *fan_path;
     float c0[FIRM_MAX_CONFIG], goal[FIRM_MAX_CONFIG];
     plan_proposal proposal;
+    const float* recalled;  // for the next solve; count 0: none
+    int recalled_count, recalled_length;
     int nonfinite_piece[1 << 10];
     int pieces;
     char* memory;
@@ -337,9 +339,9 @@ static void iterate(plan_solver* s, int iteration, int given, int kept, plan_res
                                   .given = given,
                                   .given_stride = s->longest * s->setup.model.action,
                                   .given_plan = s->best.u,
-                                  .recorded = s->setup.recorded_count,
-                                  .recorded_length = s->setup.recorded_length,
-                                  .recorded_plan = s->setup.recorded};
+                                  .recorded = s->recalled_count,
+                                  .recorded_length = s->recalled_length,
+                                  .recorded_plan = s->recalled};
     r->nonfinite += run_candidates(s);
     select_elites(s, kept);
     refit(s);
@@ -526,6 +528,7 @@ static void begin(plan_solver* s, const float* c0, const float* goal, plan_resul
 static void end(plan_solver* s, plan_result* r) {
     int c = s->setup.model.config;
     s->solve++;
+    s->recalled_count = 0;
     // without any prediction the path stays where it starts
     memcpy(s->path, s->c0, (size_t)c * sizeof(float));
     for (int k = 1; k <= s->horizon && r->iterations == 0; k++)
@@ -558,6 +561,12 @@ void plan_solver_solve(plan_solver* s, const float* c0, const float* goal, int64
     int64_t ended = clock_ns();
     if (deadline_ns && ended > deadline_ns) result->late = 1;
     result->ms = (double)(ended - begun) * 1e-6;
+}
+
+void plan_solver_recall(plan_solver* s, const float* plan, int count, int length) {
+    s->recalled = plan;
+    s->recalled_count = count;
+    s->recalled_length = length;
 }
 
 void plan_solver_advance(plan_solver* s, int macros) {

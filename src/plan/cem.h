@@ -31,11 +31,7 @@ typedef struct plan_setup {
     plan_model model;  // model.workers >= threads of the pool
     pool* threads;     // NULL: the caller alone
     uint64_t seed;
-    int fan;  // candidates of the last iteration kept for display
-    // reach mode: recorded sequences to try, (recorded_count, recorded_length) standardised floats;
-    // must outlive the solver. Count 0: none
-    const float* recorded;
-    int recorded_count, recorded_length;
+    int fan;                      // candidates of the last iteration kept for display
     const plan_support* support;  // reach mode stays near it; NULL: none. Must outlive the solver
     // contract mode: the whole search runs on this GPU, whose start is set like the model's
     plan_learned_gpu* gpu;  // NULL: candidates here, predictions by the model
@@ -70,6 +66,9 @@ size_t plan_solver_bytes(const plan_solver* s);
 // back, its path not evaluated.
 void plan_solver_solve(plan_solver* s, const float* c0, const float* goal, int64_t deadline_ns,
                        plan_result* result);
+// Reach mode: recorded sequences that the next solve tries, most promising first; (count, length)
+// standardised floats that must stay until it ends.
+void plan_solver_recall(plan_solver* s, const float* plan, int count, int length);
 // Tells that `macros` macro actions of the last plan were executed; reach mode starts from the
 // rest.
 void plan_solver_advance(plan_solver* s, int macros);

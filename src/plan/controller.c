@@ -14,6 +14,8 @@
 #include "plan/cem.h"
 #include "plan/net_model.h"
 #include "plan/perceive.h"
+#include "plan/propose.h"
+#include "plan/recall.h"
 #include "plan/settings.h"
 #include "plan/weights.h"
 
@@ -33,9 +35,9 @@ struct firm_controller {
     float goal[FIRM_MAX_CONFIG], truth[MODEL_HISTORY * FIRM_MAX_CONFIG],
         truth_goal[FIRM_MAX_CONFIG];
     int has_goal, has_truth;
-    float* fiber;     // (fiber)
-    float* recorded;  // (recorded_count, 25, action_dim) the model's sequences, standardised
-    float* raw;       // (longest horizon * controls, action_dim) the plan in hand, raw units
+    float* fiber;         // (fiber)
+    plan_recall* recall;  // NULL: the search does without recorded sequences
+    float* raw;           // (longest horizon * controls, action_dim) the plan in hand, raw units
     plan_result result;
     int given, ready;    // controls handed out of the plan; controls before the next solve
     double accepted_ms;  // of a search made elsewhere and not yet reported; 0: none
@@ -80,22 +82,6 @@ static firm_status read_options(const firm_model* m, const firm_controller_param
     return FIRM_OK;
 }
 
-// Recorded controls in the units of the search, where it asks for them.
-static firm_status standardise_recorded(firm_controller* c, firm_error* err) {
-    const firm_model* m = c->m;
-    const int dim = m->env->action_dim;
-    const size_t n = (size_t)m->recorded_count * (size_t)(MODEL_RECORDED * dim);
-    if (!m->recorded || c->options.mode != FIRM_MODE_REACH || !(c->options.recorded > 0))
-        return FIRM_OK;
-    c->recorded = mem_alloc(n * sizeof *c->recorded);
-    if (!c->recorded) return FAIL(err, FIRM_E_MEMORY, "no memory for recorded sequences");
-    for (size_t i = 0; i < n; i++) {
-        size_t k = i % (size_t)dim;
-        c->recorded[i] = (m->recorded[i] - c->actions.mean[k]) / c->actions.deviation[k];
-    }
-    return FIRM_OK;
-}
-
 static firm_status build(firm_controller* c, const firm_controller_params* p, plan_gpu* shared,
                          firm_error* err) {
     const firm_model* m = c->m;
@@ -112,7 +98,10 @@ static firm_status build(firm_controller* c, const firm_controller_params* p, pl
     if (m->support && c->options.mode == FIRM_MODE_REACH)
         TRY(plan_support_create(m->support, m->support_count, m->env->config_dim, m->env->pairs,
                                 m->support_radius, &c->support, err));
-    TRY(standardise_recorded(c, err));
+    // as many as its iterations can try
+    int recalled = plan_recorded_each(&c->options) * c->options.iterations;
+    if (recalled > 0 && c->options.mode == FIRM_MODE_REACH)
+        TRY(plan_recall_create(m, &c->actions, recalled, &c->recall, err));
     plan_setup setup = {
         .spec = m->env,
         .options = c->options,
@@ -122,9 +111,6 @@ static firm_status build(firm_controller* c, const firm_controller_params* p, pl
         .threads = c->threads,
         .seed = p->seed,
         .fan = p->fan,
-        .recorded = c->recorded,
-        .recorded_count = c->recorded ? m->recorded_count : 0,
-        .recorded_length = MODEL_RECORDED * m->env->action_dim,
         .support = c->support};
     TRY(plan_solver_create(&setup, &c->solver, err));
     int longest =
@@ -181,13 +167,14 @@ void firm_controller_free(firm_controller* c) {
     perception_free(c->eyes);
     pool_free(c->threads);
     mem_free(c->fiber);
-    mem_free(c->recorded);
+    plan_recall_free(c->recall);
     mem_free(c->raw);
     mem_free(c);
 }
 
 size_t firm_controller_bytes(const firm_controller* c) {
     size_t bytes = sizeof *c + perception_bytes(c->eyes) + plan_solver_bytes(c->solver);
+    if (c->recall) bytes += plan_recall_bytes(c->recall);
     if (c->own_gpu) bytes += plan_gpu_bytes(c->own_gpu);
     if (c->net)
         bytes += plan_net_bytes(c->net) +
@@ -249,6 +236,13 @@ static firm_status solve(firm_controller* c, const float* goal, int64_t deadline
         plan_learned_gpu_start(c->learned_gpu, c0, c->fiber);
     else
         plan_learned_start(c->learned, c0, c->fiber);
+    if (c->recall) {
+        float chi[ENV_MAX_CHI];
+        const float* plan;
+        perception_chi(c->eyes, chi);
+        int count = plan_recall_find(c->recall, c0, chi, goal, &plan);
+        plan_solver_recall(c->solver, plan, count, MODEL_RECORDED * c->m->env->action_dim);
+    }
     plan_solver_solve(c->solver, c0, goal, deadline_ns, &c->result);
     TRY(c->result.status);
     if (c->gpu) TRY(c->learned_gpu->status);

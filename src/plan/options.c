@@ -26,7 +26,7 @@ const config_key plan_keys[] = {
     REAL("reach_wide_share", 0, 1, "0.3", "share of candidates drawn anew around zero"),
     REAL("reach_wide_spread", 1e-6, 100, "2", "deviation of these"),
     REAL("reach_recorded", 0, 1, "0",
-         "share of candidates that are recorded action sequences, of those the model carries"),
+         "share of candidates that are recorded action sequences, of the most similar moments"),
     REAL("reach_floor", 0, 100, "0.1", "smallest deviation after a refit"),
     INT("reach_keep", 0, 65535, "6", "elites kept between iterations and, shifted, between solves"),
     REAL("reach_price", 0, 100, "0.2", "cost of a macro step before arrival, in tolerance units"),

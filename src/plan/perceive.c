@@ -25,6 +25,7 @@ struct perception {
     nn_id still_image, still_tokens, still_config;
     nn_id change_image, change_before, change_tokens;
     nn_id belief_tokens[HIST], belief_action[HIST - 1], belief_config[HIST], belief_fiber;
+    nn_id belief_chi;  // NN_NONE: the model has no such reading
     // the call in progress
     const uint8_t* rgb;
     const float* truth;
@@ -59,6 +60,10 @@ static firm_status build(perception* p, pool* threads, firm_error* err) {
     nn_id b = model_belief(p->belief, m, p->belief_tokens, p->belief_action);
     p->belief_fiber = model_fiber(p->belief, m, b, p->belief_config);
     nn_output(p->belief, p->belief_fiber);
+    p->belief_chi = m->shape.reading && !m->shape.no_fiber
+                        ? model_reading(p->belief, m, p->belief_config[HIST - 1], p->belief_fiber)
+                        : NN_NONE;
+    if (p->belief_chi != NN_NONE) nn_output(p->belief, p->belief_chi);
     return nn_exec_create(p->belief, nn_backend_cpu(), &one, NULL, &p->belief_run, err);
 }
 
@@ -194,4 +199,12 @@ firm_status perception_state(perception* p, const float* truth, float* c0, float
     memcpy(fiber, nn_exec_output(p->belief_run, p->belief_fiber),
            (size_t)p->m->shape.fiber * sizeof *fiber);
     return FIRM_OK;
+}
+
+void perception_chi(const perception* p, float* chi) {
+    const model_stats* stats = &p->m->stats;
+    const float* standard =
+        p->belief_chi == NN_NONE ? NULL : nn_exec_output(p->belief_run, p->belief_chi);
+    for (int i = 0; i < p->m->env->chi_dim; i++)
+        chi[i] = stats->chi_mean[i] + (standard ? standard[i] * stats->chi_std[i] : 0.0f);
 }

@@ -22,5 +22,7 @@ const float* perception_config(const perception* p);  // (config_dim) of the lat
 // truth: (3, config_dim) to use instead of the grounded configurations, or NULL. Fills c0 and the
 // fiber.
 firm_status perception_state(perception* p, const float* truth, float* c0, float* fiber);
+// (chi_dim) read from the last state; its mean where the model has no reading.
+void perception_chi(const perception* p, float* chi);
 
 #endif

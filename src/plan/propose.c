@@ -53,13 +53,10 @@ static void smooth(const plan_proposal* p, int index, int wide, float* u) {
 }
 
 // A recorded sequence, cut or continued with the mean action (zero) to the horizon.
-static void recall(const plan_proposal* p, int index, float* u) {
+static void recall(const plan_proposal* p, int which, float* u) {
     int n = p->horizon * p->actions->controls * p->actions->dim;
     int take = n < p->recorded_length ? n : p->recorded_length;
-    uint32_t word[4];
-    rng_block(p->seed, RNG_STREAM(RNG_PLAN, p->solve), first_normal(p->iteration, index) / 4, word);
-    const float* from =
-        p->recorded_plan + (size_t)(word[1] % (uint32_t)p->recorded) * (size_t)p->recorded_length;
+    const float* from = p->recorded_plan + (size_t)which * (size_t)p->recorded_length;
     memcpy(u, from, (size_t)take * sizeof *u);
     memset(u + take, 0, (size_t)(n - take) * sizeof *u);
 }
@@ -79,6 +76,10 @@ static void clip(const plan_proposal* p, float* u) {
     }
 }
 
+int plan_recorded_each(const plan_options* o) {
+    return (int)(o->recorded * (float)o->candidates);
+}
+
 void plan_propose(const plan_proposal* p, int index, float* u) {
     const plan_options* o = p->options;
     size_t bytes = (size_t)(p->horizon * p->actions->controls * p->actions->dim) * sizeof(float);
@@ -91,9 +92,9 @@ void plan_propose(const plan_proposal* p, int index, float* u) {
     } else {
         // the last ones are wide, those before them recorded
         int wide = o->candidates - (int)(o->wide_share * (float)o->candidates);
-        int recorded = p->recorded ? wide - (int)(o->recorded * (float)o->candidates) : wide;
-        if (index >= recorded && index < wide)
-            recall(p, index, u);
+        int each = p->recorded ? plan_recorded_each(o) : 0;
+        if (index >= wide - each && index < wide)
+            recall(p, (p->iteration * each + index - (wide - each)) % p->recorded, u);
         else
             smooth(p, index, index >= wide, u);
     }

@@ -16,10 +16,14 @@ typedef struct plan_proposal {
     // reach mode: plans that enter unchanged as candidates 1 .. given, (given, stride) floats
     int given, given_stride;
     const float* given_plan;
-    // reach mode: sequences to draw from, (recorded, recorded_length) floats; 0: none
+    // reach mode: recorded sequences that enter in turn, iteration by iteration, (recorded,
+    // recorded_length) floats; 0: none
     int recorded, recorded_length;
     const float* recorded_plan;
 } plan_proposal;
+
+// Recorded sequences that enter in one iteration.
+int plan_recorded_each(const plan_options* o);
 
 // Writes candidate `index` (horizon * action floats). Candidate 0 is the mean.
 void plan_propose(const plan_proposal* p, int index, float* u);

@@ -96,7 +96,8 @@ typedef struct stage {
 int stage_read(const config* settings, int i, const char* sources, stage* out);  // 0 past the last
 // Number of the first stage to run: that called `from`, or 0 if it is NULL.
 firm_status stage_first(const config* settings, const char* from, int* index, firm_error* err);
-int stage_sees_frames(const stage* s);                 // its samples are pairs of frames
+int stage_recurrent(const stage* s);    // its samples are records with remembered histories
+int stage_sees_frames(const stage* s);  // its samples are pairs of frames
 int stage_trains(const stage* s, const char* prefix);  // any parameter of that prefix
 void stage_train(const stage* s, nn_graph* g);         // declares what is trained; s NULL: nothing
 float stage_factor(const stage* s, const char* parameter);

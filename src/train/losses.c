@@ -90,6 +90,10 @@ firm_status rollout_graph_build(const firm_model* m, const loss_weights* w, cons
 
     nn_id c = r->config[HIST - 1];
     nn_id fiber = m->shape.no_fiber ? r->zero_fiber : model_fiber(g, m, belief, r->config);
+    if (s && strcmp(s->objective, "read") == 0) {
+        nn_loss(g, "chi0", nn_mse(g, model_reading(g, m, c, fiber), r->chi0), 1);
+        return FIRM_OK;
+    }
     nn_id chi0 = m->shape.no_fiber ? NN_NONE : model_chi(g, m, fiber);
     nn_id path[STEPS], target[STEPS], chi[STEPS], start = c;
     for (int k = 0; k < STEPS; k++) {

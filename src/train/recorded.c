@@ -1,6 +1,5 @@
-// recorded.c - action sequences of training segments that travel with the model. A search that has
-// to grasp before anything moves finds nothing by noise: all its candidates cost the same. What
-// somebody did in a similar situation is a better first guess.
+// recorded.c - training segments that travel with the model: what was done, in which moment, and
+// what came of it, for reach mode to look up (plan/recall.h).
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -8,32 +7,47 @@
 #include "core/mem.h"
 #include "train/internal.h"
 
-static void copy(const records* r, int which, int dim, float* to) {
-    memcpy(to, r->action + (size_t)which * (size_t)(RECORD_CONTROLS * dim),
-           (size_t)(RECORD_CONTROLS * dim) * sizeof *to);
+static void forget(firm_model* m) {
+    mem_free(m->recorded);
+    mem_free(m->recorded_path);
+    mem_free(m->recorded_chi);
+    m->recorded = m->recorded_path = m->recorded_chi = NULL;
+    m->recorded_count = 0;
+}
+
+static float* copy(const float* from, size_t count) {
+    float* to = mem_alloc(count * sizeof *to);
+    if (to) memcpy(to, from, count * sizeof *to);
+    return to;
 }
 
 firm_status recorded_fill(const records* r, firm_model* m, int count, firm_error* err) {
     _Static_assert((int)RECORD_CONTROLS == (int)MODEL_RECORDED, "a record is a recorded sequence");
-    const int dim = m->env->action_dim;
-    int *order, rows;
-    mem_free(m->recorded);
-    m->recorded = NULL;
-    m->recorded_count = 0;
+    _Static_assert((int)RECORD_POINTS == MODEL_HORIZON + 1, "with what came of its macro actions");
+    const env_spec* env = m->env;
+    forget(m);
     if (count == 0) return FIRM_OK;
-    TRY(balanced_order(r->rare, r->count, &order, &rows, err));
-    m->recorded = mem_calloc((size_t)count, sizeof *m->recorded * (size_t)(RECORD_CONTROLS * dim));
-    if (!m->recorded) {
-        mem_free(order);
-        return FAIL(err, FIRM_E_MEMORY, "no memory for %d recorded sequences", count);
-    }
-    for (int i = 0; i < count; i++) {
-        int row = (int)train_pick(0, 0xFFFD, 0, i, rows);
-        copy(r, order ? order[row] : row, dim, m->recorded + (size_t)(i * RECORD_CONTROLS * dim));
-    }
+    if (!env->situation)
+        return FAIL(err, FIRM_E_VALUE,
+                    "train.recorded: %s does not say which moments are alike; set it to 0",
+                    env->name);
+    if (env->situation_chi && (!m->shape.reading || m->shape.no_fiber))
+        return FAIL(err, FIRM_E_VALUE,
+                    "recorded segments of %s are looked up by what is read from the fiber; set "
+                    "model.reading and add a stage with the objective read",
+                    env->name);
+    if (count > r->count) count = r->count;
+    size_t n = (size_t)count, config = (size_t)env->config_dim, chi = (size_t)env->chi_dim;
+    float* first = mem_alloc(n * chi * sizeof *first);  // chi when the sequence began
+    for (size_t i = 0; first && i < n; i++)
+        memcpy(first + i * chi, r->chi + i * RECORD_POINTS * chi, chi * sizeof *first);
+    m->recorded = copy(r->action, n * (size_t)(RECORD_CONTROLS * env->action_dim));
+    m->recorded_path = copy(r->config, n * RECORD_POINTS * config);
+    m->recorded_chi = first;
     m->recorded_count = count;
-    mem_free(order);
-    return FIRM_OK;
+    if (m->recorded && m->recorded_path && first) return FIRM_OK;
+    forget(m);
+    return FAIL(err, FIRM_E_MEMORY, "no memory for %d recorded sequences", count);
 }
 
 firm_status train_add_recorded(firm_model* m, const char* path, int count, firm_error* err) {

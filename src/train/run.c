@@ -176,7 +176,7 @@ static firm_status read_checkpoint(train_run_state* run, int* stage_index, int* 
 // ---- other weights to begin with ----------------------------------------------------------------
 
 static firm_status read_init(train_run_state* run, firm_error* err) {
-    TRY(checkpoint_read_training(run->opt->init, run->model, NULL, 0, NULL, 0, err));
+    TRY(checkpoint_read_weights(run->opt->init, run->model, err));
     log_info("weights of %s", run->opt->init);
     return FIRM_OK;
 }

@@ -36,7 +36,7 @@ const config_key train_keys[] = {
     {"train", "checkpoint_every", CONFIG_INT, 1, 1e6, "250", NULL, "updates between checkpoints"},
     {"train", "log_every", CONFIG_INT, 1, 1e6, "25", NULL, "updates between rows of metrics.csv"},
     {"train", "recorded", CONFIG_INT, 0, 65536, "0", NULL,
-     "recorded action sequences stored with the model, for plan.reach_recorded; 0: none"},
+     "recorded segments stored with the model, for plan.reach_recorded; 0: none"},
     {"train", "support", CONFIG_INT, 0, 65536, "2048", NULL,
      "training configurations stored with the model, for the planner's reach mode; 0: none"},
     {"loss.*", "config", CONFIG_REAL, 0, 1e3, "2", NULL, "weight of future configurations"},
@@ -51,7 +51,7 @@ const config_key train_keys[] = {
     {"loss.*", "tail_kind", CONFIG_TEXT, 0, 0, "terminal", "terminal|chord|chord-squared",
      "errors of the tail: at the horizon, or the worst joint's at every step"},
     {"stage.*", "objective", CONFIG_TEXT, 0, 0, "rollout",
-     "picture|ground|geometry|physical|dynamics|rollout", "what the stage learns"},
+     "picture|ground|geometry|physical|dynamics|rollout|read", "what the stage learns"},
     {"stage.*", "modules", CONFIG_TEXT, 0, 0, "auto", NULL,
      "what is trained, with factors of the rate: 'grounder tokenizer:0.1'; auto: by objective"},
     {"stage.*", "sources", CONFIG_TEXT, 0, 0, "F", "F|I|S|FI|FS|IS|FIS",
@@ -149,7 +149,8 @@ static void default_modules(stage* s, float refine) {
                 {"geometry", "tokenizer aux.picture grounder.trunk aux.physical"},
                 {"physical", "grounder.trunk aux.physical"},
                 {"dynamics", "history aux.next"},
-                {"rollout", "fiber transition aux.chi"}};
+                {"rollout", "fiber transition aux.chi"},
+                {"read", "reading"}};
     for (size_t i = 0; i < sizeof list / sizeof *list; i++)
         if (is(s, list[i].objective)) read_modules(list[i].modules, s);
     if (is(s, "ground") && refine > 0) add_module(s, "tokenizer", 9, refine);
@@ -179,8 +180,12 @@ float stage_factor(const stage* s, const char* parameter) {
 
 // ---- stages -------------------------------------------------------------------------------------
 
+int stage_recurrent(const stage* s) {
+    return is(s, "rollout") || is(s, "read");
+}
+
 int stage_sees_frames(const stage* s) {
-    return !is(s, "dynamics") && !is(s, "rollout");
+    return !is(s, "dynamics") && !stage_recurrent(s);
 }
 
 static void read_terms(const config* c, const char* section, stage* s) {
@@ -306,7 +311,7 @@ static firm_status check_sources(const stage* s, const config* settings, const t
 firm_status stage_check(const stage* s, const config* settings, const train_set* set,
                         const firm_model* m, firm_error* err) {
     TRY(check_sources(s, settings, set, err));
-    if (is(s, "rollout") && (stage_trains(s, "tokenizer") || stage_trains(s, "grounder")))
+    if (stage_recurrent(s) && (stage_trains(s, "tokenizer") || stage_trains(s, "grounder")))
         return FAIL(err, FIRM_E_VALUE,
                     "stage.%s: recurrent stages see remembered tokens; train the tokenizer and "
                     "the grounder in a stage of their own",
@@ -315,6 +320,10 @@ firm_status stage_check(const stage* s, const config* settings, const train_set*
         return FAIL(err, FIRM_E_VALUE,
                     "stage.%s.modules cannot be read; write names and factors like "
                     "'grounder tokenizer:0.1'",
+                    s->name);
+    if (is(s, "read") && (s->modules > 1 || strcmp(s->module[0].prefix, "reading.") != 0))
+        return FAIL(err, FIRM_E_VALUE,
+                    "stage.%s: the objective read trains the reading alone; leave modules out",
                     s->name);
     for (int i = 0; i < s->modules; i++)
         if (!known_prefix(m, s->module[i].prefix))

@@ -73,10 +73,11 @@ static firm_status add_rollout(train_run_state* run, const stage* s, int source,
                                firm_error* err) {
     const records* from = some_records(run, s, source, w);
     rollout_graph* g = &w->roll[source];
-    loss_weights weights;
+    loss_weights weights = {0};
     int rows;
     TRY(fill_cache(run, source, err));
-    TRY(loss_read(run->settings, run->set.env, stage_loss(s, source), &weights, err));
+    if (is(s, "rollout"))
+        TRY(loss_read(run->settings, run->set.env, stage_loss(s, source), &weights, err));
     TRY(rollout_graph_build(run->model, &weights, s, g, err));
     if (stage_trains(s, "history."))
         TRY(cache_history_tokens(&run->set, run->model, from, run->p, "encode tokens",
@@ -168,7 +169,7 @@ static firm_status add_dynamics(train_run_state* run, const stage* s, int source
 
 firm_status stage_begin(train_run_state* run, const stage* s, int from, stage_work* w,
                         firm_error* err) {
-    int rollout = is(s, "rollout");
+    int rollout = stage_recurrent(s);
     *w = (stage_work){0};
     run->model->spatial_off = rollout && !s->spatial;
     if (!rollout) run_drop_caches(run);  // the modules behind them are about to change
@@ -247,6 +248,32 @@ static firm_status held_loss(train_run_state* run, const stage* s, stage_work* w
     return st;
 }
 
+// what is read of held-out moments: mean squared error in deviations
+static firm_status read_loss(train_run_state* run, const stage* s, double* loss, firm_error* err) {
+    const train_set* set = &run->set;
+    const records* held = &set->data.set[PACK_HELD];
+    int count = held->count < 256 ? held->count : 256;
+    nn_exec_options opt = {.batch = count, .shard = 64, .lanes = 1, .queue = set->device.queue};
+    rollout_graph g = {0};
+    nn_exec* e = NULL;
+    TRY(fill_cache(run, PACK_HELD, err));
+    rollout_batch b = {.set = set,
+                       .model = run->model,
+                       .graph = &g,
+                       .from = held,
+                       .cache = &run->cache[PACK_HELD]};
+    firm_status st = rollout_graph_build(run->model, NULL, s, &g, err);
+    if (st == FIRM_OK) st = nn_exec_create(g.g, set->device.backend, &opt, run->p, &e, err);
+    if (st == FIRM_OK) {
+        st = nn_exec_forward(e, count, rollout_fill, &b);
+        if (st != FIRM_OK) st = train_failed(e, st, "validation", err);
+    }
+    if (st == FIRM_OK) *loss = nn_exec_loss(e);
+    nn_exec_free(e);
+    nn_graph_free(g.g);
+    return st;
+}
+
 static firm_status rollout_figures(train_run_state* run, const stage* s, stage_result* r,
                                    firm_error* err) {
     rollout_error e;
@@ -275,6 +302,7 @@ static firm_status ground_figures(train_run_state* run, stage_result* r, firm_er
 static firm_status run_gate(train_run_state* run, const stage* s, stage_work* w, stage_result* r,
                             firm_error* err) {
     TRY(is(s, "rollout")  ? rollout_figures(run, s, r, err)
+        : is(s, "read")   ? read_loss(run, s, &r->gate, err)
         : is(s, "ground") ? ground_figures(run, r, err)
                           : held_loss(run, s, w, &r->gate, err));
     r->limit = s->gate_limit;

@@ -24,7 +24,7 @@ typedef struct train_options {
     int threads;          // 0: all cores
     int resume;           // continue a run that was stopped
     const char* sources;  // "F", "I", "FI" restrict every stage; NULL: as the config says
-    const char* init;     // a checkpoint to take the first weights from; NULL: random ones
+    const char* init;     // a checkpoint or model to take the first weights from; NULL: random ones
     const char* from;     // with init: the first stage to run; NULL: all
     const char* until;    // the last stage of this sitting; NULL: all
     int mismatch;         // ablation: outcomes of branches are shuffled
@@ -46,8 +46,8 @@ firm_status train_pack(const config* settings, const env_spec* env, const train_
                        const train_options* opt, int as_pictures, const char* path, cJSON** result,
                        firm_error* err);
 
-// Gives a model `count` recorded action sequences to try in reach mode, of segments the data set or
-// pack at `from` trains on; 0 takes them away. A model trained on other data is refused.
+// Gives a model up to `count` recorded action sequences for reach mode: the first segments of a
+// pack of the data it was trained on. Other data are refused, and models that cannot look them up.
 firm_status train_add_recorded(firm_model* m, const char* pack, int count, firm_error* err);
 
 // Speed of the two kinds of training update on synthetic batches, for `firm bench train`.

@@ -150,16 +150,23 @@ TEST(model, checkpoint_support) {
     firm_model_free(m);
 }
 
-// so do recorded controls
+static void fill(float** list, int count, float first) {
+    *list = mem_calloc((size_t)count, sizeof **list);
+    for (int i = 0; i < count; i++) (*list)[i] = first + 0.125f * (float)(i % 16 - 8);
+}
+
+// so do recorded segments: controls, what came of them, and the moment they began in
 TEST(model, checkpoint_recorded) {
-    enum { COUNT = 3, LENGTH = MODEL_RECORDED * 2 };
+    enum { COUNT = 3, LENGTH = MODEL_RECORDED * 2, POINTS = (MODEL_HORIZON + 1) * 2 };
     char path[512];
     firm_error err;
     firm_model *m = small_model(3), *read = NULL;
+    const int chi = m->env->chi_dim;
     snprintf(path, sizeof path, "%s/recorded.safetensors", test_temp_dir());
     m->recorded_count = COUNT;
-    m->recorded = mem_calloc(COUNT * LENGTH, sizeof *m->recorded);
-    for (int i = 0; i < COUNT * LENGTH; i++) m->recorded[i] = 0.125f * (float)(i % 16 - 8);
+    fill(&m->recorded, COUNT * LENGTH, 0);
+    fill(&m->recorded_path, COUNT * POINTS, 1);
+    fill(&m->recorded_chi, COUNT * chi, 2);
     for (int half = 0; half < 2; half++) {
         REQUIRE_OK(checkpoint_write(path, m, half ? CHECKPOINT_MODEL_HALF : CHECKPOINT_MODEL, NULL,
                                     0, NULL, 0, &err),
@@ -167,12 +174,62 @@ TEST(model, checkpoint_recorded) {
         REQUIRE_OK(firm_model_load(path, &read, &err), err);
         EXPECT_INT(read->recorded_count, COUNT);
         EXPECT(memcmp(read->recorded, m->recorded, COUNT * LENGTH * sizeof(float)) == 0);
+        EXPECT(memcmp(read->recorded_path, m->recorded_path, COUNT * POINTS * sizeof(float)) == 0);
+        EXPECT(memcmp(read->recorded_chi, m->recorded_chi, (size_t)(COUNT * chi) * sizeof(float)) ==
+               0);
         firm_model_free(read);
     }
-    m->recorded[7] = NAN;
+    m->recorded_path[7] = NAN;
     REQUIRE_OK(checkpoint_write(path, m, CHECKPOINT_MODEL, NULL, 0, NULL, 0, &err), err);
     EXPECT_INT(firm_model_load(path, &read, &err), FIRM_E_FORMAT);
-    EXPECT(strstr(err.message, "recorded") != NULL);
+    EXPECT(strstr(err.message, "recorded.path") != NULL);
+    firm_model_free(m);
+}
+
+// a run may begin with a model file: heads that only training has stay as they are, and so does the
+// reading, which is trained on top of all others
+TEST(model, checkpoint_begins_a_run) {
+    char path[512];
+    firm_error err;
+    model_shape shape = small_shape();
+    const env_spec* env = env_find("tworoom");
+    firm_model *m = small_model(3), *next = NULL, *read = NULL;
+    snprintf(path, sizeof path, "%s/begin.safetensors", test_temp_dir());
+    REQUIRE_OK(checkpoint_write(path, m, CHECKPOINT_MODEL, NULL, 0, NULL, 0, &err), err);
+    shape.reading = 4;
+    shape.no_fiber = 1;
+    REQUIRE_OK(model_create(env, &shape, 1, 4, &next, &err), err);
+    const char* const own[] = {"aux.picture.rgb.weight", "reading.out.weight"};
+    float before[2];
+    for (int i = 0; i < 2; i++) {
+        int at = nn_store_find(next->store, own[i]);
+        EXPECT(at >= 0);
+        before[i] = next->store->value[next->store->entry[at].offset];
+    }
+    REQUIRE_OK(checkpoint_read_weights(path, next, &err), err);
+    for (int i = 0; i < 2; i++)
+        EXPECT(next->store->value[next->store->entry[nn_store_find(next->store, own[i])].offset] ==
+               before[i]);
+    int there = nn_store_find(next->store, "transition.in.weight"),
+        here = nn_store_find(m->store, "transition.in.weight");
+    EXPECT(memcmp(next->store->value + next->store->entry[there].offset,
+                  m->store->value + m->store->entry[here].offset,
+                  m->store->entry[here].count * sizeof(float)) == 0);
+    EXPECT(memcmp(&next->stats, &m->stats, sizeof m->stats) == 0);
+    // the reading is deployed and counted
+    REQUIRE_OK(checkpoint_write(path, next, CHECKPOINT_MODEL, NULL, 0, NULL, 0, &err), err);
+    REQUIRE_OK(firm_model_load(path, &read, &err), err);
+    EXPECT(nn_store_find(read->store, "reading.out.weight") >= 0);
+    EXPECT_INT(model_count(read).total,
+               model_count(m).total + nn_store_params(read->store, "reading."));
+    firm_model_free(read);
+    firm_model_free(next);
+    // any other difference is one
+    shape.hidden++;
+    REQUIRE_OK(model_create(env, &shape, 1, 4, &next, &err), err);
+    EXPECT_INT(checkpoint_read_weights(path, next, &err), FIRM_E_FORMAT);
+    EXPECT(strstr(err.message, "model.hidden"));
+    firm_model_free(next);
     firm_model_free(m);
 }
 

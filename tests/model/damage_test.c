@@ -194,8 +194,8 @@ TEST(model, damage_false_header) {
         {" keypoints=0 ", " keypoints=5000 ", FIRM_E_FORMAT, "more numbers than"},
         {" grounder=0 ", " grounder=3 ", FIRM_E_FORMAT, "model.grounder"},
         {" spatial=0", " spatial=5", FIRM_E_FORMAT, "model.spatial = 5"},
-        {" spatial=0", " spatial=0 ", FIRM_E_FORMAT, "spatial of the model's shape"},
-        {" spatial=0", " spatial=0 more=1", FIRM_E_FORMAT, "spatial of the model's shape"},
+        {" reading=0", " reading=0 ", FIRM_E_FORMAT, "reading of the model's shape"},
+        {" reading=0", " reading=0 more=1", FIRM_E_FORMAT, "reading of the model's shape"},
         {"channel4=2", "channel4=4", FIRM_E_FORMAT, "m.safetensors"},
         // statistics
         {"image_std\":\"0.25 ", "image_std\":\"-0.25 ", FIRM_E_FORMAT, "image_std is not 3 finite"},
@@ -273,7 +273,7 @@ TEST(model, damage_false_header) {
     // words that an older file does not have stand for TwoRoom's forms
     const char* newer =
         " grid=7 keypoints=0 keypoint_width=32 history_pool=1 grounder=0 "
-        "grounder_residual=256 spatial=0";
+        "grounder_residual=256 spatial=0 reading=0";
     static const char* const cut[] = {"", " grid=7 keypoints=0"};
     for (size_t i = 0; i < sizeof cut / sizeof *cut; i++) {
         char* bytes = edited(file, n, newer, cut[i], &size);

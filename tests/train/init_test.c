@@ -1,6 +1,8 @@
 // init_test.c - runs that begin with another run's weights and leave stages out.
 #include "check.h"
+#include "core/file.h"
 #include "core/mem.h"
+#include "plan/recall.h"
 #include "small.h"
 
 static cJSON* train(const small* s, const train_inputs* in, train_options opt, const char* name) {
@@ -72,10 +74,10 @@ TEST(train, a_run_can_begin_with_another_ones_weights) {
     REQUIRE_OK(train_pack(s.settings, s.env, &in, &opt, 0, pack, &made, &err), err);
     EXPECT(json_get(made, "pairs", -1) == 0);
     cJSON_Delete(made);
-    // recorded sequences of it for a finished model
+    // recorded sequences of it for a finished model: not where nothing says which moments are alike
     if ((a = model_in("late"))) {
-        REQUIRE_OK(train_add_recorded(a, pack, 9, &err), err);
-        EXPECT(a->recorded_count == 9 && a->recorded != NULL);
+        EXPECT_INT(train_add_recorded(a, pack, 9, &err), FIRM_E_VALUE);
+        EXPECT(strstr(err.message, "which moments are alike"));
         snprintf(a->provenance, sizeof a->provenance, "data_hash=0");
         EXPECT_INT(train_add_recorded(a, pack, 9, &err), FIRM_E_VALUE);
         EXPECT(strstr(err.message, "other data"));
@@ -105,5 +107,101 @@ TEST(train, a_run_can_begin_with_another_ones_weights) {
     opt.folder = test_temp_dir();
     EXPECT_INT(train_run(s.settings, s.env, &in, &opt, NULL, &err), FIRM_E_USAGE);
     EXPECT(strstr(err.message, "no-such-stage"));
+    small_close(&s);
+}
+
+// smoke.ini with a stage for the reading
+static const char* settings_that_read(void) {
+    static const char more[] =
+        "\n[model]\nreading = 8\n[stage.reading]\nobjective = read\nupdates = 60\nrate = 0.01\n"
+        "batch = 32\n";
+    static char path[600];
+    char* smoke;
+    size_t n;
+    firm_error err;
+    file_writer w;
+    snprintf(path, sizeof path, "%s/reading.ini", test_temp_dir());
+    if (file_read_all(FIRM_SOURCE_DIR "/configs/smoke.ini", &smoke, &n, &err) != FIRM_OK ||
+        file_open_write(&w, path, &err) != FIRM_OK || file_put(&w, smoke, n, &err) != FIRM_OK ||
+        file_put(&w, more, sizeof more - 1, &err) != FIRM_OK || file_commit(&w, &err) != FIRM_OK)
+        test_fail(__FILE__, __LINE__, "%s", err.message);
+    mem_free(smoke);
+    return path;
+}
+
+// The reading is trained on top of a finished model, and nothing else changes.
+TEST(train, the_reading_comes_last) {
+    small s;
+    small_options few = {.task = "tworoom",
+                         .settings = settings_that_read(),
+                         .set = {"train.frame_pool=40"},
+                         .episodes = 60,
+                         .anchors = 12,
+                         .per_anchor = 4};
+    if (!small_collect(&s, &few)) return;
+    train_inputs in = small_inputs(&s);
+    cJSON* whole = train(&s, &in, (train_options){.seed = 5, .threads = 2}, "read");
+    const cJSON* stages = cJSON_GetObjectItem(whole, "stages");
+    const cJSON* last = cJSON_GetArrayItem(stages, cJSON_GetArraySize(stages) - 1);
+    // chi is standardised: reading nothing would leave about 1
+    EXPECT(json_get(last, "gate", 9) < 0.9);
+    cJSON_Delete(whole);
+
+    char before[600];
+    firm_model* a = model_in("read");
+    snprintf(before, sizeof before, "%s/read/model.safetensors", test_temp_dir());
+    train_options opt = {.seed = 6, .threads = 1, .init = before, .from = "reading"};
+    cJSON_Delete(train(&s, &in, opt, "read-again"));
+    firm_model* b = model_in("read-again");
+    if (a && b) {
+        EXPECT(same(a, b, "transition.") && same(a, b, "fiber.") && same(a, b, "history."));
+        EXPECT(!same(a, b, "reading."));
+    }
+    firm_model_free(a);
+    firm_model_free(b);
+    small_close(&s);
+}
+
+// Segments that travel with a model are its training segments, with the moment and the outcome.
+TEST(train, recorded_segments_travel_with_the_model) {
+    small s;
+    firm_error err;
+    small_options few = {.task = "pusht",
+                         .settings = "smoke-pusht",
+                         .set = {"train.structured=optional"},
+                         .episodes = 40,
+                         .anchors = 6,
+                         .per_anchor = 4};
+    if (!small_collect(&s, &few)) return;
+    if (!small_open(&s, &(train_options){.seed = 1}, 2) || !small_model(&s, 3)) return;
+    const records* r = &s.set.data.set[PACK_F];
+    firm_model* m = s.model;
+    const size_t chi = (size_t)s.env->chi_dim, config = (size_t)s.env->config_dim;
+    REQUIRE_OK(recorded_fill(r, m, 7, &err), err);
+    EXPECT_INT(m->recorded_count, 7);
+    for (size_t i = 0; i < 7; i++) {
+        EXPECT(memcmp(m->recorded + i * 50, r->action + i * 50, 50 * sizeof(float)) == 0);
+        EXPECT(memcmp(m->recorded_chi + i * chi, r->chi + i * RECORD_POINTS * chi,
+                      chi * sizeof(float)) == 0);
+        EXPECT(memcmp(m->recorded_path + i * RECORD_POINTS * config,
+                      r->config + i * RECORD_POINTS * config,
+                      RECORD_POINTS * config * sizeof(float)) == 0);
+    }
+    REQUIRE_OK(recorded_fill(r, m, 1 << 20, &err), err);
+    EXPECT_INT(m->recorded_count, r->count);  // no more than there are
+
+    // the one that was done here comes first
+    plan_recall* found;
+    plan_actions a =
+        plan_actions_of(s.env, MODEL_CONTROLS, m->stats.action_mean, m->stats.action_std);
+    REQUIRE_OK(plan_recall_create(m, &a, 3, &found, &err), err);
+    const float *plan, *at = m->recorded_path + 5 * RECORD_POINTS * config;
+    float u[50];
+    EXPECT_INT(plan_recall_find(found, at, m->recorded_chi, at + 5 * config, &plan), 3);
+    model_standardise(m, m->recorded + 5 * 50, MODEL_RECORDED, u);
+    for (int i = 0; i < 50; i++) EXPECT_NEAR(plan[i], u[i], 1e-5);
+    plan_recall_free(found);
+    REQUIRE_OK(recorded_fill(r, m, 0, &err), err);
+    EXPECT(m->recorded == NULL && m->recorded_count == 0);
     small_close(&s);
 }

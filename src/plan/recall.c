@@ -1,0 +1,108 @@
+// recall.c - nearest recorded moments by exhaustive search: ten thousand sequences are a tenth of a
+// millisecond's work.
+#include "plan/recall.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "core/mem.h"
+
+struct plan_recall {
+    const env_spec* spec;
+    int count, most, length, dim;
+    float* key;   // (count, MODEL_HORIZON, dim) situation if the goal was where k macro actions led
+    float* u;     // (count, length) standardised
+    float* plan;  // (most, length) those found
+    float* distance;  // (most) ascending
+    int* found;       // (most)
+};
+
+firm_status plan_recall_create(const firm_model* m, const plan_actions* actions, int most,
+                               plan_recall** out, firm_error* err) {
+    const env_spec* spec = m->env;
+    *out = NULL;
+    if (!m->recorded || !spec->situation)
+        return FAIL(err, FIRM_E_VALUE,
+                    "plan.reach_recorded needs recorded sequences, and the model has none; train "
+                    "it with train.recorded, or set plan.reach_recorded=0");
+    plan_recall* r = mem_calloc(1, sizeof *r);
+    if (!r) return FAIL(err, FIRM_E_MEMORY, "no memory for recorded sequences");
+    *r = (plan_recall){.spec = spec,
+                       .count = m->recorded_count,
+                       .most = most < m->recorded_count ? most : m->recorded_count,
+                       .length = MODEL_RECORDED * spec->action_dim,
+                       .dim = spec->situation_dim};
+    size_t n = (size_t)r->count, length = (size_t)r->length, dim = (size_t)r->dim;
+    r->key = mem_alloc(n * MODEL_HORIZON * dim * sizeof *r->key);
+    r->u = mem_alloc(n * length * sizeof *r->u);
+    r->plan = mem_alloc((size_t)r->most * length * sizeof *r->plan);
+    r->distance = mem_alloc((size_t)r->most * sizeof *r->distance);
+    r->found = mem_alloc((size_t)r->most * sizeof *r->found);
+    if (!r->key || !r->u || !r->plan || !r->distance || !r->found) {
+        plan_recall_free(r);
+        return FAIL(err, FIRM_E_MEMORY, "no memory for recorded sequences");
+    }
+    for (size_t i = 0; i < n * length; i++) {
+        size_t k = i % (size_t)spec->action_dim;
+        r->u[i] = (m->recorded[i] - actions->mean[k]) / actions->deviation[k];
+    }
+    for (size_t i = 0; i < n; i++) {
+        const float* path = m->recorded_path + i * (MODEL_HORIZON + 1) * (size_t)spec->config_dim;
+        for (size_t k = 0; k < MODEL_HORIZON; k++)
+            spec->situation(path, m->recorded_chi + i * (size_t)spec->chi_dim,
+                            path + (k + 1) * (size_t)spec->config_dim,
+                            r->key + (i * MODEL_HORIZON + k) * dim);
+    }
+    *out = r;
+    return FIRM_OK;
+}
+
+void plan_recall_free(plan_recall* r) {
+    if (!r) return;
+    mem_free(r->key);
+    mem_free(r->u);
+    mem_free(r->plan);
+    mem_free(r->distance);
+    mem_free(r->found);
+    mem_free(r);
+}
+
+size_t plan_recall_bytes(const plan_recall* r) {
+    size_t each = (size_t)(MODEL_HORIZON * r->dim + r->length);
+    return sizeof *r + ((size_t)r->count * each + (size_t)r->most * (size_t)(r->length + 2)) * 4;
+}
+
+// squared, of the best of the sequence's five places
+static float distance_to(const plan_recall* r, int sequence, const float* key) {
+    const float* of = r->key + (size_t)sequence * MODEL_HORIZON * (size_t)r->dim;
+    float best = INFINITY;
+    for (int k = 0; k < MODEL_HORIZON; k++, of += r->dim) {
+        float sum = 0;
+        for (int j = 0; j < r->dim; j++) sum += (of[j] - key[j]) * (of[j] - key[j]);
+        if (sum < best) best = sum;
+    }
+    return best;
+}
+
+int plan_recall_find(plan_recall* r, const float* c, const float* chi, const float* goal,
+                     const float** plan) {
+    float key[ENV_MAX_SITUATION];
+    int n = 0;
+    r->spec->situation(c, chi, goal, key);
+    for (int i = 0; i < r->count; i++) {
+        float d = distance_to(r, i, key);
+        if (!(n < r->most || d < r->distance[n - 1])) continue;
+        int at = n < r->most ? n++ : n - 1;
+        for (; at > 0 && r->distance[at - 1] > d; at--) {
+            r->distance[at] = r->distance[at - 1];
+            r->found[at] = r->found[at - 1];
+        }
+        r->distance[at] = d;
+        r->found[at] = i;
+    }
+    for (int i = 0; i < n; i++)
+        memcpy(r->plan + (size_t)i * (size_t)r->length,
+               r->u + (size_t)r->found[i] * (size_t)r->length, (size_t)r->length * sizeof *r->plan);
+    *plan = r->plan;
+    return n;
+}
