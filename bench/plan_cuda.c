@@ -3,8 +3,8 @@
 // tasks' shapes, as the time does not depend on them.
 //
 //     build-cuda/bench_plan_cuda            all of it, about a minute
-//     build-cuda/bench_plan_cuda batch      many searches at once only: their phases, and how far
-//                                           ahead the fused kernel fetches; seconds
+//     build-cuda/bench_plan_cuda batch      many searches at once only: their phases; seconds
+//     build-cuda/bench_plan_cuda hundred    a hundred at once beside one; seconds
 //     build-cuda/bench_plan_cuda clocks     where the fused kernel's time goes: cycles by part, and
 //                                           times with a part left out; seconds
 #include <math.h>
@@ -65,7 +65,7 @@ static int by_value(const void* a, const void* b) {
     return (x > y) - (x < y);
 }
 
-static int ahead, variant;  // of the setup of the planners made
+static int variant;  // of the setup of the planners made
 
 static plan_gpu* make(const subject* s, plan_precision precision, plan_gpu_way way, int searches) {
     plan_gpu_setup setup = {.spec = &s->spec,
@@ -82,7 +82,6 @@ static plan_gpu* make(const subject* s, plan_precision precision, plan_gpu_way w
                             .precision = precision,
                             .way = way,
                             .searches = searches,
-                            .ahead = ahead,
                             .variant = variant};
     plan_gpu* g;
     firm_error err = {0};
@@ -193,13 +192,19 @@ static void phases(const subject* s, plan_precision p) {
     plan_gpu_free(g);
 }
 
-static void batch_only(const subject* s) {
+// A hundred searches at once beside one.
+static void hundred(const subject* s) {
     for (plan_precision p = PLAN_BF16; p >= PLAN_TF32; p--) {
-        for (ahead = 1; ahead <= 3; ahead++) {
-            printf("fetching %d ahead\n", ahead);
-            phases(s, p);
+        plan_gpu *one = make(s, p, PLAN_GPU_CLUSTER, 1), *all = make(s, p, PLAN_GPU_BATCH, MANY);
+        if (one && all) {
+            double best, alone = solve_ms(s, one, 1, s->iterations, REPEATS, &best),
+                         each = solve_ms(s, all, MANY, s->iterations, 9, &best) / MANY;
+            printf("%-8s %-5s one (%s) %.3f ms, %d at once (%s) %.4f ms each: %.2f times as fast\n",
+                   s->name, plan_precision_name(p), plan_gpu_way_name(one), alone, MANY,
+                   plan_gpu_way_name(all), each, alone / each);
         }
-        ahead = 0;
+        plan_gpu_free(one);
+        plan_gpu_free(all);
     }
 }
 
@@ -249,15 +254,16 @@ int main(int argc, char** argv) {
         {.name = "tworoom", .shape = {2, 0, 128, 10, 384, 768, 2}, .iterations = 30},
         {.name = "cube", .shape = {3, 0, 128, 25, 384, 768, 2}, .iterations = 10}};
     setvbuf(stdout, NULL, _IOLBF, 0);
-    if (argc > 1 && strcmp(argv[1], "batch") == 0) {
+    if (argc > 1) {
         fill(&subjects[0]);
-        batch_only(&subjects[0]);
-        free(subjects[0].memory);
-        return 0;
-    }
-    if (argc > 1 && strcmp(argv[1], "clocks") == 0) {
-        fill(&subjects[0]);
-        fused_only(&subjects[0]);
+        if (strcmp(argv[1], "batch") == 0)
+            for (plan_precision p = PLAN_BF16; p >= PLAN_TF32; p--) phases(&subjects[0], p);
+        else if (strcmp(argv[1], "hundred") == 0)
+            hundred(&subjects[0]);
+        else if (strcmp(argv[1], "clocks") == 0)
+            fused_only(&subjects[0]);
+        else
+            printf("batch, hundred, clocks or nothing\n");
         free(subjects[0].memory);
         return 0;
     }

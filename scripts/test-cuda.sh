@@ -19,9 +19,11 @@ steps=("$@")
 passed=0 failed=0 skipped=0
 started=$SECONDS
 # Sanitizers slow a kernel down a hundredfold and more: small graphs, no programs started by tests, and short forms of
-# the tests (FIRM_TEST_SHORT): the same kernels with fewer rows, iterations and updates.
-short=(cuda/steps_ cuda/exec_streams cuda/exec_narrow cuda/exec_caches cuda/exec_gates cuda/update_stops cuda/ops_hard
-    cuda/plan_fit cuda/plan_cluster_twice cuda/plan_rollout_rows)
+# the tests (FIRM_TEST_SHORT): the same kernels with fewer rows, iterations and updates. Each runs in a process of its own, eight
+# at a time: a sanitizer keeps one processor core busy and leaves the GPU mostly idle. The longest come first.
+short=(cuda/exec_narrow_cube cuda/exec_narrow_pusht cuda/exec_narrow_reacher cuda/plan_cluster_twice cuda/plan_rollout_rows
+    cuda/exec_caches cuda/exec_narrow_graphs cuda/exec_streams cuda/steps_ cuda/exec_gates cuda/update_stops cuda/ops_hard
+    cuda/plan_fit)
 
 if [ ! -x "$runner" ]; then
     echo "test-cuda: $runner is not there; run make cuda first" >&2
@@ -29,7 +31,27 @@ if [ ! -x "$runner" ]; then
 fi
 sanitizer=${FIRM_SANITIZER:-$(command -v compute-sanitizer || ls /usr/local/cuda*/bin/compute-sanitizer 2>/dev/null | head -1)}
 log=$(mktemp)
-trap 'rm -f "$log"' EXIT
+each=$(mktemp -d)
+trap 'rm -rf "$log" "$each"' EXIT
+
+# TOOL: the short form under compute-sanitizer; what every test printed, in order, and the worst verdict
+sanitize() {
+    local tool=$1 worst=0 i
+    rm -f "$each"/*
+    for i in "${!short[@]}"; do
+        while [ "$(jobs -rp | wc -l)" -ge 8 ]; do wait -n; done
+        {
+            FIRM_TEST_SHORT=1 "$sanitizer" --tool "$tool" --error-exitcode 9 "$runner" "${short[i]}" > "$each/$i.txt" 2>&1
+            echo $? > "$each/$i.rc"
+        } &
+    done
+    wait
+    for i in "${!short[@]}"; do
+        cat "$each/$i.txt"
+        [ "$(cat "$each/$i.rc")" -eq 0 ] || worst=9
+    done
+    return $worst
+}
 
 # NAME COMMAND...: runs it and adds up its "N passed, N failed, N skipped"
 step() {
@@ -55,7 +77,7 @@ for one in "${steps[@]}"; do
                 failed=$((failed + 1))
                 continue
             fi
-            step "$one" env FIRM_TEST_SHORT=1 "$sanitizer" --tool "$one" --error-exitcode 9 "$runner" "${short[@]}"
+            step "$one" sanitize "$one"
             ;;
         *)
             echo "test-cuda: there is no step '$one'; give tests, memcheck or racecheck" >&2

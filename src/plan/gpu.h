@@ -51,7 +51,6 @@ typedef struct plan_gpu_setup {
     plan_precision precision;
     plan_gpu_way way;
     int searches;  // most that are solved at once, at least 1
-    int ahead;     // fused: chunks of weights fetched ahead, 1 to 3; 0: its own choice
     int variant;   // fused, bfloat16: for bench/plan_cuda.c, which names them; 0 but there
 } plan_gpu_setup;
 

@@ -89,9 +89,10 @@ static rung* rung_make(plan_precision precision, int horizon) {
     return r;
 }
 
-// The first `rows` rows on the GPU; 0 where it could not be, and the test is skipped or failed.
-static int predict(rung* r, const toy_net* t, int rows) {
-    env_spec spec = {.name = "test", .config_dim = CONFIG, .action_dim = 2, .cost = ENV_COST_SUM};
+// A planner of so many searches; NULL where it could not be, and the test is skipped or failed.
+static plan_gpu* planner_of(const rung* r, const toy_net* t, int searches) {
+    static const env_spec spec = {
+        .name = "test", .config_dim = CONFIG, .action_dim = 2, .cost = ENV_COST_SUM};
     plan_gpu_setup setup = {.spec = &spec,
                             .shape = t->shape,
                             .weights = &t->weights,
@@ -105,20 +106,30 @@ static int predict(rung* r, const toy_net* t, int rows) {
                                         .spread = 1},
                             .precision = r->precision,
                             .way = PLAN_GPU_BATCH,
-                            .searches = 1};
+                            .searches = searches};
     plan_gpu* g = NULL;
     firm_error err = {0};
-    int bad = 0, done = 0;
-    memset(r->got, 0xff, sizeof r->got);
     if (plan_gpu_create(&setup, &g, &err) != FIRM_OK) {
         if (strstr(err.message, "no CUDA GPU") || strstr(err.message, "NVIDIA driver"))
             test_skip(err.message);
         else
             test_fail(__FILE__, __LINE__, "%s", err.message);
-    } else if (strcmp(plan_gpu_way_name(g), "fused") != 0) {
-        test_skip("this GPU, or this build, has not the fused kernel (compute capability 9.0)");
-    } else if (plan_gpu_rollout(g, rows, r->horizon, r->c0, r->m0, r->u, r->got, &bad, &err) !=
-               FIRM_OK) {
+        return NULL;
+    }
+    if (strcmp(plan_gpu_way_name(g), "fused") == 0) return g;
+    test_skip("this GPU, or this build, has not the fused kernel (compute capability 9.0)");
+    plan_gpu_free(g);
+    return NULL;
+}
+
+// The first `rows` rows on the GPU; 0 where it could not be.
+static int predict(rung* r, const toy_net* t, int rows) {
+    plan_gpu* g = planner_of(r, t, 1);
+    firm_error err = {0};
+    int bad = 0, done = 0;
+    memset(r->got, 0xff, sizeof r->got);
+    if (!g) return 0;
+    if (plan_gpu_rollout(g, rows, r->horizon, r->c0, r->m0, r->u, r->got, &bad, &err) != FIRM_OK) {
         test_fail(__FILE__, __LINE__, "%s", err.message);
     } else {
         done = 1;
@@ -240,5 +251,41 @@ TEST(cuda, fused_7_rows) {
             EXPECT(same);
         }
     free(all), free(some);
+    toy_net_free(&t);
+}
+
+// More rows than the multiprocessors hold at once, so that they may change hands between macro
+// steps: a search over and over, predicted and planned as it is alone.
+TEST(cuda, fused_8_many) {
+    enum { MANY = 85, PATHS = ROWS * MOST_STEPS * CONFIG };
+    toy_net t = net_of(HEADS | IN | BLOCK_ONE | BLOCK_TWO | FIBER_HEADS);
+    for (plan_precision p = PLAN_TF32; p <= PLAN_BF16; p++) {
+        rung* r = rung_make(p, MOST_STEPS);
+        plan_gpu* g = planner_of(r, &t, MANY);
+        float plan[MOST_STEPS * ACTION], goal[CONFIG] = {0};
+        plan_gpu_problem q[MANY];
+        plan_gpu_answer a[MANY];
+        firm_error err = {0};
+        for (int i = 0; i < MANY; i++) q[i] = (plan_gpu_problem){r->c0, r->m0, goal, 7, 0};
+        for (int again = 0; g && again < 4; again++) {
+            int count = again ? MANY : 1, off = 0;
+            if (plan_gpu_solve(g, count, q, 3, 1, a, &err) != FIRM_OK) {
+                test_fail(__FILE__, __LINE__, "%s", err.message);
+                break;
+            }
+            if (!again) {
+                memcpy(plan, a[0].plan, sizeof plan);
+                memcpy(r->got, a[0].paths, sizeof r->got);
+                continue;
+            }
+            for (int i = 0; i < MANY; i++)
+                off += memcmp(r->got, a[i].paths, PATHS * sizeof(float)) != 0 ||
+                       memcmp(plan, a[i].plan, sizeof plan) != 0;
+            printf("  %s: %d of %d searches differ\n", plan_precision_name(p), off, MANY);
+            EXPECT_INT(off, 0);
+        }
+        plan_gpu_free(g);
+        free(r);
+    }
     toy_net_free(&t);
 }

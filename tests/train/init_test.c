@@ -113,7 +113,7 @@ TEST(train, a_run_can_begin_with_another_ones_weights) {
 // smoke.ini with a stage for the reading
 static const char* settings_that_read(void) {
     static const char more[] =
-        "\n[model]\nreading = 8\n[stage.reading]\nobjective = read\nupdates = 60\nrate = 0.01\n"
+        "\n[stage.reading]\nobjective = read\nupdates = 60\nrate = 0.01\n"
         "batch = 32\n";
     static char path[600];
     char* smoke;
@@ -134,7 +134,8 @@ TEST(train, the_reading_comes_last) {
     small s;
     small_options few = {.task = "tworoom",
                          .settings = settings_that_read(),
-                         .set = {"train.frame_pool=40"},
+                         .set = {"train.frame_pool=40", "model.reading=8", "stage.grounder.gate=0",
+                                 "stage.rollout-f.gate=0", "stage.rollout-fi.gate=0"},
                          .episodes = 60,
                          .anchors = 12,
                          .per_anchor = 4};

@@ -15,11 +15,9 @@ struct fused_way {
 
 enum { CLOCK_BYTES = 2 * 16 * 8 };
 
-static const char* const part_names[PARTS] = {"fetching weights",     "waiting for weights",
-                                              "first product",        "LayerNorm",
-                                              "products up",          "GELU",
-                                              "products down",        "giving places back",
-                                              "product of the heads", "state and inputs"};
+static const char* const part_names[PARTS] = {
+    "waiting for weights", "first product",        "LayerNorm",       "products up", "GELU",
+    "products down",       "product of the heads", "state and inputs"};
 
 static kernel_fn own_kernel(const plan_gpu* g) {
     return kernel_of(g->setup.precision, g->setup.variant);
@@ -79,6 +77,7 @@ static int takes(const plan_gpu* g) {
         return 0;
     for (int b = 0; b < s->blocks; b++)
         if (!fits_unscaled(g, &g->host[LAYER_DOWN + b])) return 0;
+    if (!own_kernel(g)) return 0;
     cudaFuncAttributes attributes;
     // without code for 9.0a in this build the kernel is empty
     if (cudaFuncGetAttributes(&attributes, own_kernel(g)) != cudaSuccess ||
@@ -97,9 +96,12 @@ firm_status fused_create(plan_gpu* g, firm_error* err) {
     fused_args* a = &g->fused->args;
     a->count = 2 * (MAX_X / 64) + s->blocks * (s->inner / 64) * 4 + HIDDEN / 64;
     size_t chunks = (size_t)a->count * CHUNK;
-    size_t state = (size_t)round_up(g->rows, PAIR * ROWS) * MAX_STATE * 4;
-    GPU(cudaMalloc((void**)&g->fused->memory, chunks + state + CLOCK_BYTES));
-    g->bytes += chunks + state + CLOCK_BYTES;
+    // a warpgroup without rows of its own has a tile nevertheless
+    size_t tiles = (size_t)(round_up(g->rows, ROWS) / 64 + g->processors * (ROWS / 64));
+    size_t state = tiles * 64 * MAX_STATE * 4, handed = tiles * 4;
+    GPU(cudaMalloc((void**)&g->fused->memory, chunks + state + CLOCK_BYTES + handed));
+    g->bytes += chunks + state + CLOCK_BYTES + handed;
+    GPU(cudaMemset(g->fused->memory + chunks + state, 0, CLOCK_BYTES + handed));
     char* image = (char*)mem_calloc(1, chunks);
     if (!image) return FAIL(err, FIRM_E_MEMORY, "no memory for the GPU planner");
     pack_chunks(g, image);
@@ -109,14 +111,11 @@ firm_status fused_create(plan_gpu* g, firm_error* err) {
     GPU(cudaHostAlloc((void**)&g->fused->stuck, 64, cudaHostAllocMapped));
     memset(g->fused->stuck, 0, 64);
     GPU(cudaHostGetDevicePointer((void**)&a->stuck, g->fused->stuck, 0));
-    a->ahead = g->setup.ahead < 1            ? AHEAD
-               : g->setup.ahead > MOST_AHEAD ? MOST_AHEAD
-                                             : g->setup.ahead;
     a->s = *s;
     a->chunks = g->fused->memory;
     a->state = (float*)(g->fused->memory + chunks);
     a->clocks = (unsigned long long*)(g->fused->memory + chunks + state);
-    GPU(cudaMemset(a->clocks, 0, CLOCK_BYTES));
+    a->handed = (uint32_t*)(g->fused->memory + chunks + state + CLOCK_BYTES);
     a->searches = g->searches;
     a->u = g->u;
     a->u_low = g->u_low;
@@ -141,14 +140,14 @@ void fused_free(plan_gpu* g) {
 
 firm_status fused_failed(const plan_gpu* g, cudaError_t code, firm_error* err) {
     const volatile uint32_t* s = g->fused->stuck;
+    if (!s[0] && code == cudaSuccess) return FIRM_OK;
     if (!s[0]) return gpu_failed(code, "predicting in one kernel", err);
     cudaGetLastError();
-    int full = s[1] < AT_EMPTY;
-    return FAIL(err, FIRM_E_UNAVAILABLE,
-                "the planner's fused kernel waited in vain for place %u to be %s (parity %u, block "
-                "%u, thread %u); this is a fault of the kernel, plan with the layered way",
-                (s[1] - (full ? AT_FULL : AT_EMPTY)) / 8, full ? "filled" : "given back", s[2],
-                s[3], s[4]);
+    return FAIL(
+        err, FIRM_E_UNAVAILABLE,
+        "the planner's fused kernel waited in vain for %s %u (block %u, thread %u); this is "
+        "a fault of the kernel, plan with the layered way",
+        s[1] == STUCK_PLACE ? "weights in place" : "another block to bring tile", s[2], s[3], s[4]);
 }
 
 firm_status fused_predict(plan_gpu* g, int rows, int per_search, int horizon, float* c_out,
@@ -158,7 +157,14 @@ firm_status fused_predict(plan_gpu* g, int rows, int per_search, int horizon, fl
     a.per_search = per_search;
     a.horizon = horizon;
     a.c = c_out;
-    int blocks = round_up((rows + ROWS - 1) / ROWS, PAIR);
+    const int tiles = (rows + 63) / 64, in_block = ROWS / 64;
+    int blocks = (tiles + in_block - 1) / in_block;
+    a.slots = horizon;
+    if (blocks > g->processors) {
+        blocks = g->processors;
+        a.slots = (tiles * horizon + blocks * in_block - 1) / (blocks * in_block);
+    }
+    a.lanes = blocks * in_block;
     own_kernel(g)<<<blocks, THREADS, SHARED, g->stream>>>(a);
     GPU(cudaGetLastError());
     return FIRM_OK;

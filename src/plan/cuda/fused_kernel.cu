@@ -1,15 +1,20 @@
 // fused_kernel.cu - the batch way on Hopper: the rollouts of an iteration in one kernel, all macro
 // steps, no activation ever leaves the multiprocessor.
 //
-// A block owns 128 rows; two warpgroups take 64 of them each, and keep the residual stream h, 64 x
-// 384 float32, in registers as the sums that the second product of each residual block adds to. The
-// inner activations exist 64 at a time: outputs of the first product, GELU, the second product's
-// operand, all in registers. Only LN(h) and x lie in shared memory, as operands.
+// A block, one a multiprocessor, has two warpgroups. Each advances a tile of 64 rows by a macro
+// step at a time, and keeps their residual stream h, 64 x 384 float32, in registers as the sums
+// that the second product of each residual block adds to. The inner activations exist 64 at a time:
+// outputs of the first product, GELU, the second product's operand, all in registers. Only LN(h)
+// and x lie in shared memory, as operands.
 //
 // Weights come by as a stream: 108 chunks of 24 KB a macro step, stored in the order of their use
-// and as the tensor cores read them. One thread fetches them ahead into five places; two blocks
-// form a cluster, and each fetches one half for both. While one warpgroup computes GELU or
-// LayerNorm, the other can have the tensor cores.
+// and as the tensor cores read them, for both warpgroups in five places. Nobody waits in order to
+// fetch: whichever warp is the last to be done with a place has its next chunk copied there, and
+// goes on. A warpgroup that computes GELU or LayerNorm leaves the tensor cores to the other, which
+// may be five chunks ahead.
+//
+// More tiles than warpgroups are spread evenly: a tile may change hands between two of its macro
+// steps, see task_at().
 #include "plan/cuda/fused.cuh"
 #include "plan/cuda/wgmma.cuh"
 
@@ -19,6 +24,7 @@ using namespace fused;
 
 namespace {
 
+// TIMED: the cycles since the last mark went into this part.
 template <int V>
 __device__ __forceinline__ void mark(char* smem, int part) {
     if constexpr (V & TIMED) {
@@ -33,13 +39,40 @@ __device__ __forceinline__ void mark(char* smem, int part) {
     }
 }
 
+// The thread within its warpgroup and the warpgroup, asked for anew: h leaves no registers to keep
+// what follows from them.
+__device__ __forceinline__ uint32_t thread_again() {
+    uint32_t t;
+    asm volatile("mov.u32 %0, %%tid.x;" : "=r"(t));
+    return t % 128;
+}
+__device__ __forceinline__ uint32_t group_again() {
+    uint32_t t;
+    asm volatile("mov.u32 %0, %%tid.x;" : "=r"(t));
+    return t / 128;
+}
+
+// Likewise a number to divide by, whose reciprocal would be kept.
+__device__ __forceinline__ int again(int n) {
+    asm volatile("" : "+r"(n));
+    return n;
+}
+
+__device__ __forceinline__ void group_sync() {
+    asm volatile("bar.sync %0, 128;" ::"r"(group_again() + 1) : "memory");
+}
+
 // ---- barriers -----------------------------------------------------------------------------------
 
-// Waits for barrier `which` (AT_FULL or AT_EMPTY + 8 place) to pass the phase of this parity. A
-// wait takes microseconds; one of a million tries is a fault of ours, and ends the kernel with a
+// Waits take microseconds; one of a million tries is a fault of ours, and ends the kernel with a
 // note to the host instead of holding the GPU forever.
 constexpr int MOST_TRIES = 1 << 20;
 
+__device__ __forceinline__ void note_stuck(const fused_args& p, uint32_t what, uint32_t which) {
+    p.stuck[1] = what, p.stuck[2] = which, p.stuck[3] = blockIdx.x;
+    p.stuck[4] = threadIdx.x, p.stuck[0] = 1;
+    __threadfence_system();
+}
 __device__ __forceinline__ uint32_t try_wait(uint32_t bar, uint32_t parity) {
     uint32_t done;
     asm volatile(
@@ -50,120 +83,100 @@ __device__ __forceinline__ uint32_t try_wait(uint32_t bar, uint32_t parity) {
         : "memory");
     return done;
 }
-__device__ __forceinline__ void wait_for(const fused_args& p, uint32_t base, uint32_t which,
+
+// Waits until place `at` is filled, for the time of this parity.
+__device__ __forceinline__ void wait_for(const fused_args& p, uint32_t base, uint32_t at,
                                          uint32_t parity) {
     int tries = 0;
 #pragma unroll 1
-    while (!try_wait(base + which, parity))
+    while (!try_wait(base + AT_FULL + at * 8, parity))
         if (++tries == MOST_TRIES) {
-            p.stuck[1] = which, p.stuck[2] = parity, p.stuck[3] = blockIdx.x;
-            p.stuck[4] = threadIdx.x, p.stuck[0] = 1;
-            __threadfence_system();
+            note_stuck(p, STUCK_PLACE, at);
             asm volatile("trap;\nexit;");
             __builtin_unreachable();
         }
 }
 
-// Where in the stream of chunks one is.
+// Where in the stream of chunks one is: place and parity in one register.
 struct place {
-    uint32_t at = 0, parity = 0;
+    uint32_t word = 0;
+    __device__ __forceinline__ uint32_t at() const { return word >> 1; }
+    __device__ __forceinline__ uint32_t parity() const { return word & 1; }
     __device__ __forceinline__ void next() {
-        if (++at == PLACES) at = 0, parity ^= 1;
+        word += 2;
+        if (word >= 2 * PLACES) word = parity() ^ 1;
     }
-    __device__ __forceinline__ uint32_t before(uint32_t n = 1) const {
-        return at >= n ? at - n : at + PLACES - n;
-    }
+    __device__ __forceinline__ uint32_t before() const { return at() ? at() - 1 : PLACES - 1; }
 };
-
-// This warp is done with place `at`, in both blocks' eyes. It has only read there, and its reads
-// are over: nothing to make visible, and no fence of the cluster, which would take longer than
-// GELU.
-template <int V>
-__device__ __forceinline__ void give(uint32_t base, uint32_t at) {
-    if (V & NO_WEIGHTS) return;
-    if (threadIdx.x % 32 < PAIR)
-        asm volatile(
-            "{\n.reg .b32 a;\nmapa.shared::cluster.u32 a, %0, %1;\n"
-            "mbarrier.arrive.shared::cluster.b64 _, [a];\n}" ::"r"(base + AT_EMPTY + at * 8),
-            "r"(threadIdx.x % 32)
-            : "memory");
-}
-
-__device__ __forceinline__ void cluster_sync() {
-    asm volatile("barrier.cluster.arrive.release.aligned;\nbarrier.cluster.wait.acquire.aligned;" ::
-                     : "memory");
-}
 
 // All four warps of a warpgroup have written operands that the tensor cores read next.
-__device__ __forceinline__ void operands_written(int group) {
+__device__ __forceinline__ void operands_written() {
     asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
     __syncwarp();
-    asm volatile("bar.sync %0, 128;" ::"r"(group + 1) : "memory");
+    group_sync();
 }
 
-// ---- fetching -----------------------------------------------------------------------------------
+// ---- the stream of weights ----------------------------------------------------------------------
 
-struct ahead {
-    uint32_t at, parity;  // next place
-    int next, left;       // next chunk of a macro step; chunks still to fetch
-};
-
-// Fetches this block's half of the next chunk for both, if there is one; one thread.
-__device__ __forceinline__ void supply(const fused_args& p, char* smem, uint32_t base) {
-    ahead* a = (ahead*)(smem + AT_AHEAD);
-    if (a->left == 0) return;
-    uint32_t rank = blockIdx.x % PAIR, full = base + AT_FULL + a->at * 8;
-    wait_for(p, base, AT_EMPTY + a->at * 8, a->parity ^ 1);
+// Copies chunk `next` of a macro step into place `at`, which is free.
+__device__ __forceinline__ void fetch(const fused_args& p, uint32_t base, uint32_t at,
+                                      uint32_t next) {
+    const uint32_t full = base + AT_FULL + at * 8;
     asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(full), "r"(CHUNK)
                  : "memory");
     asm volatile(
-        "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes.multicast::cluster "
-        "[%0], "
-        "[%1], %2, [%3], %4;" ::"r"(base + AT_CHUNKS + a->at * CHUNK + rank * (CHUNK / PAIR)),
-        "l"(p.chunks + (size_t)a->next * CHUNK + rank * (CHUNK / PAIR)), "r"(CHUNK / PAIR),
-        "r"(full), "h"((uint16_t)3)
+        "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], %2, "
+        "[%3];" ::"r"(base + AT_CHUNKS + at * CHUNK),
+        "l"(p.chunks + (size_t)next * CHUNK), "r"(CHUNK), "r"(full)
         : "memory");
-    a->left--;
-    a->next = a->next + 1 == p.count ? 0 : a->next + 1;
-    if (++a->at == PLACES) a->at = 0, a->parity ^= 1;
 }
 
-// ---- the consumers ------------------------------------------------------------------------------
-
-// Byte of operand (row, k) of a warpgroup's side; k even: two operands.
-__device__ __forceinline__ uint32_t operand_at(uint32_t row, uint32_t k) {
-    return k / 64 * TILE + row * 128 + ((k % 64 / 8) ^ (row & 7)) * 16 + k % 8 * 2;
-}
-
-// The next chunk has come; its address. A later one is fetched meanwhile.
+// The next chunk has come; its address.
 template <int V>
 __device__ __forceinline__ uint32_t take(const fused_args& p, char* smem, uint32_t base,
                                          const place& w, int before) {
     mark<V>(smem, before);
     if (!(V & NO_WEIGHTS)) {
-        if (threadIdx.x == 0) supply(p, smem, base);
-        __syncwarp();
-        mark<V>(smem, PART_FETCH);
-        wait_for(p, base, AT_FULL + w.at * 8, w.parity);
+        wait_for(p, base, w.at(), w.parity());
         __syncwarp();  // products are issued by whole warps
         mark<V>(smem, PART_WEIGHTS);
     }
-    return base + AT_CHUNKS + w.at * CHUNK;
+    return base + AT_CHUNKS + w.at() * CHUNK;
 }
 
-// The thread within its warpgroup, asked for anew: h leaves no registers to keep what follows from
-// it.
-__device__ __forceinline__ uint32_t thread_again() {
-    uint32_t t;
-    asm volatile("mov.u32 %0, %%tid.x;" : "=r"(t));
-    return t % 128;
+// This warp is done with place `at`; the last one to say so has the place's next chunk fetched. How
+// often it was said tells which chunk that is.
+template <int V>
+__device__ __forceinline__ void give(const fused_args& p, uint32_t base, uint32_t at) {
+    constexpr uint32_t WARPS = THREADS / 32;
+    uint32_t given;
+    if (V & NO_WEIGHTS || threadIdx.x % 32 != 0) return;
+    asm volatile("atom.acq_rel.cta.shared::cta.add.u32 %0, [%1], 1;"
+                 : "=r"(given)
+                 : "r"(base + AT_GIVEN + at * 4)
+                 : "memory");
+    if (given % WARPS != WARPS - 1) return;
+    const uint32_t next = (given / WARPS + 1) * PLACES + at;
+    if (next < (uint32_t)(p.slots * p.count)) fetch(p, base, at, next % (uint32_t)p.count);
 }
+
+// The products of chunks w.before() and w.at(), each a committed group, end; each is given back as
+// its own are done, and sums may be read.
+template <int V>
+__device__ __forceinline__ void finish_two(const fused_args& p, uint32_t base, const place& w) {
+    wgmma_wait_but_one();
+    give<V>(p, base, w.before());
+    wgmma_wait();
+    give<V>(p, base, w.at());
+}
+
+// ---- LayerNorm and GELU -------------------------------------------------------------------------
 
 // h += bias, and LN(h) as operands. A thread holds rows r and r + 8, features 8 j + pair, + 1; four
 // threads hold a row.
 template <typename T>
 __device__ __forceinline__ void normalise(float (&h0)[96], float (&h1)[96], const float* bias,
-                                          char* side, int group) {
+                                          char* side) {
     const uint32_t thread = thread_again(), row = thread / 32 * 16 + thread % 32 / 4,
                    pair = thread % 4 * 2, key = (row & 7) * 16 + pair * 2;
     asm volatile("" : "+l"(bias));
@@ -204,7 +217,7 @@ __device__ __forceinline__ void normalise(float (&h0)[96], float (&h1)[96], cons
     for (int j = 0; j < 48; j++) {
         const float* d = j < 24 ? h0 + 4 * j : h1 + 4 * (j - 24);
         // no warp's products read the old operands any more
-        if (j == 0) asm volatile("bar.sync %0, 128;" ::"r"(group + 1) : "memory");
+        if (j == 0) group_sync();
         char* at = to + (key ^ (uint32_t)(j % 8 * 16)) + j / 8 * TILE;
         *(uint32_t*)at =
             pack_two<T>(fmaf(d[0], squares[0], sum[0]), fmaf(d[1], squares[0], sum[0]));
@@ -243,31 +256,114 @@ __device__ __forceinline__ void activate(const float (&s)[32], const float* bias
     }
 }
 
-// Every row starts at its search's (c0, m0).
-template <typename T>
-__device__ __forceinline__ void begin_rows(const fused_args& p, char* side, int first) {
-    const int thread = (int)thread_again(), config = p.s.config, state = p.s.state;
-    for (int i = thread; i < SIDE / 4; i += 128) ((uint32_t*)side)[i] = 0;
-    asm volatile("bar.sync %0, 128;" ::"r"(threadIdx.x / 128 + 1) : "memory");
-#pragma unroll 1
-    for (int e = thread; e < 64 * MAX_STATE / 2; e += 128) {
-        int r = e / (MAX_STATE / 2), col = e % (MAX_STATE / 2) * 2;
-        search* q = search_at(p.searches, p.s, min(first + r, p.rows - 1) / p.per_search);
-        float v[2];
-        for (int i = 0; i < 2; i++)
-            v[i] = col + i >= state   ? 0.0f
-                   : col + i < config ? q->c0[col + i]
-                                      : search_m0(q, p.s)[col + i - config];
-        *(float2*)(p.state + (size_t)(first + r) * MAX_STATE + col) = make_float2(v[0], v[1]);
-        for (int i = 0; i < 2 && col + i < state; i++)
-            *(T*)(side + operand_at((uint32_t)r, (uint32_t)(col + i))) = operand<T>(v[i]);
+// ---- rows ---------------------------------------------------------------------------------------
+
+// Byte of operand (row, k) of a warpgroup's side; k even: two operands.
+__device__ __forceinline__ uint32_t operand_at(uint32_t row, uint32_t k) {
+    return k / 64 * TILE + row * 128 + ((k % 64 / 8) ^ (row & 7)) * 16 + k % 8 * 2;
+}
+
+// What a warpgroup does in a slot: macro step `step` of the 64 rows of a tile.
+struct task {
+    int tile, step;
+    bool fresh;         // another tile than in the slot before
+    bool taken, given;  // another warpgroup made its step before, will make its step after
+};
+
+// Few tiles: a warpgroup keeps its own through all macro steps, slot by slot. Where tiles are more
+// than warpgroups ("lanes"), their steps lie one after another in the lanes' slots. A tile that
+// does not end in its lane goes on in the next one's first slots: there its first steps are made,
+// so that a lane's last slots find them done long ago. Lanes count from the last block to the
+// first: blocks wait only for such as were started before.
+__device__ __forceinline__ task task_at(const fused_args& p, int slot) {
+    const int mine = (int)(blockIdx.x * (ROWS / 64) + group_again());
+    const int horizon = again(p.horizon), lane = p.lanes - 1 - mine,
+              tile = (lane * p.slots + slot) / horizon,
+              before = lane * p.slots - tile * horizon,  // positive: its steps in the lane before
+        inside = before + p.slots,                       // below the horizon: some in the next
+        r = before + slot;
+    task now = {tile, r, slot == 0 || r == 0, false, false};
+    if (before > 0) {
+        now.step = r - before;
+        now.given = r == horizon - 1;
+    } else if (inside < horizon) {
+        now.step = r + horizon - inside;
+        now.taken = r == 0 && lane + 1 < p.lanes;  // past the last lane there are no rows
     }
+    return now;
+}
+
+// The state that the rows of a tile reached has been written, and may be read by another block.
+__device__ __forceinline__ void hand_over(const fused_args& p, int tile) {
+    __threadfence();
+    group_sync();
+    if (thread_again() == 0)
+        asm volatile("st.release.gpu.global.u32 [%0], 1;" ::"l"(p.handed + tile) : "memory");
+}
+__device__ __forceinline__ uint32_t handed(const fused_args& p, int tile) {
+    uint32_t there;
+    asm volatile("ld.acquire.gpu.global.u32 %0, [%1];"
+                 : "=r"(there)
+                 : "l"(p.handed + tile)
+                 : "memory");
+    return there;
+}
+__device__ __forceinline__ void take_over(const fused_args& p, int tile) {
+    int tries = 0;
+#pragma unroll 1
+    while (!handed(p, tile) && ++tries < MOST_TRIES)
+        ;
+    // the kernel goes on with whatever is there and ends, and its answers are refused: a trap here
+    // would cost registers
+    if (tries == MOST_TRIES) note_stuck(p, STUCK_TILE, (uint32_t)tile);
+    group_sync();
+    if (thread_again() == 0) p.handed[tile] = 0;  // for the next launch
+}
+
+__device__ __forceinline__ float start_of(const fused_args& p, search* q, int col) {
+    return col >= p.s.state   ? 0.0f
+           : col < p.s.config ? q->c0[col]
+                              : search_m0(q, p.s)[col - p.s.config];
+}
+
+// Every row starts at its search's (c0, m0), or goes on where another warpgroup brought it. Several
+// numbers are read at once: memory is far.
+template <typename T>
+__device__ __forceinline__ void begin_rows(const fused_args& p, char* side, int first, bool taken) {
+    constexpr int TWOS = MAX_STATE / 2, AT_ONCE = 17;
+    const int per_search = again(p.per_search);
+    static_assert(64 * TWOS % (128 * AT_ONCE) == 0, "no rest");
+    for (int i = (int)thread_again(); i < SIDE / 4; i += 128) ((uint32_t*)side)[i] = 0;
+    group_sync();
+#pragma unroll 1
+    for (int e = (int)thread_again(); e < 64 * TWOS; e += 128 * AT_ONCE) {
+        float2 v[AT_ONCE];
+#pragma unroll
+        for (int i = 0; i < AT_ONCE; i++) {
+            int r = first + (e + 128 * i) / TWOS, col = (e + 128 * i) % TWOS * 2;
+            search* q = search_at(p.searches, p.s, min(r, p.rows - 1) / per_search);
+            if (taken)
+                v[i] = __ldcg((const float2*)(p.state + (size_t)r * MAX_STATE + col));
+            else
+                v[i] = make_float2(start_of(p, q, col), start_of(p, q, col + 1));
+        }
+#pragma unroll
+        for (int i = 0; i < AT_ONCE; i++) {
+            int r = (e + 128 * i) / TWOS, col = (e + 128 * i) % TWOS * 2;
+            if (!taken) *(float2*)(p.state + (size_t)(first + r) * MAX_STATE + col) = v[i];
+            if (col < p.s.state)
+                *(T*)(side + operand_at((uint32_t)r, (uint32_t)col)) = operand<T>(v[i].x);
+            if (col + 1 < p.s.state)
+                *(T*)(side + operand_at((uint32_t)r, (uint32_t)col + 1)) = operand<T>(v[i].y);
+        }
+    }
+    group_sync();
 }
 
 // Candidate u of macro step t, clamped as it will be executed, behind the state in x.
 template <typename T>
 __device__ __forceinline__ void fill_u(const fused_args& p, char* side, int first, int t) {
-    const int action = p.s.action;
+    const int action = again(p.s.action);
 #pragma unroll 4
     for (int e = (int)thread_again(); e < 64 * action; e += 128) {
         int r = e / action, k = e - r * action, whole = min(first + r, p.rows - 1);
@@ -328,196 +424,214 @@ __device__ __forceinline__ void move_on(const fused_args& p, const float (&y)[68
     }
 }
 
+// ---- a macro step -------------------------------------------------------------------------------
+
+// Factor of every count of products: all of them, or none.
+template <int V>
+constexpr int ALL = V& NO_PRODUCTS ? 0 : 1;
+
+// h = x W_in: 64 inputs and half of the outputs a chunk.
 template <typename T, int V>
-__device__ __forceinline__ void consume(const fused_args& p, char* smem, uint32_t base, int group) {
-    const int first = (int)blockIdx.x * ROWS + group * 64;  // row of the whole
-    const uint32_t operands = base + (uint32_t)(group * SIDE);
-    begin_rows<T>(p, smem + group * SIDE, first);
-    asm volatile("bar.sync %0, 128;" ::"r"(group + 1) : "memory");
+__device__ __forceinline__ void first_product(const fused_args& p, char* smem, uint32_t base,
+                                              place& w, float (&h0)[96], float (&h1)[96]) {
+#pragma unroll
+    for (int i = 0; i < 96; i++) h0[i] = h1[i] = 0.0f;
+    mark<V>(smem, PART_STATE);
+#pragma unroll 1
+    for (int k = 0; k < MAX_X / 64; k++) {
+        uint64_t a = wgmma_operand(base + group_again() * SIDE + (uint32_t)(k * TILE));
+        uint64_t b = wgmma_operand(take<V>(p, smem, base, w, PART_IN));
+        wgmma_begin();
+#pragma unroll
+        for (int i = 0; i < 4 * ALL<V>; i++) wgmma_192<T>(h0, a + 2 * i, b + 2 * i, 1);
+        wgmma_commit();
+        w.next();
+        b = wgmma_operand(take<V>(p, smem, base, w, PART_IN));
+        wgmma_begin();
+#pragma unroll
+        for (int i = 0; i < 4 * ALL<V>; i++) wgmma_192<T>(h1, a + 2 * i, b + 2 * i, 1);
+        wgmma_commit();
+        finish_two<V>(p, base, w);
+        w.next();
+    }
+    wgmma_own(h0);
+    wgmma_own(h1);
+    mark<V>(smem, PART_IN);
+}
+
+// s = LN(h) W_up for 64 inner features: two chunks of 192 inputs. Of fewer outputs at a time shared
+// memory could not feed LN(h) fast enough.
+template <typename T, int V>
+__device__ __forceinline__ void product_up(const fused_args& p, char* smem, uint32_t base, place& w,
+                                           float (&s)[32]) {
+    uint64_t a = wgmma_operand(base + group_again() * SIDE),
+             b = wgmma_operand(take<V>(p, smem, base, w, PART_DOWN));
+    asm volatile("" : "+l"(a));  // 24 sums with it would not fit beside h
+    wgmma_begin();
+#pragma unroll
+    for (int k = 0; k < 12 * ALL<V>; k++)
+        wgmma_64<T>(s, a + k / 4 * (TILE >> 4) + k % 4 * 2, b + k / 4 * (TILE >> 4) + k % 4 * 2,
+                    k > 0);
+    wgmma_commit();
+    w.next();
+    b = wgmma_operand(take<V>(p, smem, base, w, PART_UP));
+    a += 3 * (TILE >> 4);
+    wgmma_begin();
+#pragma unroll
+    for (int k = 0; k < 12 * ALL<V>; k++)
+        wgmma_64<T>(s, a + k / 4 * (TILE >> 4) + k % 4 * 2, b + k / 4 * (TILE >> 4) + k % 4 * 2, 1);
+    wgmma_commit();
+    finish_two<V>(p, base, w);
+    if (V & NO_PRODUCTS)
+        for (int i = 0; i < 32; i++) s[i] = __int_as_float((int)threadIdx.x + i);
+    wgmma_own(s);
+    w.next();
+    mark<V>(smem, PART_UP);
+}
+
+// h += g W_down of these 64: two chunks of 32 inputs.
+template <typename T, int V>
+__device__ __forceinline__ void product_down(const fused_args& p, char* smem, uint32_t base,
+                                             place& w, const uint32_t (&g)[4][4], float (&h0)[96],
+                                             float (&h1)[96]) {
+#pragma unroll
+    for (int half = 0; half < 2; half++) {
+        uint64_t b = wgmma_operand_64(take<V>(p, smem, base, w, PART_DOWN));
+        wgmma_begin();
+#pragma unroll
+        for (int k = 0; k < 2 * ALL<V>; k++) wgmma_192_held<T>(h0, g[2 * half + k], b + 2 * k);
+#pragma unroll
+        for (int k = 0; k < 2 * ALL<V>; k++)
+            wgmma_192_held<T>(h1, g[2 * half + k], b + (192 * 64 >> 4) + 2 * k);
+        wgmma_commit();
+        if (half == 0) w.next();
+    }
+    finish_two<V>(p, base, w);
+    w.next();
+    mark<V>(smem, PART_DOWN);
+}
+
+// h += GELU(LN(h) W_up + b) W_down; `bias` is what h still lacks of the layer before.
+template <typename T, int V>
+__device__ __forceinline__ void residual_block(const fused_args& p, char* smem, uint32_t base,
+                                               place& w, int block, const float* bias,
+                                               float (&h0)[96], float (&h1)[96]) {
+    normalise<T>(h0, h1, bias, smem + group_again() * SIDE);
+    operands_written();
+    mark<V>(smem, PART_NORM);
+#pragma unroll 1
+    for (int inner = 0; inner < p.s.inner; inner += 64) {
+        float s[32];
+        uint32_t g[4][4];
+        product_up<T, V>(p, smem, base, w, s);
+        activate<T, V>(s, p.bias_up[block] + inner + thread_again() % 4 * 2, p.scale_up[block], g);
+        if (V & TIMED) {
+            // GELU ends here
+#pragma unroll
+            for (int i = 0; i < 16; i++) asm volatile("" : "+r"(g[i / 4][i % 4])::"memory");
+            mark<V>(smem, PART_GELU);
+        }
+        product_down<T, V>(p, smem, base, w, g, h0, h1);
+    }
+    wgmma_own(h0);
+    wgmma_own(h1);
+}
+
+// y = LN(h) W: 64 inputs a chunk.
+template <typename T, int V>
+__device__ __forceinline__ void product_of_heads(const fused_args& p, char* smem, uint32_t base,
+                                                 place& w, float (&y)[68]) {
+#pragma unroll
+    for (int i = 0; i < 68; i++) y[i] = 0.0f;
+#pragma unroll 1
+    for (int k = 0; k < HIDDEN / 64; k++) {
+        uint64_t a = wgmma_operand(base + group_again() * SIDE + (uint32_t)(k * TILE)),
+                 b = wgmma_operand(take<V>(p, smem, base, w, PART_HEADS));
+        wgmma_begin();
+#pragma unroll
+        for (int i = 0; i < 4 * ALL<V>; i++) wgmma_136<T>(y, a + 2 * i, b + 2 * i, 1);
+        wgmma_commit();
+        wgmma_wait();
+        give<V>(p, base, w.at());
+        w.next();
+    }
+    wgmma_own(y);
+    mark<V>(smem, PART_HEADS);
+}
+
+// All that a warpgroup does.
+template <typename T, int V>
+__device__ __forceinline__ void predict(const fused_args& p, char* smem, uint32_t base) {
     place w;
 #pragma unroll 1
-    for (int t = 0; t < p.horizon; t++) {
+    for (int slot = 0; slot < p.slots; slot++) {
         float h0[96], h1[96];
-#pragma unroll
-        for (int i = 0; i < 96; i++) h0[i] = h1[i] = 0.0f;
-        fill_u<T>(p, smem + group * SIDE, first, t);
-        operands_written(group);
-        mark<V>(smem, PART_STATE);
+        task now = task_at(p, slot);
+        if (now.taken) take_over(p, now.tile);
+        if (now.fresh) begin_rows<T>(p, smem + group_again() * SIDE, now.tile * 64, now.taken);
+        fill_u<T>(p, smem + group_again() * SIDE, now.tile * 64, now.step);
+        operands_written();
 
-        // h = x W_in: 64 inputs and half of the outputs a chunk
+        first_product<T, V>(p, smem, base, w, h0, h1);
 #pragma unroll 1
-        for (int k = 0; k < MAX_X / 64; k++) {
-            uint64_t a = wgmma_operand(operands + (uint32_t)(k * TILE));
-            uint64_t b = wgmma_operand(take<V>(p, smem, base, w, PART_IN));
-            wgmma_begin();
-#pragma unroll
-            for (int i = 0; i < (V & NO_PRODUCTS ? 0 : 4); i++)
-                wgmma_192<T>(h0, a + 2 * i, b + 2 * i, 1);
-            w.next();
-            b = wgmma_operand(take<V>(p, smem, base, w, PART_IN));
-            wgmma_begin();
-#pragma unroll
-            for (int i = 0; i < (V & NO_PRODUCTS ? 0 : 4); i++)
-                wgmma_192<T>(h1, a + 2 * i, b + 2 * i, 1);
-            wgmma_commit();
-            wgmma_wait();
-            give<V>(base, w.before());
-            give<V>(base, w.at);
-            w.next();
-        }
-        wgmma_own(h0);
-        wgmma_own(h1);
-        mark<V>(smem, PART_IN);
-        const float* bias = p.bias_in;
-#pragma unroll 1
-        for (int block = 0; block < p.s.blocks; block++) {
-            normalise<T>(h0, h1, bias, smem + group * SIDE, group);
-            operands_written(group);
-            mark<V>(smem, PART_NORM);
-            bias = p.bias_down[block];
-            const float* up = p.bias_up[block] + thread_again() % 4 * 2;
-            const float scale = p.scale_up[block];
-#pragma unroll 1
-            for (int inner = 0; inner < p.s.inner; inner += 64, up += 64) {
-                float s[32];
-                uint32_t g[4][4];
-                uint64_t a = wgmma_operand(operands),
-                         b = wgmma_operand(take<V>(p, smem, base, w, PART_GIVE));
-                asm volatile("" : "+l"(a));  // 24 sums with it would not fit beside h
-                // 64 outputs: with fewer, shared memory could not feed LN(h) fast enough
-                wgmma_begin();
-#pragma unroll
-                for (int k = 0; k < (V & NO_PRODUCTS ? 0 : 12); k++)
-                    wgmma_64<T>(s, a + k / 4 * (TILE >> 4) + k % 4 * 2,
-                                b + k / 4 * (TILE >> 4) + k % 4 * 2, k > 0);
-                w.next();
-                b = wgmma_operand(take<V>(p, smem, base, w, PART_UP));
-                a += 3 * (TILE >> 4);
-                wgmma_begin();
-#pragma unroll
-                for (int k = 0; k < (V & NO_PRODUCTS ? 0 : 12); k++)
-                    wgmma_64<T>(s, a + k / 4 * (TILE >> 4) + k % 4 * 2,
-                                b + k / 4 * (TILE >> 4) + k % 4 * 2, 1);
-                wgmma_commit();
-                wgmma_wait();
-                if (V & NO_PRODUCTS)
-                    for (int i = 0; i < 32; i++) s[i] = __int_as_float((int)threadIdx.x + i);
-                wgmma_own(s);
-                mark<V>(smem, PART_UP);
-                give<V>(base, w.before());
-                give<V>(base, w.at);
-                w.next();
-                mark<V>(smem, PART_GIVE);
-                activate<T, V>(s, up, scale, g);
-                if (V & TIMED) {
-                    // GELU ends here, not among the products
-#pragma unroll
-                    for (int i = 0; i < 16; i++) asm volatile("" : "+r"(g[i / 4][i % 4])::"memory");
-                    mark<V>(smem, PART_GELU);
-                }
-#pragma unroll
-                for (int half = 0; half < 2; half++) {
-                    b = wgmma_operand_64(take<V>(p, smem, base, w, PART_DOWN));
-                    wgmma_begin();
-#pragma unroll
-                    for (int k = 0; k < (V & NO_PRODUCTS ? 0 : 2); k++)
-                        wgmma_192_held<T>(h0, g[2 * half + k], b + 2 * k);
-#pragma unroll
-                    for (int k = 0; k < (V & NO_PRODUCTS ? 0 : 2); k++)
-                        wgmma_192_held<T>(h1, g[2 * half + k], b + (192 * 64 >> 4) + 2 * k);
-                    w.next();
-                }
-                wgmma_commit();
-                wgmma_wait();
-                mark<V>(smem, PART_DOWN);
-                give<V>(base, w.before());
-                give<V>(base, w.before(2));
-                mark<V>(smem, PART_GIVE);
-            }
-            wgmma_own(h0);
-            wgmma_own(h1);
-        }
-
-        // [c, m] += LN(h) W + b
-        normalise<T>(h0, h1, bias, smem + group * SIDE, group);
-        operands_written(group);
+        for (int block = 0; block < p.s.blocks; block++)
+            residual_block<T, V>(p, smem, base, w, block,
+                                 block ? p.bias_down[block - 1] : p.bias_in, h0, h1);
+        normalise<T>(h0, h1, p.bias_down[p.s.blocks - 1], smem + group_again() * SIDE);
+        operands_written();
         mark<V>(smem, PART_NORM);
+
         float2 was[34];
-        read_state(p, was, first);
         float y[68];
-#pragma unroll
-        for (int i = 0; i < 68; i++) y[i] = 0.0f;
-#pragma unroll 1
-        for (int k = 0; k < HIDDEN / 64; k++) {
-            uint64_t a = wgmma_operand(operands + (uint32_t)(k * TILE)),
-                     b = wgmma_operand(take<V>(p, smem, base, w, PART_HEADS));
-            wgmma_begin();
-#pragma unroll
-            for (int i = 0; i < (V & NO_PRODUCTS ? 0 : 4); i++)
-                wgmma_136<T>(y, a + 2 * i, b + 2 * i, 1);
-            wgmma_commit();
-            wgmma_wait();
-            give<V>(base, w.at);
-            w.next();
-        }
-        wgmma_own(y);
-        mark<V>(smem, PART_HEADS);
+        read_state(p, was, task_at(p, slot).tile * 64);
+        product_of_heads<T, V>(p, smem, base, w, y);
         // the other warps' products may still read LN(h) where x goes
-        asm volatile("bar.sync %0, 128;" ::"r"(group + 1) : "memory");
-        move_on<T>(p, y, was, smem + group * SIDE, first, t);
+        group_sync();
+        now = task_at(p, slot);
+        move_on<T>(p, y, was, smem + group_again() * SIDE, now.tile * 64, now.step);
+        if (now.given) hand_over(p, now.tile);
     }
 }
 
 // ---- the kernel ---------------------------------------------------------------------------------
 
 template <typename T, int V>
-__global__ void __launch_bounds__(THREADS, 1) __cluster_dims__(PAIR, 1, 1)
-    fused_kernel(const __grid_constant__ fused_args p) {
+__global__ void __launch_bounds__(THREADS, 1) fused_kernel(const __grid_constant__ fused_args p) {
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL  // elsewhere fused_create() finds the kernel empty
-    extern __shared__ char shared[];
-    const uint32_t raw = (uint32_t)__cvta_generic_to_shared(shared);
-    const uint32_t base = (raw + 1023) / 1024 * 1024;
+    extern __shared__ __align__(1024) char smem[];  // as operands need it; no register holds where
+    const uint32_t base = (uint32_t)__cvta_generic_to_shared(smem);
+    unsigned long long* clocks = (unsigned long long*)(smem + AT_CLOCKS) + threadIdx.x / 128 * 16;
     if (threadIdx.x == 0) {
+        if (base % 1024) __trap();
         for (uint32_t i = 0; i < PLACES; i++) {
             asm volatile("mbarrier.init.shared::cta.b64 [%0], 1;" ::"r"(base + AT_FULL + i * 8)
                          : "memory");
-            // every consumer warp of both blocks
-            asm volatile("mbarrier.init.shared::cta.b64 [%0], 16;" ::"r"(base + AT_EMPTY + i * 8)
-                         : "memory");
+            ((uint32_t*)(smem + AT_GIVEN))[i] = 0;
         }
         asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
     }
-    char* smem = shared + (base - raw);
     __syncthreads();
-    cluster_sync();
-    if (threadIdx.x == 0) {
-        *(ahead*)(smem + AT_AHEAD) = {0, 0, 0, p.horizon * p.count};
-        for (int i = 0; i < p.ahead && !(V & NO_WEIGHTS); i++) supply(p, smem, base);
-    }
+    if (threadIdx.x == 0 && !(V & NO_WEIGHTS))
+        for (uint32_t i = 0; i < PLACES; i++) fetch(p, base, i, i);
     if (V & TIMED && threadIdx.x % 128 == 0)
-        for (int i = 0; i < 16; i++)
-            ((unsigned long long*)(smem + AT_CLOCKS))[threadIdx.x / 128 * 16 + i] =
-                i < 15 ? 0 : (unsigned long long)clock64();
+        for (int i = 0; i < 16; i++) clocks[i] = i < 15 ? 0 : (unsigned long long)clock64();
     __syncwarp();
-    consume<T, V>(p, smem, base, (int)threadIdx.x / 128);
-    __syncwarp();
+    predict<T, V>(p, smem, base);
     if (V & TIMED && blockIdx.x == 0 && threadIdx.x % 128 == 0)
-        for (int i = 0; i < PARTS; i++)
-            p.clocks[threadIdx.x / 128 * 16 + i] +=
-                ((unsigned long long*)(smem + AT_CLOCKS))[threadIdx.x / 128 * 16 + i];
-    cluster_sync();  // nobody leaves while the other block may still write here
+        for (int i = 0; i < PARTS; i++) p.clocks[threadIdx.x / 128 * 16 + i] += clocks[i];
 #endif
 }
 
 }  // namespace
 
 fused::kernel_fn fused::kernel_of(plan_precision precision, int variant) {
-    if (precision == PLAN_TF32) return fused_kernel<__half, 0>;
+    if (precision == PLAN_TF32) return variant ? NULL : fused_kernel<__half, 0>;
     switch (variant) {
+        case 0: return fused_kernel<__nv_bfloat16, 0>;
         case TIMED: return fused_kernel<__nv_bfloat16, TIMED>;
         case NO_GELU: return fused_kernel<__nv_bfloat16, NO_GELU>;
         case NO_WEIGHTS: return fused_kernel<__nv_bfloat16, NO_WEIGHTS>;
         case NO_PRODUCTS: return fused_kernel<__nv_bfloat16, NO_PRODUCTS>;
     }
-    return fused_kernel<__nv_bfloat16, 0>;
+    return NULL;
 }

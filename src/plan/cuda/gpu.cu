@@ -428,7 +428,7 @@ static void write_search(plan_gpu* g, int i, const plan_gpu_problem* p, const fl
 // All that was asked of the GPU is done.
 static firm_status wait_done(const plan_gpu* g, firm_error* err) {
     cudaError_t code = cudaStreamSynchronize(g->stream);
-    if (code != cudaSuccess && g->fused) return fused_failed(g, code, err);
+    if (g->fused) TRY(fused_failed(g, code, err));
     GPU(code);
     return FIRM_OK;
 }

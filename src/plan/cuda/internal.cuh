@@ -211,7 +211,7 @@ firm_status fused_predict(plan_gpu* g, int rows, int per_search, int horizon, fl
 // Sums of both warpgroups since fused_create(), one after the other; variant 1 only.
 firm_status fused_clocks(plan_gpu* g, int room, const char** name, double* cycles, int* count,
                          firm_error* err);
-firm_status fused_failed(const plan_gpu* g, cudaError_t code, firm_error* err);  // what happened
+firm_status fused_failed(const plan_gpu* g, cudaError_t code, firm_error* err);  // or FIRM_OK
 
 // ---- cluster.cu, cluster_kernel.cu ----
 firm_status cluster_create(plan_gpu* g, firm_error* err);  // leaves g->cluster NULL if it cannot be

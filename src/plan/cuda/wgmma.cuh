@@ -34,6 +34,9 @@ static __device__ __forceinline__ void wgmma_commit() {
 static __device__ __forceinline__ void wgmma_wait() {
     asm volatile("wgmma.wait_group.sync.aligned 0;" ::: "memory");
 }
+static __device__ __forceinline__ void wgmma_wait_but_one() {  // the last batch goes on
+    asm volatile("wgmma.wait_group.sync.aligned 1;" ::: "memory");
+}
 template <int N>
 static __device__ __forceinline__ void wgmma_own(float (&d)[N]) {
 #pragma unroll
