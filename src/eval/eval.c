@@ -292,9 +292,24 @@ static int put(cJSON* object, const char* key, cJSON* item) {
     return 0;
 }
 
+// Whether the goal's picture shows all that moves. One that does not leaves open what is wanted.
+static int goal_shown(const evaluation* e, int trial) {
+    const env_spec* spec = e->p->spec;
+    float c[FIRM_MAX_CONFIG];
+    if (!spec->visible) return 1;
+    spec->config(e->data->state + e->trials->trial[trial].goal * spec->state_dim, c);
+    return spec->visible(c);
+}
+
+static int goals_shown(const evaluation* e) {
+    int n = 0;
+    for (int i = 0; i < e->trials->count; i++) n += goal_shown(e, i);
+    return n;
+}
+
 static firm_status arm_json(const evaluation* e, arm_result* a, cJSON* into, firm_error* err) {
     int n = e->trials->count, solved = 0, unsolved_reached = 0, reached = 0, late = 0,
-        nonfinite = 0;
+        nonfinite = 0, shown = goals_shown(e), shown_reached = 0;
     double seconds = 0.0, steps = 0.0;
     paired_interval ci;
     TRY(paired_rate(a->success, n, e->p->seed, BOOTSTRAP_RESAMPLES, &ci, err));
@@ -306,6 +321,7 @@ static firm_status arm_json(const evaluation* e, arm_result* a, cJSON* into, fir
         reached += o->success;
         solved += o->solved_at_start;
         unsolved_reached += o->success && !o->solved_at_start;
+        shown_reached += o->success && goal_shown(e, i);
         late += o->late;
         nonfinite += o->nonfinite;
         seconds += o->seconds;
@@ -322,6 +338,8 @@ static firm_status arm_json(const evaluation* e, arm_result* a, cJSON* into, fir
          cJSON_AddNumberToObject(json, "solved_at_start", solved) &&
          json_add_number(json, "success_rate_unsolved",
                          n > solved ? 100.0 * unsolved_reached / (n - solved) : NAN, 6) &&
+         json_add_number(json, "success_rate_shown", shown ? 100.0 * shown_reached / shown : NAN,
+                         6) &&
          json_add_number(json, "seconds_per_episode", seconds / n, 5) &&
          json_add_number(json, "ms_per_solve",
                          a->times.count ? eval_times_quantile(&a->times, 0.5) : NAN, 5) &&
@@ -400,6 +418,7 @@ static firm_status header_json(const evaluation* e, cJSON* json, firm_error* err
         cJSON_AddStringToObject(json, "trials_from",
                                 p->data || p->set ? "validation episodes" : "fresh episodes") &&
         cJSON_AddBoolToObject(json, "unsolved_only", p->unsolved) &&
+        cJSON_AddNumberToObject(json, "goals_shown", goals_shown(e)) &&
         add_hex(json, "trials_hash", eval_trials_hash(e->trials)) &&
         add_hex(json, "data_hash", e->data->hash) &&
         json_add_number(json, "deadline_ms", p->deadline_ms > 0 ? p->deadline_ms : NAN, 6) &&

@@ -11,7 +11,7 @@
 #include "program.h"
 
 static const char arm_keys[] =
-    "successes success_rate ci95 solved_at_start success_rate_unsolved seconds_per_episode "
+    "successes success_rate ci95 solved_at_start success_rate_unsolved success_rate_shown seconds_per_episode "
     "ms_per_solve outcomes";
 
 static void check_eval(const cJSON* json, int arms) {

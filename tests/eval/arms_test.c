@@ -179,8 +179,8 @@ TEST(eval, trace_reads_back) {
                 // the true distance tells the outcome; firm's own comes from pixels and may differ
                 const cJSON* shot = cJSON_GetArrayItem(
                     cJSON_GetObjectItemCaseSensitive(t.json, "frames"), read.frame_count - 1);
-                const cJSON* truth = cJSON_GetArrayItem(
-                    cJSON_GetObjectItemCaseSensitive(shot, "true_distance"), 0);
+                const cJSON* truth =
+                    cJSON_GetArrayItem(cJSON_GetObjectItemCaseSensitive(shot, "true_distance"), 0);
                 EXPECT_INT(truth->valuedouble < 16, o.success);
                 if (k > 0) EXPECT_NEAR(last->distance[0], truth->valuedouble, 1e-3);
                 if (k < 2) {
@@ -270,4 +270,45 @@ TEST(eval, result_has_its_keys) {
         cJSON_Delete(traces);
     }
     stage_close(&s);
+}
+
+// A goal picture in which the agent is outside says so: nobody can read it.
+TEST(eval, goals_that_are_not_shown_are_counted) {
+    enum { TRIALS = 4, HIDDEN = 1, OFFSET = 2 };
+    const env_spec* spec = env_find("pusht");
+    firm_error err;
+    trial_set* set;
+    cJSON* json = NULL;
+    config* settings;
+    if (!spec) {
+        test_skip("Push-T is not built in");
+        return;
+    }
+    REQUIRE_OK(trial_set_create(spec, TRIALS, &set, &err), err);
+    set->offset = OFFSET;
+    for (int i = 0; i < TRIALS; i++) {
+        set->row[i] = 100 * i;
+        set->draw[i] = i;
+        for (int r = 0; r < TRIAL_ROWS; r++) {
+            const double state[7] = {256, 256, 320, 320, 0, 0, 0};
+            double* to = set->rows->state + (i * TRIAL_ROWS + r) * spec->state_dim;
+            memcpy(to, state, sizeof state);
+            if (r == TRIAL_ROWS - 1) to[0] = i < HIDDEN ? 600 : 100 + 50 * i;
+        }
+    }
+    for (int k = 0; k < spec->action_dim; k++) set->action_std[k] = 1;
+    REQUIRE_OK(settings_load(spec, NULL, NULL, 0, &settings, &err), err);
+    eval_params p = {.spec = spec,
+                     .settings = settings,
+                     .set = set,
+                     .trials = TRIALS,
+                     .offset = OFFSET,
+                     .threads = 1,
+                     .arms = "random"};
+    if (eval_run(&p, &json, NULL, &err) != FIRM_OK)
+        test_fail(__FILE__, __LINE__, "%s", err.message);
+    EXPECT_INT((int)json_get(json, "goals_shown", -1), TRIALS - HIDDEN);
+    cJSON_Delete(json);
+    config_free(settings);
+    trial_set_free(set);
 }
