@@ -361,6 +361,25 @@ firm_status firm_model_load(const char* path, firm_model** model, firm_error* er
 
 // ---- resuming a training run --------------------------------------------------------------------
 
+// A file in memory, to take parts from.
+typedef struct open_file {
+    char* bytes;
+    safetensors s;
+} open_file;
+
+static firm_status open_done(open_file* f, firm_status status) {
+    safetensors_free(&f->s);
+    mem_free(f->bytes);
+    return status;
+}
+
+static firm_status open_read(const char* path, open_file* f, firm_error* err) {
+    size_t n;
+    TRY(safetensors_load(path, &f->bytes, &n, err));
+    firm_status status = safetensors_parse(path, f->bytes, n, &f->s, err);
+    return status == FIRM_OK ? FIRM_OK : open_done(f, status);
+}
+
 static firm_status check_extra(const char* file, const safetensors* s, checkpoint_extra* extra,
                                firm_error* err) {
     const safetensors_tensor* t = safetensors_find(s, extra->name);
@@ -409,15 +428,9 @@ static firm_status resume(const char* path, const safetensors* s, firm_model* m,
 firm_status checkpoint_read_training(const char* path, firm_model* m, checkpoint_extra* extra,
                                      int extras, checkpoint_note* note, int notes,
                                      firm_error* err) {
-    char* bytes;
-    size_t n;
-    safetensors s;
-    TRY(safetensors_load(path, &bytes, &n, err));
-    firm_status status = safetensors_parse(path, bytes, n, &s, err);
-    if (status == FIRM_OK) status = resume(path, &s, m, extra, extras, note, notes, err);
-    safetensors_free(&s);
-    mem_free(bytes);
-    return status;
+    open_file f;
+    TRY(open_read(path, &f, err));
+    return open_done(&f, resume(path, &f.s, m, extra, extras, note, notes, err));
 }
 
 static firm_status take_weights(const char* path, const safetensors* s, firm_model* m,
@@ -441,28 +454,17 @@ static firm_status take_weights(const char* path, const safetensors* s, firm_mod
 }
 
 firm_status checkpoint_read_weights(const char* path, firm_model* m, firm_error* err) {
-    char* bytes;
-    size_t n;
-    safetensors s;
-    TRY(safetensors_load(path, &bytes, &n, err));
-    firm_status status = safetensors_parse(path, bytes, n, &s, err);
-    if (status == FIRM_OK) status = take_weights(path, &s, m, err);
-    safetensors_free(&s);
-    mem_free(bytes);
-    return status;
+    open_file f;
+    TRY(open_read(path, &f, err));
+    return open_done(&f, take_weights(path, &f.s, m, err));
 }
 
 firm_status checkpoint_read_notes(const char* path, checkpoint_note* note, int notes,
                                   firm_error* err) {
-    char* bytes;
-    size_t n;
-    safetensors s;
+    open_file f;
     int training;
-    TRY(safetensors_load(path, &bytes, &n, err));
-    firm_status status = safetensors_parse(path, bytes, n, &s, err);
-    if (status == FIRM_OK) status = checkpoint_meta_format(path, &s, &training, err);
-    if (status == FIRM_OK) status = checkpoint_meta_notes(path, &s, note, notes, err);
-    safetensors_free(&s);
-    mem_free(bytes);
-    return status;
+    TRY(open_read(path, &f, err));
+    firm_status status = checkpoint_meta_format(path, &f.s, &training, err);
+    if (status == FIRM_OK) status = checkpoint_meta_notes(path, &f.s, note, notes, err);
+    return open_done(&f, status);
 }

@@ -1,5 +1,5 @@
-// recall.c - nearest recorded moments by exhaustive search: ten thousand sequences are a tenth of a
-// millisecond's work.
+// recall.c - nearest recorded moments by exhaustive search: a few thousand sequences of ten numbers
+// are little beside the predictions of a single plan.
 #include "plan/recall.h"
 
 #include <math.h>

@@ -215,15 +215,29 @@ void stage_end(train_run_state* run, stage_work* w) {
     token_cache_free(&w->held_tokens);
 }
 
+// the loss of a graph over `count` held-out samples
+static firm_status graph_loss(train_run_state* run, nn_graph* g, int count, int shard,
+                              nn_fill_fn fill, void* ctx, double* loss, firm_error* err) {
+    const nn_device* device = &run->set.device;
+    nn_exec_options opt = {.batch = count, .shard = shard, .lanes = 1, .queue = device->queue};
+    nn_exec* e;
+    TRY(nn_exec_create(g, device->backend, &opt, run->p, &e, err));
+    firm_status st = nn_exec_forward(e, count, fill, ctx);
+    if (st == FIRM_OK)
+        *loss = nn_exec_loss(e);
+    else
+        st = train_failed(e, st, "validation", err);
+    nn_exec_free(e);
+    return st;
+}
+
 // the stage's own loss on held-out samples, for objectives without a tolerance
 static firm_status held_loss(train_run_state* run, const stage* s, stage_work* w, double* loss,
                              firm_error* err) {
     frontend_graph g = {0};
-    nn_exec* e = NULL;
     int dynamics = is(s, "dynamics"), count = 128;
     const train_set* set = &run->set;
     const records* held = &set->data.set[PACK_HELD];
-    nn_exec_options opt = {.batch = count, .shard = 4, .lanes = 1, .queue = set->device.queue};
     frontend_batch b = {.set = set,
                         .model = run->model,
                         .graph = &g,
@@ -237,39 +251,23 @@ static firm_status held_loss(train_run_state* run, const stage* s, stage_work* w
                                 err));
     firm_status st = dynamics ? dynamics_graph(run->model, s, 0, &g, err)
                               : pixel_graph(run->model, s, 0, &g, err);
-    if (st == FIRM_OK) st = nn_exec_create(g.g, set->device.backend, &opt, run->p, &e, err);
-    if (st == FIRM_OK) {
-        st = nn_exec_forward(e, count, dynamics ? dynamics_fill : pair_fill, &b);
-        if (st != FIRM_OK) st = train_failed(e, st, "validation", err);
-    }
-    if (st == FIRM_OK) *loss = nn_exec_loss(e);
-    nn_exec_free(e);
+    if (st == FIRM_OK)
+        st = graph_loss(run, g.g, count, 4, dynamics ? dynamics_fill : pair_fill, &b, loss, err);
     nn_graph_free(g.g);
     return st;
 }
 
 // what is read of held-out moments: mean squared error in deviations
 static firm_status read_loss(train_run_state* run, const stage* s, double* loss, firm_error* err) {
-    const train_set* set = &run->set;
-    const records* held = &set->data.set[PACK_HELD];
-    int count = held->count < 256 ? held->count : 256;
-    nn_exec_options opt = {.batch = count, .shard = 64, .lanes = 1, .queue = set->device.queue};
+    const records* held = &run->set.data.set[PACK_HELD];
     rollout_graph g = {0};
-    nn_exec* e = NULL;
+    rollout_batch b = {.set = &run->set, .model = run->model, .graph = &g, .from = held};
     TRY(fill_cache(run, PACK_HELD, err));
-    rollout_batch b = {.set = set,
-                       .model = run->model,
-                       .graph = &g,
-                       .from = held,
-                       .cache = &run->cache[PACK_HELD]};
+    b.cache = &run->cache[PACK_HELD];
     firm_status st = rollout_graph_build(run->model, NULL, s, &g, err);
-    if (st == FIRM_OK) st = nn_exec_create(g.g, set->device.backend, &opt, run->p, &e, err);
-    if (st == FIRM_OK) {
-        st = nn_exec_forward(e, count, rollout_fill, &b);
-        if (st != FIRM_OK) st = train_failed(e, st, "validation", err);
-    }
-    if (st == FIRM_OK) *loss = nn_exec_loss(e);
-    nn_exec_free(e);
+    if (st == FIRM_OK)
+        st = graph_loss(run, g.g, held->count < 256 ? held->count : 256, 64, rollout_fill, &b, loss,
+                        err);
     nn_graph_free(g.g);
     return st;
 }
