@@ -134,7 +134,7 @@ static void check_sound(const trial_set* s) {
 static void must_be_refused_or_sound(int with_hash) {
     firm_error err = {0};
     trial_set* s = NULL;
-    firm_status status = with_hash ? eval_trials_read(path, env_find("tworoom"), &s, &err)
+    firm_status status = with_hash ? eval_trials_read(path, env_find("tworoom"), 0, &s, &err)
                                    : trial_set_read(path, env_find("tworoom"), &s, &err);
     MUST((status == FIRM_OK) == (s != NULL));
     MUST(status == FIRM_OK || status == FIRM_E_FORMAT || status == FIRM_E_TASK ||

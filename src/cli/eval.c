@@ -128,7 +128,7 @@ static firm_status check_against(const args* a, const trial_set* set, firm_error
 
 static firm_status read_trials(const args* a, const env_spec* spec, trial_set** out,
                                firm_error* err) {
-    TRY(eval_trials_read(args_text(a, "trials-file"), spec, out, err));
+    TRY(eval_trials_read(args_text(a, "trials-file"), spec, 0, out, err));
     firm_status status = check_against(a, *out, err);
     if (status != FIRM_OK) {
         trial_set_free(*out);

@@ -1,9 +1,14 @@
 // intervene.c - `firm intervene TASK --data F.h5 -o I.h5`: common-reset branches of training
 // episodes.
+#include <inttypes.h>
+#include <string.h>
+
 #include "cli/cli.h"
 #include "core/clock.h"
 #include "data/branches.h"
+#include "eval/attempts.h"
 #include "eval/proposals.h"
+#include "eval/trials.h"
 
 static const arg_option options[] = {
     {"data", 0, ARG_TEXT, 0, 0, NULL, NULL, "F.h5", "recorded episodes"},
@@ -17,12 +22,25 @@ static const arg_option options[] = {
      "wider than the paper's: independent, smooth and disturbed recorded actions, unclipped"},
     {"planned", 0, ARG_SWITCH, 0, 0, NULL, NULL, NULL,
      "what a contract search through --model does there: where the model is too hopeful"},
+    {"attempts", 0, ARG_SWITCH, 0, 0, NULL, NULL, NULL,
+     "two contract plans in a row of --model, carried out from --moments and added to --pack"},
+    {"moments", 0, ARG_TEXT, 0, 0, NULL, NULL, "T.h5",
+     "--attempts: starts and goals in training episodes, of firm trials --training"},
+    {"pack", 0, ARG_TEXT, 0, 0, NULL, NULL, "P.h5",
+     "--attempts: what training reads, frames as states, of firm pack"},
     {"model", 0, ARG_TEXT, 0, 0, NULL, NULL, "M",
-     "--planned: model file; the shipped one if not given"},
+     "--planned, --attempts: model file; the shipped one if not given"},
     {"candidates", 0, ARG_INT, 8, 65535, NULL, NULL, "N",
      "--planned: candidates of the search; as many as the contract's if not given"},
     {"seed", 0, ARG_SEED, 0, 0, NULL, NULL, "S", "seed of anchors and actions; 0 if not given"},
+    CLI_DEVICE_OPTIONS,
 };
+
+static void show_attempts(const cJSON* j) {
+    printf("%s: %.0f attempts, of which %.0f reached their goals, %.0f records in all, %.1f s\n",
+           cJSON_GetObjectItemCaseSensitive(j, "file")->valuestring, json_get(j, "attempts", 0),
+           json_get(j, "reached", 0), json_get(j, "records", 0), json_get(j, "seconds", 0));
+}
 
 static void show(const cJSON* j) {
     printf("%s: %.0f anchors x %.0f branches of %.0f controls, %.1f s\n",
@@ -103,6 +121,80 @@ static firm_status open_planned(const args* a, const env_spec* spec, const episo
                           (int)args_int(a, "threads"), out, err);
 }
 
+// ---- attempts -----------------------------------------------------------------------------------
+
+static firm_status same_data(const args* a, const trial_set* t, const pack* p, firm_error* err) {
+    char split[48];
+    snprintf(split, sizeof split, "split_seed %" PRIu64 ",", t->split_seed);
+    if (t->rows->hash == p->data_hash && strncmp(p->selection, split, strlen(split)) == 0)
+        return FIRM_OK;
+    return FAIL(err, FIRM_E_VALUE,
+                "%s and %s come from different episodes or splits of them, so a training moment of "
+                "one may be held out in the other; make both from the same --data and "
+                "data.split_seed",
+                args_text(a, "moments"), args_text(a, "pack"));
+}
+
+static firm_status attempt(const args* a, const firm_model* model, const trial_set* moments,
+                           pack* to, const char* path, cJSON** json, firm_error* err) {
+    uint64_t seed = args_given(a, "seed") ? (uint64_t)args_int(a, "seed") : 0;
+    attempts_options opt = {.seed = seed};
+    double begun = clock_seconds();
+    int reached = 0;
+    pool* p;
+    episodes* made = NULL;
+    pack_file file = {0};
+    TRY(cli_device(a, &opt.device, &opt.precision, err));
+    TRY(pool_create((int)args_int(a, "threads"), &p, err));
+    firm_status status = attempts_make(model, moments, &opt, p, &made, &reached, err);
+    if (status == FIRM_OK) status = attempts_add(made, seed, to, err);
+    if (status == FIRM_OK) status = pack_write(to, NULL, p, path, &file, err);
+    if (status == FIRM_OK) {
+        cJSON* j = *json = cJSON_CreateObject();
+        if (!(j && cJSON_AddStringToObject(j, "task", to->spec->name) &&
+              cJSON_AddStringToObject(j, "file", path) &&
+              cJSON_AddNumberToObject(j, "attempts", made->count) &&
+              cJSON_AddNumberToObject(j, "reached", reached) &&
+              cJSON_AddNumberToObject(j, "records", to->set[PACK_S].count) &&
+              cJSON_AddNumberToObject(j, "seed", (double)seed) &&
+              cJSON_AddStringToObject(j, "proposal", "attempts") &&
+              json_add_number(j, "seconds", clock_seconds() - begun, 4)))
+            status = cli_no_memory(err);
+    }
+    episodes_free(made);
+    pool_free(p);
+    return status;
+}
+
+static firm_status run_attempts(const args* a, const env_spec* spec, const char* path,
+                                firm_error* err) {
+    const char *moments, *from;
+    char model_path[1024];
+    trial_set* t = NULL;
+    firm_model* model = NULL;
+    pack p = {0};
+    cJSON* json = NULL;
+    if (args_given(a, "data") || args_given(a, "anchors") || args_given(a, "branches") ||
+        args_switch(a, "structured") || args_switch(a, "mixed") || args_switch(a, "planned"))
+        return FAIL(err, FIRM_E_USAGE,
+                    "--attempts takes its moments from --moments and adds to --pack; leave out "
+                    "--data, --anchors, --branches and the other sets");
+    TRY(cli_required(a, "moments", &moments, err));
+    TRY(cli_required(a, "pack", &from, err));
+    TRY(cli_model_path(a, spec, model_path, err));
+    TRY(cli_load_model(model_path, spec, &model, err));
+    firm_status status = eval_trials_read(moments, spec, 1, &t, err);
+    if (status == FIRM_OK) status = pack_read(from, spec, &p, err);
+    if (status == FIRM_OK) status = same_data(a, t, &p, err);
+    if (status == FIRM_OK) status = attempt(a, model, t, &p, path, &json, err);
+    pack_free(&p);
+    trial_set_free(t);
+    firm_model_free(model);
+    if (status == FIRM_OK) return cli_finish(a, json, show_attempts, err);
+    cJSON_Delete(json);
+    return status;
+}
+
 static firm_status run(const args* a, firm_error* err) {
     const env_spec* spec;
     const char* path;
@@ -115,6 +207,9 @@ static firm_status run(const args* a, firm_error* err) {
     TRY(cli_task(a, 0, &spec, err));
     TRY(cli_required(a, "output", &path, err));
     TRY(cli_check_output(path, err));
+    if (args_switch(a, "attempts")) return run_attempts(a, spec, path, err);
+    if (args_given(a, "moments") || args_given(a, "pack") || args_given(a, "device"))
+        return FAIL(err, FIRM_E_USAGE, "--moments, --pack and --device belong to --attempts");
     TRY(cli_settings(a, spec, NULL, &settings, err));
     uint64_t seed = args_given(a, "seed") ? (uint64_t)args_int(a, "seed") : 0;
     firm_status status = cli_read_data(a, spec, &e, err);
@@ -133,7 +228,8 @@ static firm_status run(const args* a, firm_error* err) {
 
 const cli_command cli_intervene = {
     "intervene",
-    "intervene TASK --data F.h5 -o I.h5 [--anchors N --branches N --structured|--mixed|--planned]",
+    "intervene TASK --data F.h5 -o I.h5 [--anchors N --branches N --structured|--mixed|--planned]\n"
+    "       firm intervene TASK --attempts --moments T.h5 --pack P.h5 --model M -o Q.h5",
     "branch off recorded moments with other actions",
     "",
     options,

@@ -14,13 +14,17 @@ static const arg_option options[] = {
      "controls from start to goal in the recording"},
     {"unsolved", 0, ARG_SWITCH, 0, 0, NULL, NULL, NULL,
      "only pairs that are not solved at the start"},
+    {"training", 0, ARG_SWITCH, 0, 0, NULL, NULL, NULL,
+     "of training episodes: moments for firm intervene --attempts, refused by firm eval"},
     {"seed", 0, ARG_SEED, 0, 0, "42", NULL, "S", "of the draw, and of the planner that runs them"},
 };
 
 static void show(const cJSON* j) {
-    printf("%s: %.0f trials of %.0f validation episodes, goals %.0f controls away\n",
+    int training = cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(j, "training"));
+    printf("%s: %.0f %s of %.0f %s episodes, goals %.0f controls away\n",
            cJSON_GetObjectItemCaseSensitive(j, "file")->valuestring, json_get(j, "trials", 0),
-           json_get(j, "episodes", 0), json_get(j, "offset", 0));
+           training ? "moments" : "trials", json_get(j, "episodes", 0),
+           training ? "training" : "validation", json_get(j, "offset", 0));
     printf("solved at the start: %.1f %%, trials_hash %s\n",
            100.0 * json_get(j, "solved_at_start", 0) / json_get(j, "trials", 1),
            cJSON_GetObjectItemCaseSensitive(j, "trials_hash")->valuestring);
@@ -44,6 +48,7 @@ static cJSON* describe(const eval_trials* t, const trial_set* s, const char* pat
         cJSON_AddNumberToObject(j, "trials", s->count) &&
         cJSON_AddNumberToObject(j, "offset", s->offset) &&
         cJSON_AddBoolToObject(j, "unsolved_only", s->unsolved) &&
+        cJSON_AddBoolToObject(j, "training", s->training) &&
         cJSON_AddNumberToObject(j, "seed", (double)s->seed) &&
         cJSON_AddNumberToObject(j, "split_seed", (double)s->split_seed) &&
         cJSON_AddNumberToObject(j, "episodes", used) &&
@@ -60,8 +65,12 @@ static firm_status write_trials(const args* a, const episodes* e, uint64_t split
     eval_trials* t = NULL;
     trial_set* s = NULL;
     TRY(data_split_make(e, split_seed, &split, err));
-    trial_options draw = {(int)args_int(a, "trials"), (int)args_int(a, "offset"),
-                          (uint64_t)args_int(a, "seed"), args_switch(a, "unsolved"), &split};
+    trial_options draw = {(int)args_int(a, "trials"),
+                          (int)args_int(a, "offset"),
+                          (uint64_t)args_int(a, "seed"),
+                          args_switch(a, "unsolved"),
+                          &split,
+                          args_switch(a, "training")};
     firm_status status = eval_trials_draw(e, &draw, &t, err);
     if (status == FIRM_OK) status = eval_trials_pack(t, &draw, split_seed, &s, err);
     if (status == FIRM_OK) status = trial_set_write(s, e, path, err);

@@ -36,6 +36,24 @@ void pack_free(pack* p) {
     *p = (pack){0};
 }
 
+// ---- adding -------------------------------------------------------------------------------------
+
+firm_status pack_append(pack* p, pack_source source, const records* more, const double* state,
+                        int64_t rows, firm_error* err) {
+    const size_t dim = (size_t)p->spec->state_dim * sizeof *state;
+    if (!p->state)
+        return FAIL(err, FIRM_E_USAGE,
+                    "the pack holds pictures, to which nothing can be added; give one made "
+                    "without --pictures");
+    double* all = mem_realloc(p->state, (size_t)p->scenes * dim, (size_t)(p->scenes + rows) * dim);
+    if (!all) return FAIL(err, FIRM_E_MEMORY, "no memory for %" PRId64 " more states", rows);
+    p->state = all;
+    memcpy((char*)all + (size_t)p->scenes * dim, state, (size_t)rows * dim);
+    TRY(records_append(p->spec, more, p->scenes, &p->set[source], err));
+    p->scenes += rows;
+    return FIRM_OK;
+}
+
 // what of a state is kept: enough for its picture
 static int drawn_dim(const env_spec* spec) {
     return spec->drawn ? spec->drawn : spec->state_dim;

@@ -37,6 +37,12 @@ typedef struct pack {
 const double* pack_state(const pack* p, int64_t scene);  // NULL: only its picture is known
 int pack_find(const pack* p, int source, int lag);       // index of a list, -1: none
 
+// Adds records to a source of a pack that was read from a file and holds states (FIRM_E_USAGE if it
+// holds pictures): their scenes are rows of `state` (rows, state_dim), which become scenes of the
+// pack.
+firm_status pack_append(pack* p, pack_source source, const records* more, const double* state,
+                        int64_t rows, firm_error* err);
+
 // Writes the frames in use: their states, or with `draw` packed pictures. Scene -1 is none.
 typedef struct pack_file {
     int64_t scenes, bytes;

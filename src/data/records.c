@@ -184,6 +184,40 @@ firm_status records_mismatch(records* r, const env_spec* spec, uint64_t seed, fi
     return FIRM_OK;
 }
 
+// Puts `from` behind the `count` records and `histories` histories that `to` has room for more
+// than.
+static void put_behind(const env_spec* spec, const records* from, int64_t first_scene, int count,
+                       int histories, records* to) {
+    const size_t past = (size_t)(BEFORE * spec->action_dim),
+                 action = (size_t)(RECORD_CONTROLS * spec->action_dim),
+                 config = (size_t)(RECORD_POINTS * spec->config_dim),
+                 chi = (size_t)(RECORD_POINTS * spec->chi_dim), n = (size_t)count,
+                 m = (size_t)from->count, h = (size_t)histories;
+    for (int i = 0; i < from->count; i++) {
+        to->history[count + i] = from->history[i] + histories;
+        to->after[count + i] = from->after[i] < 0 ? -1 : from->after[i] + first_scene;
+    }
+    for (int i = 0; i < from->histories * RECORD_FRAMES; i++)
+        to->seen[histories * RECORD_FRAMES + i] =
+            from->seen[i] < 0 ? -1 : from->seen[i] + first_scene;
+    memcpy(to->past + h * past, from->past, (size_t)from->histories * past * sizeof *to->past);
+    memcpy(to->action + n * action, from->action, m * action * sizeof *to->action);
+    memcpy(to->config + n * config, from->config, m * config * sizeof *to->config);
+    memcpy(to->chi + n * chi, from->chi, m * chi * sizeof *to->chi);
+    memcpy(to->rare + n, from->rare, m);
+}
+
+firm_status records_append(const env_spec* spec, const records* more, int64_t first_scene,
+                           records* to, firm_error* err) {
+    records sum;
+    TRY(records_alloc(spec, to->count + more->count, to->histories + more->histories, &sum, err));
+    if (to->count) put_behind(spec, to, 0, 0, 0, &sum);
+    put_behind(spec, more, first_scene, to->count, to->histories, &sum);
+    records_free(to);
+    *to = sum;
+    return FIRM_OK;
+}
+
 // ---- pairs --------------------------------------------------------------------------------------
 
 static firm_status pairs_alloc(const env_spec* spec, int count, pairs* p, firm_error* err) {

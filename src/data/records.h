@@ -53,6 +53,9 @@ firm_status records_of_branches(const scenes* s, int which, records* out, firm_e
 // Gives every record the future of another one, drawn with the seed: histories, actions and
 // outcomes keep their sets, but no longer belong together.
 firm_status records_mismatch(records* r, const env_spec* spec, uint64_t seed, firm_error* err);
+// Adds a copy of `more`, whose scenes count from `first_scene`.
+firm_status records_append(const env_spec* spec, const records* more, int64_t first_scene,
+                           records* to, firm_error* err);
 void records_free(records* r);
 
 // Pairs `lag` controls apart, or as far as the episode goes back: `count` drawn of the training

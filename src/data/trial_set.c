@@ -69,8 +69,12 @@ static float* actions_of(const trial_set* s, int i) {
 static uint64_t checksum_of(const trial_set* s) {
     const env_spec* spec = s->rows->spec;
     const size_t n = (size_t)s->count, a = (size_t)spec->action_dim;
-    const uint64_t number[] = {(uint64_t)s->offset, (uint64_t)s->unsolved, s->seed,
-                               s->split_seed,       s->rows->hash,         s->rows->seed,
+    const uint64_t number[] = {(uint64_t)s->offset,
+                               (uint64_t)(s->unsolved | s->training << 1),
+                               s->seed,
+                               s->split_seed,
+                               s->rows->hash,
+                               s->rows->seed,
                                s->trials_hash};
     uint64_t h = hdf5_hash(HDF5_HASH_START, number, sizeof number);
     h = hdf5_hash(h, s->row, n * sizeof *s->row);
@@ -104,7 +108,7 @@ static firm_status write_attributes(hdf5_writer* w, const trial_set* s, firm_err
         {"unsolved", (uint64_t)s->unsolved}, {"seed", s->seed},
         {"split_seed", s->split_seed},       {"data_hash", s->rows->hash},
         {"data_seed", s->rows->seed},        {"trials_hash", s->trials_hash},
-        {"checksum", checksum_of(s)},
+        {"checksum", checksum_of(s)},        {"training", (uint64_t)s->training},
     };
     for (size_t i = 0; i < sizeof number / sizeof *number; i++)
         TRY(hdf5_put_u64(w, number[i].name, number[i].value, err));
@@ -258,7 +262,7 @@ static firm_status check_shapes(hid_t file, const char* path, const env_spec* sp
 
 static firm_status read_attributes(hid_t file, const char* path, trial_set* s, uint64_t* checksum,
                                    firm_error* err) {
-    uint64_t offset, unsolved;
+    uint64_t offset, unsolved, training = 0;
     const struct {
         const char* name;
         uint64_t* to;
@@ -282,6 +286,8 @@ static firm_status read_attributes(hid_t file, const char* path, trial_set* s, u
                     "%s says offset %" PRIu64 ", unsolved %" PRIu64 ", seed %" PRIu64
                     ", which cannot be; run `firm trials` again",
                     path, offset, unsolved, s->seed);
+    // files written before there were such sets do not say; the checksum covers what it says
+    s->training = hdf5_get_u64(file, "training", &training) && training == 1;
     s->offset = (int)offset;
     s->unsolved = (int)unsolved;
     return FIRM_OK;

@@ -1,6 +1,9 @@
 // trial_set.h - the trials of an evaluation as a small file, so that another machine needs no data
 // set.
 //
+// The same file also carries moments of training episodes to a machine without the data set
+// (`training`), for attempts to learn from; it says so, and no evaluation takes it.
+//
 // A trial is a start (three rows of history and the two actions between them) and a goal state of
 // the same recorded episode. The set also keeps what else an evaluation asks of the data: which
 // data set it was and how it was split, so that training data can be refused, and the action
@@ -26,6 +29,7 @@ typedef struct trial_set {
     int32_t* episode;  // (count) the episode it lies in
     int32_t* draw;     // (count) its place in the draw: fewer trials are those drawn first
     int unsolved;      // only pairs not solved at the start were drawn
+    int training;      // of training episodes: moments to learn from, not trials
     uint64_t seed;     // of the draw
     uint64_t split_seed;
     uint64_t trials_hash;  // as in the JSON of an evaluation

@@ -136,7 +136,7 @@ static firm_status find_trials(evaluation* e, firm_error* err) {
         e->data = e->fresh;
     }
     if (p->model) TRY(eval_check_held_out(p->model->provenance, e->data, !p->data, err));
-    trial_options draw = {p->trials, p->offset, p->seed, p->unsolved, p->data ? &e->split : NULL};
+    trial_options draw = {p->trials, p->offset, p->seed, p->unsolved, p->data ? &e->split : NULL, 0};
     return eval_trials_draw(e->data, &draw, &e->trials, err);
 }
 

@@ -35,22 +35,40 @@ static int by_row(const void* a, const void* b) {
     return (x->start > y->start) - (x->start < y->start);
 }
 
+// Episodes that trials are drawn from, and the i-th of them.
+static int episodes_used(const episodes* e, const trial_options* opt) {
+    if (!opt->split) return e->count;
+    return opt->training ? opt->split->train_count : opt->split->valid_count;
+}
+
+static int episode_used(const trial_options* opt, int i) {
+    if (!opt->split) return i;
+    return opt->training ? opt->split->train[i] : opt->split->valid[i];
+}
+
+static int goal_visible(const episodes* e, int64_t row) {
+    float c[FIRM_MAX_CONFIG];
+    if (!e->spec->visible) return 1;
+    e->spec->config(state_at(e, row), c);
+    return e->spec->visible(c);
+}
+
 // Every row that may start a trial; the caller frees *rows.
 static firm_status eligible_rows(const episodes* e, const trial_options* opt, int64_t** rows,
                                  int* count, firm_error* err) {
-    int episodes_used = opt->split ? opt->split->valid_count : e->count;
+    const int used = episodes_used(e, opt);
     *count = 0;
     int64_t most = 0;
-    for (int i = 0; i < episodes_used; i++) {
-        int here = e->length[opt->split ? opt->split->valid[i] : i] - TRIAL_BEFORE - opt->offset;
+    for (int i = 0; i < used; i++) {
+        int here = e->length[episode_used(opt, i)] - TRIAL_BEFORE - opt->offset;
         if (here > 0) most += here;
     }
     if (most > INT_MAX) most = INT_MAX;
     *rows = mem_alloc((size_t)(most ? most : 1) * sizeof **rows);
     if (!*rows)
         return FAIL(err, FIRM_E_MEMORY, "no memory to draw trials from %" PRId64 " rows", most);
-    for (int i = 0; i < episodes_used; i++) {
-        int episode = opt->split ? opt->split->valid[i] : i;
+    for (int i = 0; i < used; i++) {
+        int episode = episode_used(opt, i);
         for (int t = TRIAL_BEFORE; t + opt->offset < e->length[episode] && *count < most; t++) {
             int64_t row = e->offset[episode] + t;
             if (opt->unsolved && e->spec->success(state_at(e, row), state_at(e, row + opt->offset)))
@@ -76,6 +94,36 @@ static firm_status create(const episodes* data, int count, int offset, eval_tria
     return FIRM_OK;
 }
 
+static const char* kind_of(const trial_options* opt) {
+    return !opt->split ? "collected" : opt->training ? "training" : "validation";
+}
+
+// The first steps of a Fisher-Yates shuffle: distinct rows. A goal that nobody can see is passed
+// over, so that the draws before it stay what they are. Returns how many were found.
+static int draw_rows(const episodes* data, const trial_options* opt, int64_t* rows, int eligible,
+                     eval_trials* t) {
+    rng r = rng_start(opt->seed, RNG_STREAM(RNG_TRIAL, 0));
+    int n = 0;
+    for (int i = 0; i < eligible && n < opt->count; i++) {
+        int j = i + (int)rng_below(&r, (uint32_t)(eligible - i));
+        int64_t row = rows[j];
+        rows[j] = rows[i];
+        if (!goal_visible(data, row + opt->offset)) continue;
+        fill(data, row, row + opt->offset, &t->trial[n]);
+        t->trial[n].draw = n;
+        n++;
+    }
+    return n;
+}
+
+static firm_status too_few(const trial_options* opt, int found, firm_error* err) {
+    return FAIL(
+        err, FIRM_E_VALUE,
+        "%d trials asked for, but the %s episodes hold only %d%s pairs %d rows apart; ask for "
+        "fewer trials, a smaller --offset or collect more episodes",
+        opt->count, kind_of(opt), found, opt->unsolved ? " unsolved" : "", opt->offset);
+}
+
 firm_status eval_trials_draw(const episodes* data, const trial_options* opt, eval_trials** out,
                              firm_error* err) {
     *out = NULL;
@@ -85,32 +133,19 @@ firm_status eval_trials_draw(const episodes* data, const trial_options* opt, eva
     int64_t* rows;
     int eligible;
     TRY(eligible_rows(data, opt, &rows, &eligible, err));
-    if (eligible < opt->count) {
-        mem_free(rows);
-        return FAIL(
-            err, FIRM_E_VALUE,
-            "%d trials asked for, but the %s episodes hold only %d%s pairs %d rows apart; ask for "
-            "fewer trials, a smaller --offset or collect more episodes",
-            opt->count, opt->split ? "validation" : "collected", eligible,
-            opt->unsolved ? " unsolved" : "", opt->offset);
+    eval_trials* t = NULL;
+    firm_status status = eligible < opt->count ? too_few(opt, eligible, err)
+                                               : create(data, opt->count, opt->offset, &t, err);
+    if (status == FIRM_OK) {
+        int found = draw_rows(data, opt, rows, eligible, t);
+        if (found < opt->count) status = too_few(opt, found, err);
     }
-    eval_trials* t;
-    firm_status status = create(data, opt->count, opt->offset, &t, err);
+    mem_free(rows);
     if (status != FIRM_OK) {
-        mem_free(rows);
+        eval_trials_free(t);
         return status;
     }
-    // the first steps of a Fisher-Yates shuffle: distinct rows
-    rng r = rng_start(opt->seed, RNG_STREAM(RNG_TRIAL, 0));
-    for (int i = 0; i < opt->count; i++) {
-        int j = i + (int)rng_below(&r, (uint32_t)(eligible - i));
-        int64_t row = rows[j];
-        rows[j] = rows[i];
-        fill(data, row, row + opt->offset, &t->trial[i]);
-        t->trial[i].draw = i;
-    }
     qsort(t->trial, (size_t)t->count, sizeof *t->trial, by_row);
-    mem_free(rows);
     *out = t;
     return FIRM_OK;
 }
@@ -138,6 +173,7 @@ firm_status eval_trials_pack(const eval_trials* t, const trial_options* opt, uin
     TRY(trial_set_create(e->spec, t->count, &s, err));
     s->offset = t->offset;
     s->unsolved = opt->unsolved;
+    s->training = opt->training;
     s->seed = opt->seed;
     s->split_seed = split_seed;
     s->trials_hash = eval_trials_hash(t);
@@ -181,13 +217,28 @@ firm_status eval_trials_take(const trial_set* set, int count, eval_trials** out,
     return FIRM_OK;
 }
 
-firm_status eval_trials_read(const char* path, const env_spec* spec, trial_set** out,
+static firm_status check_use(const char* path, const trial_set* s, int training, firm_error* err) {
+    if (s->training && !training)
+        return FAIL(err, FIRM_E_USAGE,
+                    "%s holds moments of training episodes, which no evaluation may use; write "
+                    "trials with `firm trials` without --training",
+                    path);
+    if (!s->training && training)
+        return FAIL(err, FIRM_E_USAGE,
+                    "%s holds trials of validation episodes, which nothing may be learned from; "
+                    "write moments with `firm trials --training`",
+                    path);
+    return FIRM_OK;
+}
+
+firm_status eval_trials_read(const char* path, const env_spec* spec, int training, trial_set** out,
                              firm_error* err) {
     eval_trials* t = NULL;
     trial_set* s;
     *out = NULL;
     TRY(trial_set_read(path, spec, &s, err));
-    firm_status status = eval_trials_take(s, 0, &t, err);
+    firm_status status = check_use(path, s, training, err);
+    if (status == FIRM_OK) status = eval_trials_take(s, 0, &t, err);
     int solved = 0;
     for (int i = 0; t && i < t->count; i++) solved += t->trial[i].solved;
     if (t && (eval_trials_hash(t) != s->trials_hash || (s->unsolved && solved)))

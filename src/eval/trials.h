@@ -2,8 +2,9 @@
 // trained on.
 //
 // A trial starts at row t of an episode with two earlier rows (three frames and two actions of
-// history) and aims at row t + offset of the same episode. All arms of an evaluation run the same
-// trials; the hash of start and goal state proves it.
+// history) and aims at row t + offset of the same episode, whose picture must show all that moves
+// (env_spec.visible): nobody can be asked to reach what a goal image does not show. All arms of an
+// evaluation run the same trials; the hash of start and goal state proves it.
 #ifndef EVAL_TRIALS_H
 #define EVAL_TRIALS_H
 
@@ -32,9 +33,11 @@ typedef struct trial_options {
     uint64_t seed;
     int unsolved;             // only pairs that are not solved at the start
     const data_split* split;  // validation episodes only; NULL: every episode (fresh ones)
+    int training;             // of the split's training episodes instead: never for an evaluation
 } trial_options;
 
-// Draws distinct pairs. Fewer eligible ones than asked for: FIRM_E_VALUE with how many there are.
+// Draws distinct pairs; one whose goal cannot be seen is passed over. Fewer eligible ones than
+// asked for: FIRM_E_VALUE with how many there are.
 firm_status eval_trials_draw(const episodes* data, const trial_options* opt, eval_trials** out,
                              firm_error* err);
 void eval_trials_free(eval_trials* t);
@@ -47,8 +50,9 @@ firm_status eval_trials_pack(const eval_trials* t, const trial_options* opt, uin
 // The `count` trials of a set that were drawn first (0: all of them): those that drawing so few
 // from the data set itself gives. Borrows the set.
 firm_status eval_trials_take(const trial_set* set, int count, eval_trials** out, firm_error* err);
-// Reads a set, and checks on top that its trials are what its hash and `unsolved` say.
-firm_status eval_trials_read(const char* path, const env_spec* spec, trial_set** out,
+// Reads a set, and checks on top that its trials are what its hash and `unsolved` say. training: a
+// set of training moments is wanted, which an evaluation refuses; and the other way round.
+firm_status eval_trials_read(const char* path, const env_spec* spec, int training, trial_set** out,
                              firm_error* err);
 
 // Episodes for `trials` pairs, collected now with a seed of their own. count 0: about two a trial,

@@ -7,13 +7,20 @@
 
 typedef struct needs {
     int seen[PACK_SOURCES], after[PACK_SOURCES];
+    int list[PACK_LISTS];  // of the pack
 } needs;
 
-static void add_needs(const config* settings, int first, const char* sources, needs* n) {
+static void add_needs(const config* settings, int first, const char* sources, const pack* p,
+                      needs* n) {
     stage s;
     for (int i = first; stage_read(settings, i, sources, &s); i++)
         for (int k = 0; k < SOURCES; k++) {
-            if (stage_sees_frames(&s) || !(s.sources >> k & 1)) continue;
+            if (!(s.sources >> k & 1)) continue;
+            if (stage_sees_frames(&s)) {
+                int list = pack_find(p, k, s.lag);
+                if (list >= 0) n->list[list] = 1;
+                continue;
+            }
             n->seen[k] = 1;
             if (strcmp(s.objective, "dynamics") == 0) n->after[k] = n->after[PACK_HELD] = 1;
         }
@@ -25,6 +32,15 @@ static void drop_unneeded(pack* p, const needs* n) {
         for (int i = 0; i < r->histories * RECORD_FRAMES && !n->seen[k]; i++) r->seen[i] = -1;
         for (int i = 0; i < r->count && !n->after[k]; i++) r->after[i] = -1;
     }
+    // an earlier pack may have pairs that these stages do not see
+    int kept = 0;
+    for (int i = 0; i < p->lists; i++) {
+        if (n->list[i] || p->list[i].source == PACK_HELD)
+            p->list[kept++] = p->list[i];
+        else
+            pairs_free(&p->list[i].p);
+    }
+    p->lists = kept;
 }
 
 static cJSON* result_json(const train_set* s, const pack_file* made, int as_pictures,
@@ -66,10 +82,10 @@ firm_status train_pack(const config* settings, const env_spec* env, const train_
     firm_status st = train_set_open(settings, env, in, opt, pool_threads(p), &s, err);
     int first = 0;
     if (st == FIRM_OK) st = stage_first(settings, opt->from, &first, err);
-    add_needs(settings, first, opt->sources, &n);
+    add_needs(settings, first, opt->sources, &s.data, &n);
     if (opt->ablations) {
-        add_needs(settings, first, "F", &n);
-        add_needs(settings, first, "I", &n);
+        add_needs(settings, first, "F", &s.data, &n);
+        add_needs(settings, first, "I", &s.data, &n);
     }
     if (st == FIRM_OK) {
         drop_unneeded(&s.data, &n);

@@ -175,10 +175,32 @@ static firm_status read_checkpoint(train_run_state* run, int* stage_index, int* 
 
 // ---- other weights to begin with ----------------------------------------------------------------
 
-static firm_status read_init(train_run_state* run, firm_error* err) {
-    TRY(checkpoint_read_weights(run->opt->init, run->model, err));
-    log_info("weights of %s", run->opt->init);
-    return FIRM_OK;
+// Does one of the stages before `first` train the parameter?
+static int trained_before(const train_run_state* run, int first, const char* parameter) {
+    stage s;
+    for (int i = 0; i < first && stage_read(run->settings, i, run->opt->sources, &s); i++)
+        for (int k = 0; k < s.modules; k++)
+            if (strncmp(parameter, s.module[k].prefix, strlen(s.module[k].prefix)) == 0) return 1;
+    return 0;
+}
+
+// Where stages are left out, only what they would have made is taken: parts that are first trained
+// later begin with the seed's own weights, as in a whole run.
+static firm_status read_init(train_run_state* run, int first, firm_error* err) {
+    nn_store* store = run->model->store;
+    size_t bytes = store->count * sizeof(float);
+    float* fresh = mem_alloc(bytes);
+    if (!fresh) return FAIL(err, FIRM_E_MEMORY, "no memory for the initial weights");
+    memcpy(fresh, store->value, bytes);
+    firm_status st = checkpoint_read_weights(run->opt->init, run->model, err);
+    for (int i = 0; i < store->entries && first > 0 && st == FIRM_OK; i++) {
+        const nn_entry* e = &store->entry[i];
+        if (!trained_before(run, first, e->name))
+            memcpy(store->value + e->offset, fresh + e->offset, e->count * sizeof *fresh);
+    }
+    mem_free(fresh);
+    if (st == FIRM_OK) log_info("weights of %s", run->opt->init);
+    return st;
 }
 
 // ---- the end ------------------------------------------------------------------------------------
@@ -243,7 +265,7 @@ static firm_status run_stages(train_run_state* run, cJSON** result, firm_error* 
         return FAIL(err, FIRM_E_USAGE, "%s already holds a run; add --resume or use a new folder",
                     run->opt->folder);
     } else if (run->opt->init) {
-        TRY(read_init(run, err));
+        TRY(read_init(run, index, err));
     } else {
         TRY(train_set_stats(&run->set, &run->model->stats, err));
     }

@@ -91,6 +91,63 @@ TEST(cli, pusht_trials_file_equals_data) {
 }
 #endif
 
+// Training moments make a model's attempts and nothing else; an evaluation's trials make none.
+TEST(cli, attempts_from_training_moments) {
+    char folder[512];
+    const char* fix = firm_fixture();
+    fresh_folder(folder);
+    if (!fix) return;
+    EXPECT_INT(firm_run(folder, 0,
+                        "pack tworoom --config smoke --set train.frame_pool=20 --sources F "
+                        "--data %s/f.h5 -o p.h5 --quiet",
+                        fix)
+                   ->code,
+               0);
+    EXPECT_INT(
+        firm_run(folder, 0, "trials tworoom --data %s/f.h5 --trials 3 -o t.h5 --quiet", fix)->code,
+        0);
+    EXPECT_INT(firm_run(folder, 0,
+                        "trials tworoom --data %s/f.h5 --training --trials 3 -o m.h5 --quiet", fix)
+                   ->code,
+               0);
+#define ATTEMPT "intervene tworoom --attempts --model %s/run/model.safetensors --quiet %s %s"
+    cJSON* j =
+        JSON_OF(firm_run(folder, 0, ATTEMPT, fix, "--pack p.h5 -o q.h5 --json", "--moments m.h5"));
+    EXPECT_KEYS(j, "task file attempts reached records seed proposal seconds");
+    const cJSON* made = cJSON_GetObjectItemCaseSensitive(j, "records");
+    EXPECT(cJSON_IsNumber(made) && made->valueint == 9);
+    cJSON_Delete(j);
+    EXPECT_REFUSAL(firm_run(folder, 0, "eval tworoom --trials-file m.h5 --arms random --quiet"),
+                   "eval", "no evaluation may use");
+    static const struct {
+        const char *flags, *says;
+    } cases[] = {
+        {"--pack p.h5 --moments t.h5", "nothing may be learned from"},
+        {"--pack p.h5", "--moments"},
+        {"--moments m.h5", "--pack"},
+        {"--moments m.h5 --pack m.h5", "no pack"},
+        {"--moments m.h5 --pack p.h5 --mixed", "leave out"},
+        {"--moments m.h5 --pack p.h5 --data x.h5", "leave out"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+        EXPECT_REFUSAL(firm_run(folder, 0, ATTEMPT, fix, "-o never.h5", cases[i].flags),
+                       "intervene", cases[i].says);
+    EXPECT_INT(firm_run(folder, 0,
+                        "trials tworoom --data %s/f.h5 --training --trials 3 --set "
+                        "data.split_seed=7 -o s.h5 --quiet",
+                        fix)
+                   ->code,
+               0);
+    EXPECT_REFUSAL(firm_run(folder, 0, ATTEMPT, fix, "-o never.h5 --pack p.h5", "--moments s.h5"),
+                   "intervene", "splits");
+    EXPECT_REFUSAL(
+        firm_run(folder, 0, "intervene tworoom --data %s/f.h5 --moments m.h5 -o x.h5", fix),
+        "intervene", "belong to --attempts");
+    char names[400];
+    folder_entries(folder, names, sizeof names);
+    EXPECT(!strstr(names, "never"));
+}
+
 TEST(cli, trials_file_refusals) {
     char folder[512], model[600];
     size_t n;

@@ -21,7 +21,7 @@ static int stage_open(stage* s, int trials, int offset) {
     firm_error err;
     *s = (stage){.spec = env_find("tworoom")};
     collect_options collect = {.episodes = 60, .seed = 11};
-    trial_options draw = {trials, offset, 2, 1, NULL};
+    trial_options draw = {trials, offset, 2, 1, NULL, 0};
     model_shape shape;
     int ok = settings_load(s->spec, "smoke", NULL, 0, &s->settings, &err) == FIRM_OK &&
              episodes_collect(s->spec, &collect, NULL, &s->data, &err) == FIRM_OK &&

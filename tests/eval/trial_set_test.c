@@ -36,7 +36,7 @@ static const char* temp_path(const char* name) {
 
 static int draw(drawn* d, episodes* data) {
     firm_error err = {0};
-    *d = (drawn){.data = data, .opt = {TRIALS, OFFSET, 9, 0, NULL}};
+    *d = (drawn){.data = data, .opt = {TRIALS, OFFSET, 9, 0, NULL, 0}};
     if (data && data_split_make(data, 3, &d->split, &err) == FIRM_OK) {
         d->opt.split = &d->split;
         if (eval_trials_draw(data, &d->opt, &d->trials, &err) == FIRM_OK &&
@@ -90,7 +90,7 @@ TEST(eval, trial_set_reads_back) {
     if (!draw(&d, collect(150))) return;
     const char* path = temp_path("trials.h5");
     REQUIRE_OK(trial_set_write(d.set, d.data, path, &err), err);
-    REQUIRE_OK(eval_trials_read(path, task(), &s, &err), err);
+    REQUIRE_OK(eval_trials_read(path, task(), 0, &s, &err), err);
     EXPECT_INT(s->count, TRIALS);
     EXPECT(s->seed == 9 && s->split_seed == 3 && s->unsolved == 0);
     EXPECT(s->rows->hash == d.data->hash && s->rows->seed == 6);
@@ -161,7 +161,7 @@ TEST(eval, trial_set_keeps_pictures) {
     frames *from, *to;
     if (!draw(&d, read)) return;
     REQUIRE_OK(trial_set_write(d.set, d.data, path, &err), err);
-    REQUIRE_OK(eval_trials_read(path, task(), &s, &err), err);
+    REQUIRE_OK(eval_trials_read(path, task(), 0, &s, &err), err);
     REQUIRE_OK(eval_trials_take(s, 0, &t, &err), err);
     REQUIRE_OK(frames_open(d.data, 1, 0, &from, &err), err);
     REQUIRE_OK(frames_open(s->rows, 1, 0, &to, &err), err);
@@ -186,7 +186,7 @@ TEST(eval, trial_set_keeps_pictures) {
 static void expect_refused(const char* path, const char* name, firm_status want, const char* word) {
     firm_error err = {0};
     trial_set* s;
-    firm_status got = eval_trials_read(path, env_find(name), &s, &err);
+    firm_status got = eval_trials_read(path, env_find(name), 0, &s, &err);
     EXPECT_INT(got, want);
     EXPECT(s == NULL);
     if (!strstr(err.message, word) || !strstr(err.message, path) || strchr(err.message, '\n'))
@@ -241,7 +241,7 @@ TEST(eval, trial_set_wrong_numbers) {
     // and the set as it was is fine
     trial_set* again;
     REQUIRE_OK(trial_set_write(s, d.data, path, &err), err);
-    REQUIRE_OK(eval_trials_read(path, task(), &again, &err), err);
+    REQUIRE_OK(eval_trials_read(path, task(), 0, &again, &err), err);
     trial_set_free(again);
     drawn_free(&d);
 }
@@ -337,7 +337,7 @@ TEST(eval, trial_set_flipped_bits) {
         fwrite(bytes, 1, size, f);
         fclose(f);
         bytes[at] = kept;
-        if (eval_trials_read(bad, task(), &back, &err) == FIRM_OK) {
+        if (eval_trials_read(bad, task(), 0, &back, &err) == FIRM_OK) {
             EXPECT(back->trials_hash == d.set->trials_hash && back->rows->hash == d.data->hash);
             EXPECT(back->split_seed == 3 && back->count == TRIALS);
             unharmed++;

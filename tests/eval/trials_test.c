@@ -23,7 +23,7 @@ TEST(eval, trials_are_held_out_and_whole) {
     episodes* e = collect(120, 3);
     if (!e) return;
     REQUIRE_OK(data_split_make(e, 0, &split, &err), err);
-    trial_options opt = {60, 25, 9, 0, &split};
+    trial_options opt = {60, 25, 9, 0, &split, 0};
     REQUIRE_OK(eval_trials_draw(e, &opt, &t, &err), err);
     EXPECT_INT(t->count, 60);
     int solved = 0;
@@ -57,7 +57,7 @@ TEST(eval, trials_hash_sees_start_and_goal) {
     eval_trials *before, *after;
     episodes* e = collect(10, 4);
     if (!e) return;
-    trial_options opt = {1, 25, 1, 0, NULL};
+    trial_options opt = {1, 25, 1, 0, NULL, 0};
     REQUIRE_OK(eval_trials_draw(e, &opt, &before, &err), err);
     for (int which = 0; which < 2; which++) {
         double* x = &e->state[2 * (which ? before->trial[0].goal : before->trial[0].start)];
@@ -78,7 +78,7 @@ TEST(eval, trials_unsolved_and_too_many) {
     eval_trials* t;
     episodes* e = collect(30, 5);
     if (!e) return;
-    trial_options opt = {200, 25, 9, 1, NULL};
+    trial_options opt = {200, 25, 9, 1, NULL, 0};
     REQUIRE_OK(eval_trials_draw(e, &opt, &t, &err), err);
     for (int i = 0; i < t->count; i++) EXPECT_INT(t->trial[i].solved, 0);
     eval_trials_free(t);
@@ -86,7 +86,7 @@ TEST(eval, trials_unsolved_and_too_many) {
     // every eligible pair can be drawn, one more cannot
     int pairs = 0;
     for (int i = 0; i < e->count; i++) pairs += e->length[i] > 92 ? e->length[i] - 92 : 0;
-    opt = (trial_options){pairs, 90, 9, 0, NULL};
+    opt = (trial_options){pairs, 90, 9, 0, NULL, 0};
     REQUIRE_OK(eval_trials_draw(e, &opt, &t, &err), err);
     eval_trials_free(t);
     opt.count++;
@@ -96,6 +96,54 @@ TEST(eval, trials_unsolved_and_too_many) {
     EXPECT_INT(eval_trials_draw(e, &opt, &t, &err), FIRM_E_USAGE);
     episodes_free(e);
 }
+
+TEST(eval, training_moments_are_no_validation_ones) {
+    firm_error err;
+    data_split split;
+    eval_trials* t;
+    episodes* e = collect(120, 3);
+    if (!e) return;
+    REQUIRE_OK(data_split_make(e, 0, &split, &err), err);
+    trial_options opt = {60, 25, 9, 0, &split, 1};
+    REQUIRE_OK(eval_trials_draw(e, &opt, &t, &err), err);
+    for (int i = 0; i < t->count; i++)
+        EXPECT(!split.is_valid[episodes_of_row(e, t->trial[i].start)]);
+    eval_trials_free(t);
+    data_split_free(&split);
+    episodes_free(e);
+}
+
+#ifdef FIRM_CHIPMUNK
+// A goal with the agent outside the picture is passed over; what was drawn before it stays.
+TEST(eval, trials_have_goals_that_can_be_seen) {
+    firm_error err;
+    eval_trials *before, *after;
+    const env_spec* spec = env_find("pusht");
+    collect_options weak = {.episodes = 12, .seed = 4, .policy = "weak"};
+    episodes* e;
+    REQUIRE_OK(episodes_collect(spec, &weak, NULL, &e, &err), err);
+    trial_options opt = {20, 25, 9, 0, NULL, 0};
+    REQUIRE_OK(eval_trials_draw(e, &opt, &before, &err), err);
+    int64_t goal = -1, hidden = -1;
+    for (int i = 0; i < before->count; i++)
+        if (before->trial[i].draw == 7)
+            goal = before->trial[i].goal, hidden = before->trial[i].start;
+    e->state[goal * spec->state_dim] = 640;  // the agent's x
+    REQUIRE_OK(eval_trials_draw(e, &opt, &after, &err), err);
+    int kept = 0;
+    for (int i = 0; i < after->count; i++) {
+        float c[FIRM_MAX_CONFIG];
+        spec->config(e->state + after->trial[i].goal * spec->state_dim, c);
+        EXPECT(spec->visible(c));
+        EXPECT(after->trial[i].start != hidden);
+        for (int j = 0; j < before->count; j++) kept += before->trial[j].row == after->trial[i].row;
+    }
+    EXPECT_INT(kept, 19);
+    eval_trials_free(before);
+    eval_trials_free(after);
+    episodes_free(e);
+}
+#endif
 
 TEST(eval, training_data_are_refused) {
     firm_error err;

@@ -69,6 +69,16 @@ TEST(train, a_run_can_begin_with_another_ones_weights) {
     firm_model_free(a);
     firm_model_free(b);
 
+    // with the first run's seed and nothing but the stages left out taken from it: the same model
+    cJSON_Delete(train(
+        &s, &in, (train_options){.seed = 5, .threads = 2, .init = first, .from = "rollout-f"},
+        "again"));
+    a = model_in("first");
+    b = model_in("again");
+    if (a && b) EXPECT(same(a, b, ""));
+    firm_model_free(a);
+    firm_model_free(b);
+
     // a pack for that stage alone has no pairs but the held-out ones, and gives the same model
     cJSON* made = NULL;
     REQUIRE_OK(train_pack(s.settings, s.env, &in, &opt, 0, pack, &made, &err), err);

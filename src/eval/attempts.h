@@ -1,0 +1,36 @@
+// attempts.h - what a controller really does from training moments: two contract plans in a row,
+// each carried out to its end, as in a trial. A model that learned from demonstrations alone has
+// never seen a plan of its own fail, and reads what it sees afterwards as if it had not.
+//
+// Nobody asks whether a goal was reached: an attempt is a recording like any other, and what
+// training takes of it are segments with their histories.
+#ifndef EVAL_ATTEMPTS_H
+#define EVAL_ATTEMPTS_H
+
+#include "data/pack.h"
+#include "data/trial_set.h"
+#include "model/model.h"
+
+enum {
+    ATTEMPT_PLANS = 2,
+    ATTEMPT_ROWS = FIRM_HISTORY + ATTEMPT_PLANS * RECORD_CONTROLS,
+    ATTEMPT_RECORDS = 3  // from the start, from somewhere in the first plan, from the second one
+};
+
+typedef struct attempts_options {
+    uint64_t seed;
+    firm_device device;
+    firm_precision precision;
+} attempts_options;
+
+// One attempt for each moment of the set, all threads of the pool at work: an episode of
+// ATTEMPT_ROWS rows each. *reached: how many came within the goal's tolerance on the way. An
+// attempt whose simulation broke down is left out.
+firm_status attempts_make(const firm_model* model, const trial_set* moments,
+                          const attempts_options* opt, pool* p, episodes** out, int* reached,
+                          firm_error* err);
+// Adds ATTEMPT_RECORDS records of each attempt to the second set of interventions of a pack that
+// was read from a file and holds states.
+firm_status attempts_add(const episodes* attempts, uint64_t seed, pack* p, firm_error* err);
+
+#endif
