@@ -16,25 +16,40 @@
 #include "model/safetensors.h"
 #include "must.h"
 
-// Every promise of a loaded model, and a second trip through a file (in memory, where /dev/shm is).
-static void check_whole(const firm_model* m) {
-    firm_error err = {0};
-    firm_model* again = NULL;
+static void check_numbers(const firm_model* m) {
     for (int i = 0; i < m->store->entries; i++) {
         const nn_entry* e = &m->store->entry[i];
         for (size_t j = 0; j < e->count; j++) MUST(isfinite(m->store->value[e->offset + j]));
     }
     for (int i = 0; i < m->env->chi_dim; i++) MUST(m->stats.chi_std[i] > 0);
     MUST(m->config && memchr(m->provenance, 0, sizeof m->provenance));
+}
+
+static void check_same(const firm_model* a, const firm_model* b) {
+    MUST(a->store->count == b->store->count);
+    MUST(memcmp(a->store->value, b->store->value, a->store->count * sizeof(float)) == 0);
+    MUST(memcmp(&a->stats, &b->stats, sizeof a->stats) == 0);
+}
+
+// Every promise of a loaded model, and a second trip through a file (in memory, where /dev/shm is).
+static void check_whole(const firm_model* m) {
+    firm_error err = {0};
+    firm_model* again = NULL;
+    check_numbers(m);
+    MUST(m->members >= 0 && m->members <= MODEL_MEMBERS);
+    for (int i = 0; i < m->members; i++) {
+        check_numbers(m->member[i]);
+        MUST(m->member[i]->members == 0 && m->member[i]->env == m->env);
+    }
 
     char target[96];
     snprintf(target, sizeof target, "/dev/shm/firm-fuzz-%ld.safetensors", (long)getpid());
     MUST(checkpoint_write(target, m, CHECKPOINT_MODEL, NULL, 0, NULL, 0, &err) == FIRM_OK);
     MUST(firm_model_load(target, &again, &err) == FIRM_OK);
     unlink(target);
-    MUST(again->store->count == m->store->count);
-    MUST(memcmp(again->store->value, m->store->value, m->store->count * sizeof(float)) == 0);
-    MUST(memcmp(&again->stats, &m->stats, sizeof m->stats) == 0);
+    check_same(again, m);
+    MUST(again->members == m->members);
+    for (int i = 0; i < m->members; i++) check_same(again->member[i], m->member[i]);
     firm_model_free(again);
 }
 

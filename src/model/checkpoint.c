@@ -23,6 +23,17 @@ static const char* const recorded_name[RECORDED_LISTS] = {"recorded.controls", "
 
 // ---- tensors ------------------------------------------------------------------------------------
 
+// Of an ensemble's models, the first's tensors have their own names, those of the second
+// "member.2." before them, and so on.
+#define MEMBER_PREFIX "member."
+
+static const char* tensor_name(char out[SAFETENSORS_NAME], int member, const char* name) {
+    if (member == 1) return name;
+    int length = snprintf(out, SAFETENSORS_NAME, MEMBER_PREFIX "%d.%s", member, name);
+    CHECK(length < SAFETENSORS_NAME, "the parameter %s has a long name", name);
+    return out;
+}
+
 static int is_auxiliary(const nn_entry* e) {
     return strncmp(e->name, "aux.", 4) == 0;
 }
@@ -51,13 +62,16 @@ static int all_finite(const safetensors_tensor* t) {
     return 1;
 }
 
-static firm_status check_tensor(const char* file, const safetensors* s, const nn_entry* e,
-                                int training, const safetensors_tensor** out, firm_error* err) {
-    const safetensors_tensor* t = *out = safetensors_find(s, e->name);
+static firm_status check_tensor(const char* file, const safetensors* s, int member,
+                                const nn_entry* e, int training, const safetensors_tensor** out,
+                                firm_error* err) {
+    char room[SAFETENSORS_NAME];
+    const char* name = tensor_name(room, member, e->name);
+    const safetensors_tensor* t = *out = safetensors_find(s, name);
     if (!t)
         return FAIL(err, FIRM_E_FORMAT,
                     "%s lacks the tensor %s of a model of its shape; give a complete file", file,
-                    e->name);
+                    name);
     int same = t->rank == e->rank;
     size_t want[SAFETENSORS_RANK];
     for (int i = 0; i < e->rank; i++) want[i] = (size_t)e->dim[i];
@@ -66,26 +80,26 @@ static firm_status check_tensor(const char* file, const safetensors* s, const nn
     if (!same)
         return FAIL(err, FIRM_E_FORMAT,
                     "%s: the tensor %s is %s, a model of its shape has %s; make the file again",
-                    file, e->name, shape_text(a, t->rank, t->dim), shape_text(b, e->rank, want));
+                    file, name, shape_text(a, t->rank, t->dim), shape_text(b, e->rank, want));
     if (training && t->type != SAFETENSORS_F32)
         return FAIL(
             err, FIRM_E_FORMAT,
             "%s: the tensor %s is not F32, as it is in a training checkpoint; make it again", file,
-            e->name);
+            name);
     if (!all_finite(t))
         return FAIL(err, FIRM_E_FORMAT,
                     "%s: the tensor %s holds a number that is not finite; train again or take an "
                     "earlier file",
-                    file, e->name);
+                    file, name);
     return FIRM_OK;
 }
 
 // Every parameter of the model is there and sound.
-static firm_status check_tensors(const char* file, const safetensors* s, const firm_model* m,
-                                 int training, firm_error* err) {
+static firm_status check_tensors(const char* file, const safetensors* s, int member,
+                                 const firm_model* m, int training, firm_error* err) {
     const safetensors_tensor* t;
     for (int i = 0; i < m->store->entries; i++)
-        TRY(check_tensor(file, s, &m->store->entry[i], training, &t, err));
+        TRY(check_tensor(file, s, member, &m->store->entry[i], training, &t, err));
     return FIRM_OK;
 }
 
@@ -95,13 +109,21 @@ static int is_recorded(const char* name) {
     return 0;
 }
 
+// A parameter of one of the file's models, or one of the lists beside the first.
+static int is_known(const firm_model* m, int members, const char* name) {
+    const size_t length = strlen(MEMBER_PREFIX);
+    int further = strncmp(name, MEMBER_PREFIX, length) == 0 && name[length] >= '2' &&
+                  name[length] <= '1' + members && name[length + 1] == '.';
+    if (further) return nn_store_find(m->store, name + length + 2) >= 0;
+    return nn_store_find(m->store, name) >= 0 || strcmp(name, SUPPORT_POINTS) == 0 ||
+           strcmp(name, SUPPORT_RADIUS) == 0 || is_recorded(name);
+}
+
 // ... and nothing else is.
 static firm_status check_no_others(const char* file, const safetensors* s, const firm_model* m,
-                                   firm_error* err) {
+                                   int members, firm_error* err) {
     for (int i = 0; i < s->tensors; i++)
-        if (nn_store_find(m->store, s->tensor[i].name) < 0 &&
-            strcmp(s->tensor[i].name, SUPPORT_POINTS) != 0 &&
-            strcmp(s->tensor[i].name, SUPPORT_RADIUS) != 0 && !is_recorded(s->tensor[i].name))
+        if (!is_known(m, members, s->tensor[i].name))
             return FAIL(
                 err, FIRM_E_FORMAT,
                 "%s holds the tensor %s, which no model of its shape has; make the file again",
@@ -203,16 +225,22 @@ static void collect_recorded(const firm_model* m, safetensors_type type, safeten
                                                     .value = *list[i].value};
 }
 
-static void copy_tensors(const safetensors* s, firm_model* m) {
+static void copy_tensors(const safetensors* s, int member, firm_model* m) {
+    char room[SAFETENSORS_NAME];
     for (int i = 0; i < m->store->entries; i++) {
         const nn_entry* e = &m->store->entry[i];
-        safetensors_copy(safetensors_find(s, e->name), m->store->value + e->offset);
+        safetensors_copy(safetensors_find(s, tensor_name(room, member, e->name)),
+                         m->store->value + e->offset);
     }
 }
 
 // ---- writing ------------------------------------------------------------------------------------
 
-static firm_status collect_tensors(const char* path, const firm_model* m, checkpoint_kind kind,
+typedef char tensor_names[SAFETENSORS_NAME];
+
+// names: (entries) room for the names of a further member; the first's are its own.
+static firm_status collect_tensors(const char* path, const firm_model* m, int member,
+                                   checkpoint_kind kind, tensor_names* names,
                                    safetensors_tensor* tensor, int* tensors, firm_error* err) {
     for (int i = 0; i < m->store->entries; i++) {
         const nn_entry* e = &m->store->entry[i];
@@ -227,37 +255,60 @@ static firm_status collect_tensors(const char* path, const firm_model* m, checkp
                     path, e->name, j);
         safetensors_tensor* t = &tensor[(*tensors)++];
         *t = (safetensors_tensor){
-            .name = e->name, .rank = e->rank, .count = e->count, .value = value};
+            .name = member == 1 ? e->name : tensor_name(names[i], member, e->name),
+            .rank = e->rank,
+            .count = e->count,
+            .value = value};
         t->type = kind == CHECKPOINT_MODEL_HALF ? SAFETENSORS_F16 : SAFETENSORS_F32;
         for (int d = 0; d < e->rank; d++) t->dim[d] = (size_t)e->dim[d];
     }
     return FIRM_OK;
 }
 
+static firm_status collect_members(const char* path, const firm_model* m, checkpoint_kind kind,
+                                   tensor_names* names, safetensors_tensor* tensor, int* tensors,
+                                   firm_error* err) {
+    for (int i = 0; i < m->members; i++) {
+        TRY(collect_tensors(path, m->member[i], i + 2, kind, names, tensor, tensors, err));
+        names += m->member[i]->store->entries;
+    }
+    return FIRM_OK;
+}
+
+static void collect_extras(const firm_model* m, const checkpoint_extra* extra, int extras,
+                           safetensors_tensor* tensor, int* tensors) {
+    for (int i = 0; i < extras; i++) {
+        CHECK(nn_store_find(m->store, extra[i].name) < 0, "%s is a parameter's name",
+              extra[i].name);
+        tensor[(*tensors)++] = (safetensors_tensor){.name = extra[i].name,
+                                                    .type = SAFETENSORS_F32,
+                                                    .rank = 1,
+                                                    .dim = {extra[i].count},
+                                                    .count = extra[i].count,
+                                                    .value = extra[i].data};
+    }
+}
+
 firm_status checkpoint_write(const char* path, const firm_model* m, checkpoint_kind kind,
                              const checkpoint_extra* extra, int extras, const checkpoint_note* note,
                              int notes, firm_error* err) {
     CHECK(kind == CHECKPOINT_TRAINING || extras == 0, "extras belong into training checkpoints");
-    int tensors = 0;
-    safetensors_tensor* tensor =
-        mem_calloc((size_t)(m->store->entries + extras + 2 + RECORDED_LISTS), sizeof *tensor);
+    CHECK(kind != CHECKPOINT_TRAINING || m->members == 0, "an ensemble is not trained on");
+    int tensors = 0, further = 0;
+    for (int i = 0; i < m->members; i++) further += m->member[i]->store->entries;
+    size_t most = (size_t)(m->store->entries + further + extras + 2 + RECORDED_LISTS);
+    safetensors_tensor* tensor = mem_calloc(most, sizeof *tensor);
+    tensor_names* names = mem_calloc((size_t)further + 1, sizeof *names);
     checkpoint_meta meta = {0};
-    firm_status status = tensor ? collect_tensors(path, m, kind, tensor, &tensors, err)
-                                : FAIL(err, FIRM_E_MEMORY, "no memory to write %s", path);
-    for (int i = 0; i < extras && status == FIRM_OK; i++) {
-        CHECK(nn_store_find(m->store, extra[i].name) < 0, "%s is a parameter's name",
-              extra[i].name);
-        tensor[tensors++] = (safetensors_tensor){.name = extra[i].name,
-                                                 .type = SAFETENSORS_F32,
-                                                 .rank = 1,
-                                                 .dim = {extra[i].count},
-                                                 .count = extra[i].count,
-                                                 .value = extra[i].data};
-    }
+    firm_status status = tensor && names
+                             ? collect_tensors(path, m, 1, kind, NULL, tensor, &tensors, err)
+                             : FAIL(err, FIRM_E_MEMORY, "no memory to write %s", path);
+    if (status == FIRM_OK) collect_extras(m, extra, extras, tensor, &tensors);
     if (status == FIRM_OK && kind != CHECKPOINT_TRAINING) {
         safetensors_type type = kind == CHECKPOINT_MODEL_HALF ? SAFETENSORS_F16 : SAFETENSORS_F32;
         collect_support(m, type, tensor, &tensors);
         collect_recorded(m, type, tensor, &tensors);
+        status = collect_members(path, m, kind, names, tensor, &tensors, err);
     }
     if (status == FIRM_OK)
         status =
@@ -265,6 +316,7 @@ firm_status checkpoint_write(const char* path, const firm_model* m, checkpoint_k
     if (status == FIRM_OK)
         status = safetensors_write(path, meta.text, meta.texts, tensor, tensors, err);
     checkpoint_meta_free(&meta);
+    mem_free(names);
     mem_free(tensor);
     return status;
 }
@@ -291,11 +343,11 @@ static uint64_t least_numbers(const model_shape* s) {
 }
 
 static firm_status check_size(const char* file, const safetensors* s, const model_shape* shape,
-                              firm_error* err) {
-    uint64_t held = 0, want = least_numbers(shape);
+                              int members, firm_error* err) {
+    uint64_t held = 0, models = (uint64_t)members + 1, want = models * least_numbers(shape);
     for (int i = 0; i < s->tensors; i++) held += s->tensor[i].count;
     // each block of either kind brings at least six tensors
-    int64_t blocks = (int64_t)shape->history_blocks + shape->blocks;
+    int64_t blocks = (int64_t)models * ((int64_t)shape->history_blocks + shape->blocks);
     if (want > held || 6 * blocks > s->tensors)
         return FAIL(
             err, FIRM_E_FORMAT,
@@ -304,14 +356,37 @@ static firm_status check_size(const char* file, const safetensors* s, const mode
     return FIRM_OK;
 }
 
-static firm_status fill_model(const char* file, const safetensors* s, int training, firm_model* m,
-                              firm_error* err) {
+static firm_status create(const char* file, const env_spec* env, const model_shape* shape,
+                          firm_model** out, firm_error* err) {
+    firm_error why = {0};
+    firm_status status = model_create(env, shape, 0, 0, out, &why);
+    if (status == FIRM_OK) return FIRM_OK;
+    if (status == FIRM_E_MEMORY) return FAIL(err, status, "%s: %s", file, why.message);
+    return FAIL(err, FIRM_E_FORMAT, "%s describes no possible model: %s", file, why.message);
+}
+
+// The next member of m's ensemble.
+static firm_status read_member(const char* file, const safetensors* s, firm_model* m,
+                               firm_error* err) {
+    firm_model* member;
+    TRY(create(file, m->env, &m->shape, &member, err));
+    m->member[m->members++] = member;
+    int number = m->members + 1;
+    TRY(checkpoint_meta_member(file, s, number, m, member, err));
+    TRY(check_tensors(file, s, number, member, 0, err));
+    copy_tensors(s, number, member);
+    return FIRM_OK;
+}
+
+static firm_status fill_model(const char* file, const safetensors* s, int training, int members,
+                              firm_model* m, firm_error* err) {
     TRY(checkpoint_meta_stats(file, s, m, &m->stats, err));
-    TRY(check_tensors(file, s, m, 0, err));
-    if (!training) TRY(check_no_others(file, s, m, err));
+    TRY(check_tensors(file, s, 1, m, 0, err));
+    if (!training) TRY(check_no_others(file, s, m, members, err));
     TRY(read_support(file, s, m, err));
     TRY(read_recorded(file, s, m, err));
-    copy_tensors(s, m);
+    copy_tensors(s, 1, m);
+    while (m->members < members) TRY(read_member(file, s, m, err));
     return checkpoint_meta_origin(file, s, m, err);
 }
 
@@ -319,17 +394,14 @@ static firm_status make_model(const char* file, const safetensors* s, firm_model
                               firm_error* err) {
     const env_spec* env;
     model_shape shape;
-    int training;
-    firm_error why = {0};
+    int training, members;
     TRY(checkpoint_meta_format(file, s, &training, err));
     TRY(checkpoint_meta_task(file, s, &env, err));
     TRY(checkpoint_meta_shape(file, s, &shape, err));
-    TRY(check_size(file, s, &shape, err));
-    firm_status status = model_create(env, &shape, 0, 0, out, &why);
-    if (status == FIRM_E_MEMORY) return FAIL(err, status, "%s: %s", file, why.message);
-    if (status != FIRM_OK)
-        return FAIL(err, FIRM_E_FORMAT, "%s describes no possible model: %s", file, why.message);
-    status = fill_model(file, s, training, *out, err);
+    TRY(checkpoint_meta_members(file, s, &members, err));
+    TRY(check_size(file, s, &shape, members, err));
+    TRY(create(file, env, &shape, out, err));
+    firm_status status = fill_model(file, s, training, members, *out, err);
     if (status != FIRM_OK) {
         firm_model_free(*out);
         *out = NULL;
@@ -357,6 +429,38 @@ firm_status firm_model_load(const char* path, firm_model** model, firm_error* er
     firm_status status = checkpoint_parse_model(path, bytes, n, model, err);
     mem_free(bytes);
     return status;
+}
+
+// ---- putting an ensemble together ---------------------------------------------------------------
+
+// What only the first model of an ensemble has.
+static void leave_behind(firm_model* m) {
+    mem_free(m->support);
+    mem_free(m->recorded);
+    mem_free(m->recorded_path);
+    mem_free(m->recorded_chi);
+    m->support = m->recorded = m->recorded_path = m->recorded_chi = NULL;
+    m->support_count = m->recorded_count = 0;
+}
+
+firm_status checkpoint_add_member(const char* path, firm_model* m, firm_error* err) {
+    firm_model* member;
+    if (m->members == MODEL_MEMBERS)
+        return FAIL(err, FIRM_E_USAGE, "an ensemble has at most %d models; leave %s out",
+                    1 + MODEL_MEMBERS, path);
+    TRY(firm_model_load(path, &member, err));
+    firm_status status =
+        member->members ? FAIL(err, FIRM_E_FORMAT,
+                               "%s is an ensemble of %d models itself; give its members one by one",
+                               path, 1 + member->members)
+                        : checkpoint_meta_joins(path, member, m, err);
+    if (status != FIRM_OK) {
+        firm_model_free(member);
+        return status;
+    }
+    leave_behind(member);
+    m->member[m->members++] = member;
+    return FIRM_OK;
 }
 
 // ---- resuming a training run --------------------------------------------------------------------
@@ -409,12 +513,12 @@ static firm_status resume(const char* path, const safetensors* s, firm_model* m,
             path);
     TRY(checkpoint_meta_same(path, s, m, err));
     TRY(checkpoint_meta_stats(path, s, m, &stats, err));
-    TRY(check_tensors(path, s, m, 1, err));
+    TRY(check_tensors(path, s, 1, m, 1, err));
     for (int i = 0; i < extras; i++) TRY(check_extra(path, s, &extra[i], err));
     TRY(checkpoint_meta_notes(path, s, note, notes, err));
 
     m->stats = stats;
-    copy_tensors(s, m);
+    copy_tensors(s, 1, m);
     for (int i = 0; i < extras; i++) {
         const safetensors_tensor* t = safetensors_find(s, extra[i].name);
         if (extra[i].data)
@@ -435,18 +539,23 @@ firm_status checkpoint_read_training(const char* path, firm_model* m, checkpoint
 
 static firm_status take_weights(const char* path, const safetensors* s, firm_model* m,
                                 firm_error* err) {
-    int training;
+    int training, members;
     model_stats stats = m->stats;
     const safetensors_tensor* t;
     TRY(checkpoint_meta_format(path, s, &training, err));
     TRY(checkpoint_meta_begins(path, s, m, err));
+    TRY(checkpoint_meta_members(path, s, &members, err));
+    if (members)
+        return FAIL(err, FIRM_E_FORMAT,
+                    "%s is an ensemble of %d models and a run begins with one; give one of them",
+                    path, 1 + members);
     TRY(checkpoint_meta_stats(path, s, m, &stats, err));
     for (int copy = 0; copy < 2; copy++)
         for (int i = 0; i < m->store->entries; i++) {
             const nn_entry* e = &m->store->entry[i];
             int later = (!training && is_auxiliary(e)) || strncmp(e->name, "reading.", 8) == 0;
             if (later && !safetensors_find(s, e->name)) continue;
-            TRY(check_tensor(path, s, e, training, &t, err));
+            TRY(check_tensor(path, s, 1, e, training, &t, err));
             if (copy) safetensors_copy(t, m->store->value + e->offset);
         }
     m->stats = stats;

@@ -35,11 +35,15 @@ firm_status checkpoint_write(const char* path, const firm_model* m, checkpoint_k
 firm_status checkpoint_read_training(const char* path, firm_model* m, checkpoint_extra* extra,
                                      int extras, checkpoint_note* note, int notes, firm_error* err);
 // Reads weights and statistics alone, of a training checkpoint or of a model file of the same
-// shape; training heads that a model file lacks stay as they are.
+// shape, which must be no ensemble; training heads that a model file lacks stay as they are.
 firm_status checkpoint_read_weights(const char* path, firm_model* m, firm_error* err);
 // Only the notes, to find out where a run stopped.
 firm_status checkpoint_read_notes(const char* path, checkpoint_note* note, int notes,
                                   firm_error* err);
+// Makes the model in `path` a member of m's ensemble: of the same task, shape and action
+// statistics, and no ensemble itself. Its support and recorded segments are left behind. A refusal
+// leaves m as it was.
+firm_status checkpoint_add_member(const char* path, firm_model* m, firm_error* err);
 // The same as firm_model_load, from memory; for fuzzing. `name` is used in messages.
 firm_status checkpoint_parse_model(const char* name, const char* bytes, size_t n, firm_model** out,
                                    firm_error* err);

@@ -108,21 +108,39 @@ firm_status checkpoint_meta_shape(const char* file, const safetensors* s, model_
 // ---- statistics ---------------------------------------------------------------------------------
 
 typedef struct stat_list {
-    const char* key;
+    char key[KEY_ROOM];
     float* value;
     int count, spread;  // spread: a standard deviation, above 0
 } stat_list;
 
 enum { STATS = 6 };
 
-static void list_stats(const env_spec* env, const model_stats* stats, stat_list out[STATS]) {
+// "firm.NAME"; of an ensemble's further members "firm.member.2.NAME" and so on.
+static char* key_of(char out[KEY_ROOM], int member, const char* name) {
+    if (member == 1)
+        snprintf(out, KEY_ROOM, "firm.%s", name);
+    else
+        snprintf(out, KEY_ROOM, "firm.member.%d.%s", member, name);
+    return out;
+}
+
+static void list_stats(const env_spec* env, const model_stats* stats, int member,
+                       stat_list out[STATS]) {
     model_stats* s = (model_stats*)stats;  // written to only by callers who own it
-    out[0] = (stat_list){"firm.image_mean", s->image_mean, 3, 0};
-    out[1] = (stat_list){"firm.image_std", s->image_std, 3, 1};
-    out[2] = (stat_list){"firm.action_mean", s->action_mean, env->action_dim, 0};
-    out[3] = (stat_list){"firm.action_std", s->action_std, env->action_dim, 1};
-    out[4] = (stat_list){"firm.chi_mean", s->chi_mean, env->chi_dim, 0};
-    out[5] = (stat_list){"firm.chi_std", s->chi_std, env->chi_dim, 1};
+    const struct {
+        const char* name;
+        float* value;
+        int count, spread;
+    } all[STATS] = {{"image_mean", s->image_mean, 3, 0},
+                    {"image_std", s->image_std, 3, 1},
+                    {"action_mean", s->action_mean, env->action_dim, 0},
+                    {"action_std", s->action_std, env->action_dim, 1},
+                    {"chi_mean", s->chi_mean, env->chi_dim, 0},
+                    {"chi_std", s->chi_std, env->chi_dim, 1}};
+    for (int i = 0; i < STATS; i++) {
+        out[i] = (stat_list){.value = all[i].value, .count = all[i].count, .spread = all[i].spread};
+        key_of(out[i].key, member, all[i].name);
+    }
 }
 
 // Numbers in files have a point, whatever the language of the program around us.
@@ -158,15 +176,20 @@ static firm_status read_stat(const char* file, const safetensors* s, const stat_
                 l->key, l->count, l->spread ? " above 0" : "");
 }
 
-firm_status checkpoint_meta_stats(const char* file, const safetensors* s, const firm_model* m,
-                                  model_stats* stats, firm_error* err) {
+static firm_status read_stats(const char* file, const safetensors* s, int member,
+                              const env_spec* env, model_stats* stats, firm_error* err) {
     stat_list list[STATS];
-    list_stats(m->env, stats, list);
+    list_stats(env, stats, member, list);
     locale_t before, c = plain_numbers(&before);
     firm_status status = FIRM_OK;
     for (int i = 0; i < STATS && status == FIRM_OK; i++) status = read_stat(file, s, &list[i], err);
     usual_numbers(c, before);
     return status;
+}
+
+firm_status checkpoint_meta_stats(const char* file, const safetensors* s, const firm_model* m,
+                                  model_stats* stats, firm_error* err) {
+    return read_stats(file, s, 1, m->env, stats, err);
 }
 
 static firm_status stat_text(const char* path, const stat_list* l, char out[VALUE_ROOM],
@@ -190,52 +213,85 @@ static const char* const reserved[] = {
     "firm.checksum",   "firm.format",    "firm.format_version", "firm.library",
     "firm.task",       "firm.shape",     "firm.config",         "firm.provenance",
     "firm.image_mean", "firm.image_std", "firm.action_mean",    "firm.action_std",
-    "firm.chi_mean",   "firm.chi_std",
+    "firm.chi_mean",   "firm.chi_std",   "firm.members",
 };
+
+// One for each text that is added: where its key and value are made, if they are made here.
+typedef struct meta_slot {
+    char key[KEY_ROOM], value[VALUE_ROOM];
+} meta_slot;
+
+static meta_slot* next_slot(const checkpoint_meta* meta) {
+    return (meta_slot*)meta->memory + meta->texts;
+}
 
 static void add(checkpoint_meta* meta, const char* key, const char* value) {
     meta->text[meta->texts++] = (safetensors_text){key, value};
 }
 
+static firm_status add_stats(const char* path, const firm_model* m, int member,
+                             checkpoint_meta* meta, firm_error* err) {
+    stat_list list[STATS];
+    list_stats(m->env, &m->stats, member, list);
+    locale_t before, c = plain_numbers(&before);
+    firm_status status = FIRM_OK;
+    for (int i = 0; i < STATS && status == FIRM_OK; i++) {
+        meta_slot* to = next_slot(meta);
+        memcpy(to->key, list[i].key, KEY_ROOM);
+        status = stat_text(path, &list[i], to->value, err);
+        add(meta, to->key, to->value);
+    }
+    usual_numbers(c, before);
+    return status;
+}
+
+// What an ensemble's further models have of their own.
+static firm_status add_members(const char* path, const firm_model* m, checkpoint_meta* meta,
+                               firm_error* err) {
+    if (m->members == 0) return FIRM_OK;
+    meta_slot* to = next_slot(meta);
+    snprintf(to->value, VALUE_ROOM, "%d", m->members + 1);
+    add(meta, "firm.members", to->value);
+    for (int i = 0; i < m->members; i++) {
+        TRY(add_stats(path, m->member[i], i + 2, meta, err));
+        to = next_slot(meta);
+        add(meta, key_of(to->key, i + 2, "provenance"), m->member[i]->provenance);
+    }
+    return FIRM_OK;
+}
+
 firm_status checkpoint_meta_make(const char* path, const firm_model* m, int training,
                                  const checkpoint_note* note, int notes, checkpoint_meta* out,
                                  firm_error* err) {
-    int most = (int)(sizeof reserved / sizeof *reserved) + notes;
+    int most = (int)(sizeof reserved / sizeof *reserved) + notes + m->members * (STATS + 1);
     memset(out, 0, sizeof *out);
     out->text = mem_calloc((size_t)most, sizeof *out->text);
-    out->memory = mem_calloc((size_t)(STATS + 2) * VALUE_ROOM + (size_t)notes * KEY_ROOM, 1);
+    out->memory = mem_calloc((size_t)most, sizeof(meta_slot));
     if (!out->text || !out->memory) return FAIL(err, FIRM_E_MEMORY, "no memory to write %s", path);
-    char *value = out->memory, *key = value + (STATS + 2) * VALUE_ROOM;
 
     add(out, "firm.format", training ? "firm-training" : "firm-model");
     add(out, "firm.format_version", FORMAT_VERSION);
+    char* value = next_slot(out)->value;
     snprintf(value, VALUE_ROOM, "%d.%d.%d", FIRM_VERSION / 10000, FIRM_VERSION / 100 % 100,
              FIRM_VERSION % 100);
     add(out, "firm.library", value);
     add(out, "firm.task", m->env->name);
-    shape_words(&m->shape, value += VALUE_ROOM);
+    shape_words(&m->shape, value = next_slot(out)->value);
     add(out, "firm.shape", value);
-
-    stat_list list[STATS];
-    list_stats(m->env, &m->stats, list);
-    locale_t before, c = plain_numbers(&before);
-    firm_status status = FIRM_OK;
-    for (int i = 0; i < STATS && status == FIRM_OK; i++) {
-        status = stat_text(path, &list[i], value += VALUE_ROOM, err);
-        add(out, list[i].key, value);
-    }
-    usual_numbers(c, before);
+    TRY(add_stats(path, m, 1, out, err));
     add(out, "firm.config", m->config ? m->config : "");
     add(out, "firm.provenance", m->provenance);
+    TRY(add_members(path, m, out, err));
 
-    for (int i = 0; i < notes; i++, key += KEY_ROOM) {
-        snprintf(key, KEY_ROOM, "firm.%s", note[i].key);
+    for (int i = 0; i < notes; i++) {
+        char* key = next_slot(out)->key;
         CHECK(strlen(note[i].key) + 5 < KEY_ROOM, "the note %s has a long name", note[i].key);
+        key_of(key, 1, note[i].key);
         for (size_t j = 0; j < sizeof reserved / sizeof *reserved; j++)
             CHECK(strcmp(key, reserved[j]) != 0, "the note %s has a name of the format", key);
         add(out, key, note[i].value);
     }
-    return status;
+    return FIRM_OK;
 }
 
 void checkpoint_meta_free(checkpoint_meta* meta) {
@@ -316,18 +372,29 @@ firm_status checkpoint_meta_begins(const char* file, const safetensors* s, const
     return same_shape(file, &shape, m, err);
 }
 
+// The model's provenance, of which files have one for each member.
+static firm_status read_provenance(const char* file, const safetensors* s, int member,
+                                   firm_model* m, firm_error* err) {
+    char key[KEY_ROOM];
+    const char* provenance = safetensors_value(s, key_of(key, member, "provenance"));
+    if (!provenance || strlen(provenance) >= sizeof m->provenance)
+        return FAIL(err, FIRM_E_FORMAT,
+                    "%s does not say with which settings it was made; make the file again", file);
+    snprintf(m->provenance, sizeof m->provenance, "%s", provenance);
+    return FIRM_OK;
+}
+
 firm_status checkpoint_meta_origin(const char* file, const safetensors* s, firm_model* m,
                                    firm_error* err) {
     const char* config = safetensors_value(s, "firm.config");
-    const char* provenance = safetensors_value(s, "firm.provenance");
-    if (!config || !provenance || strlen(provenance) >= sizeof m->provenance)
+    if (!config)
         return FAIL(err, FIRM_E_FORMAT,
                     "%s does not say with which settings it was made; make the file again", file);
+    TRY(read_provenance(file, s, 1, m, err));
     char* copy = mem_strdup(config);
     if (!copy) return FAIL(err, FIRM_E_MEMORY, "no memory for the settings in %s", file);
     mem_free(m->config);
     m->config = copy;
-    snprintf(m->provenance, sizeof m->provenance, "%s", provenance);
     return FIRM_OK;
 }
 
@@ -343,4 +410,53 @@ firm_status checkpoint_meta_notes(const char* file, const safetensors* s, checkp
         snprintf(note[i].value, sizeof note[i].value, "%s", value ? value : "");
     }
     return FIRM_OK;
+}
+
+// ---- ensembles ----------------------------------------------------------------------------------
+
+firm_status checkpoint_meta_members(const char* file, const safetensors* s, int* members,
+                                    firm_error* err) {
+    const char* count = safetensors_value(s, "firm.members");
+    *members = count && count[0] >= '2' && count[0] <= '1' + MODEL_MEMBERS && !count[1]
+                   ? count[0] - '1'
+                   : 0;
+    if (!count || *members) return FIRM_OK;
+    return FAIL(err, FIRM_E_FORMAT,
+                "%s: members is not a whole number from 2 to %d; make the file again", file,
+                1 + MODEL_MEMBERS);
+}
+
+// A plan is one sequence of standardised actions for all members: it must mean the same to each.
+static firm_status same_actions(const char* file, const firm_model* m, const firm_model* first,
+                                firm_error* err) {
+    for (int i = 0; i < m->env->action_dim; i++)
+        if (m->stats.action_mean[i] != first->stats.action_mean[i] ||
+            m->stats.action_std[i] != first->stats.action_std[i])
+            return FAIL(err, FIRM_E_FORMAT,
+                        "%s: a member has action_mean[%d] = %.9g and action_std[%d] = %.9g, the "
+                        "first model %.9g and %.9g; use models trained on the same data",
+                        file, i, (double)m->stats.action_mean[i], i, (double)m->stats.action_std[i],
+                        (double)first->stats.action_mean[i], (double)first->stats.action_std[i]);
+    return FIRM_OK;
+}
+
+firm_status checkpoint_meta_member(const char* file, const safetensors* s, int member,
+                                   const firm_model* first, firm_model* m, firm_error* err) {
+    TRY(read_stats(file, s, member, m->env, &m->stats, err));
+    TRY(same_actions(file, m, first, err));
+    return read_provenance(file, s, member, m, err);
+}
+
+firm_status checkpoint_meta_joins(const char* file, const firm_model* m, const firm_model* first,
+                                  firm_error* err) {
+    if (m->env != first->env)
+        return FAIL(err, FIRM_E_TASK,
+                    "%s is for the task %s and the first model for %s; give members of one task",
+                    file, m->env->name, first->env->name);
+    for (int i = 0; i < FIELDS; i++)
+        if (*shape_at(&m->shape, i) != *shape_at(&first->shape, i))
+            return FAIL(err, FIRM_E_FORMAT,
+                        "%s has model.%s = %d and the first model %d; give members of one shape",
+                        file, field[i].name, *shape_at(&m->shape, i), *shape_at(&first->shape, i));
+    return same_actions(file, m, first, err);
 }

@@ -10,7 +10,7 @@
 typedef struct checkpoint_meta {
     safetensors_text* text;
     int texts;
-    char* memory;  // keys and values made here
+    void* memory;  // keys and values made here
 } checkpoint_meta;
 
 firm_status checkpoint_meta_make(const char* path, const firm_model* m, int training,
@@ -19,17 +19,23 @@ firm_status checkpoint_meta_make(const char* path, const firm_model* m, int trai
 void checkpoint_meta_free(checkpoint_meta* meta);
 
 // ---- reading: each takes one part; `file` is used in messages ----
+// Of an ensemble's models, member 1 is the first; further ones have their number in their keys.
 firm_status checkpoint_meta_format(const char* file, const safetensors* s, int* training,
                                    firm_error* err);
 firm_status checkpoint_meta_task(const char* file, const safetensors* s, const env_spec** env,
                                  firm_error* err);
 firm_status checkpoint_meta_shape(const char* file, const safetensors* s, model_shape* shape,
                                   firm_error* err);
+firm_status checkpoint_meta_members(const char* file, const safetensors* s, int* members,
+                                    firm_error* err);  // beside the first; 0 if it says nothing
 // Fills what the model's task uses and leaves the rest of *stats alone.
 firm_status checkpoint_meta_stats(const char* file, const safetensors* s, const firm_model* m,
                                   model_stats* stats, firm_error* err);
 firm_status checkpoint_meta_origin(const char* file, const safetensors* s, firm_model* m,
                                    firm_error* err);  // config and provenance
+// Statistics and provenance of member 2 .. of `first`, whose action statistics it must share.
+firm_status checkpoint_meta_member(const char* file, const safetensors* s, int member,
+                                   const firm_model* first, firm_model* m, firm_error* err);
 firm_status checkpoint_meta_notes(const char* file, const safetensors* s, checkpoint_note* note,
                                   int notes, firm_error* err);
 // The file's task and shape are the model's, or a sentence with what differs.
@@ -39,5 +45,9 @@ firm_status checkpoint_meta_same(const char* file, const safetensors* s, const f
 // not.
 firm_status checkpoint_meta_begins(const char* file, const safetensors* s, const firm_model* m,
                                    firm_error* err);
+// The model read from `file` can be a member of `first`'s ensemble, or a sentence with what
+// differs.
+firm_status checkpoint_meta_joins(const char* file, const firm_model* m, const firm_model* first,
+                                  firm_error* err);
 
 #endif

@@ -196,6 +196,7 @@ firm_status model_create(const env_spec* env, const model_shape* shape, int auxi
 
 void firm_model_free(firm_model* m) {
     if (!m) return;
+    for (int i = 0; i < m->members; i++) firm_model_free(m->member[i]);
     nn_store_free(m->store);
     mem_free(m->support);
     mem_free(m->recorded);
@@ -211,6 +212,13 @@ model_params model_count(const firm_model* m) {
     p.grounder = nn_store_params(m->store, "grounder.");
     p.transition = nn_store_params(m->store, "fiber.") + nn_store_params(m->store, "transition.");
     p.total = p.frontend + p.grounder + p.transition + nn_store_params(m->store, "reading.");
+    for (int i = 0; i < m->members; i++) {
+        model_params more = model_count(m->member[i]);
+        p.frontend += more.frontend;
+        p.grounder += more.grounder;
+        p.transition += more.transition;
+        p.total += more.total;
+    }
     return p;
 }
 

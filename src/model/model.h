@@ -23,6 +23,7 @@ enum {
     MODEL_CONTROLS = 5,            // raw controls per macro action (S)
     MODEL_RECORDED = 25,           // controls of a recorded sequence
     MODEL_HORIZON = 5,             // macro steps of a training rollout (H)
+    MODEL_MEMBERS = 7,             // most models of an ensemble beside the first
     MODEL_PATCH = 4                // the first convolution reads disjoint 4 x 4 patches
 };
 
@@ -81,6 +82,11 @@ struct firm_model {
                       // as its weights on them start); not stored: deployed models have them
     char* config;     // resolved settings of the training run as text; "" if unknown
     char provenance[256];  // one line: version, seed, data hash
+    // an ensemble: further models of the same task, shape and action statistics, owned by the
+    // first, whose settings, support and recorded segments count. They have none, and no members
+    // either.
+    int members;
+    firm_model* member[MODEL_MEMBERS];
 };
 
 extern const config_key model_keys[];
@@ -121,7 +127,7 @@ void model_next_tokens(nn_graph* g, const firm_model* m, nn_id tokens, nn_id bel
 int model_token_count(const firm_model* m);  // grid * grid, or keypoints
 int model_token_width(const firm_model* m);  // the last stage's channels, or keypoint_width
 
-// ---- accounting: deployed parameters by module, beside the paper's ----
+// ---- accounting: deployed parameters by module, beside the paper's; of all members together ----
 typedef struct model_params {
     size_t frontend, grounder, transition, total;
 } model_params;
