@@ -89,10 +89,10 @@ typedef struct firm_model_info {
     const char* distance_name[FIRM_MAX_CONFIG];  // "agent", ...
     const char* distance_unit[FIRM_MAX_CONFIG];  // "px", "rad", ...
     float distance_tolerance[FIRM_MAX_CONFIG];   // the goal is reached when all are below
-    size_t parameters;
+    size_t parameters;                           // of all its models, if it is an ensemble
 } firm_model_info;
 
-// Reads a .safetensors model file. The caller frees *model.
+// Reads a .safetensors model file, of one model or of an ensemble. The caller frees *model.
 FIRM_API firm_status firm_model_load(const char* path, firm_model** model, firm_error* err);
 FIRM_API void firm_model_info_get(const firm_model* model, firm_model_info* info);
 FIRM_API void firm_model_free(firm_model* model);

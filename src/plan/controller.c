@@ -3,6 +3,10 @@
 // Everything is reserved at creation. A solve runs when the plan in hand is used up (contract:
 // after all its macro actions; reach: after each); between solves, act hands out the next control
 // of the plan.
+//
+// A model may be an ensemble: then every member sees the same frames and starts from its own (c,
+// m), and what the controller knows and predicts is the members' mean (ensemble.h). Support,
+// recorded segments and the reading by which these are looked up are the first member's.
 #include "plan/controller.h"
 
 #include <math.h>
@@ -12,6 +16,7 @@
 #include "core/clock.h"
 #include "core/mem.h"
 #include "plan/cem.h"
+#include "plan/ensemble.h"
 #include "plan/net_model.h"
 #include "plan/perceive.h"
 #include "plan/propose.h"
@@ -19,23 +24,31 @@
 #include "plan/settings.h"
 #include "plan/weights.h"
 
-struct firm_controller {
-    const firm_model* m;
-    plan_options options;
-    pool* threads;
+// One model at work.
+typedef struct member {
     perception* eyes;
+    float* fiber;   // (fiber)
     plan_net* net;  // on the CPU
     plan_learned* learned;
     plan_gpu *gpu, *own_gpu;  // on a GPU: in use; to be freed
     plan_learned_gpu* learned_gpu;
+} member;
+
+struct firm_controller {
+    const firm_model* m;
+    plan_options options;
+    pool* threads;
+    member member[1 + MODEL_MEMBERS];  // the model itself, then its further members
+    int members;
+    plan_ensemble* ensemble;  // NULL: a single model
     plan_support* support;
     plan_solver* solver;
     plan_actions actions;
 
-    float goal[FIRM_MAX_CONFIG], truth[MODEL_HISTORY * FIRM_MAX_CONFIG],
-        truth_goal[FIRM_MAX_CONFIG];
+    // as grounded: the latest frame and the goal
+    float config[FIRM_MAX_CONFIG], goal[FIRM_MAX_CONFIG];
+    float truth[MODEL_HISTORY * FIRM_MAX_CONFIG], truth_goal[FIRM_MAX_CONFIG];
     int has_goal, has_truth;
-    float* fiber;         // (fiber)
     plan_recall* recall;  // NULL: the search does without recorded sequences
     float* raw;           // (longest horizon * controls, action_dim) the plan in hand, raw units
     plan_result result;
@@ -49,17 +62,88 @@ firm_controller_params firm_controller_params_default(void) {
 
 // ---- creation -----------------------------------------------------------------------------------
 
-static firm_status make_gpu(firm_controller* c, const firm_controller_params* p, plan_gpu* shared,
-                            firm_error* err) {
+static firm_status no_memory(firm_error* err) {
+    return FAIL(err, FIRM_E_MEMORY, "no memory for a controller");
+}
+
+static firm_status make_gpu(const firm_controller* c, const firm_model* m, member* e,
+                            const firm_controller_params* p, plan_gpu* shared, firm_error* err) {
     plan_weights w;
     if (!shared)
-        TRY(plan_gpu_for_model(c->m, &c->options, (plan_precision)p->precision, PLAN_GPU_AUTO, 1,
-                               &c->own_gpu, err));
-    c->gpu = shared ? shared : c->own_gpu;
-    firm_status st = plan_weights_take(c->m, &w, err);
-    if (st == FIRM_OK) st = plan_learned_gpu_create(c->gpu, &w.shape, &c->learned_gpu, err);
+        TRY(plan_gpu_for_model(m, &c->options, (plan_precision)p->precision, PLAN_GPU_AUTO, 1,
+                               &e->own_gpu, err));
+    e->gpu = shared ? shared : e->own_gpu;
+    firm_status st = plan_weights_take(m, &w, err);
+    if (st == FIRM_OK) st = plan_learned_gpu_create(e->gpu, &w.shape, &e->learned_gpu, err);
     plan_weights_free(&w);
     return st;
+}
+
+static firm_status member_open(const firm_controller* c, const firm_model* m, member* e,
+                               const firm_controller_params* p, plan_gpu* shared, firm_error* err) {
+    TRY(perception_create(m, c->threads, &e->eyes, err));
+    e->fiber = mem_calloc((size_t)m->shape.fiber, sizeof *e->fiber);
+    if (!e->fiber) return no_memory(err);
+    if (p->device == FIRM_DEVICE_CUDA) return make_gpu(c, m, e, p, shared, err);
+    TRY(plan_net_of_model(m, &e->net, err));
+    return plan_learned_create(e->net, pool_threads(c->threads), &e->learned, err);
+}
+
+static void member_close(member* e) {
+    plan_learned_free(e->learned);
+    plan_net_free(e->net);
+    plan_learned_gpu_free(e->learned_gpu);
+    plan_gpu_free(e->own_gpu);
+    perception_free(e->eyes);
+    mem_free(e->fiber);
+}
+
+static size_t member_bytes(const firm_controller* c, const member* e) {
+    size_t bytes = perception_bytes(e->eyes);
+    if (e->own_gpu) bytes += plan_gpu_bytes(e->own_gpu);
+    if (e->net)
+        bytes += plan_net_bytes(e->net) +
+                 (size_t)pool_threads(c->threads) * plan_net_scratch_bytes(e->net);
+    return bytes;
+}
+
+static plan_model member_model(const member* e) {
+    return e->gpu ? plan_learned_gpu_model(e->learned_gpu) : plan_learned_model(e->learned);
+}
+
+static void member_start(member* e, const float* c0) {
+    if (e->gpu)
+        plan_learned_gpu_start(e->learned_gpu, c0, e->fiber);
+    else
+        plan_learned_start(e->learned, c0, e->fiber);
+}
+
+// The model and its further members, and what they predict together.
+static firm_status open_members(firm_controller* c, const firm_controller_params* p,
+                                plan_gpu* shared, int longest, plan_model* model, firm_error* err) {
+    const firm_model* m = c->m;
+    plan_model each[1 + MODEL_MEMBERS];
+    if (shared && m->members)
+        return FAIL(err, FIRM_E_USAGE,
+                    "a GPU planner that controllers share is of one model, not of an ensemble of "
+                    "%d; let each controller have its own",
+                    m->members + 1);
+    for (; c->members <= m->members; c->members++) {
+        member* e = &c->member[c->members];
+        firm_status st =
+            member_open(c, c->members ? m->member[c->members - 1] : m, e, p, shared, err);
+        if (st != FIRM_OK) {
+            member_close(e);
+            return st;
+        }
+        each[c->members] = member_model(e);
+    }
+    *model = each[0];
+    if (c->members == 1) return FIRM_OK;
+    TRY(plan_ensemble_create(each, c->members, m->env->pairs, c->options.candidates, longest,
+                             &c->ensemble, err));
+    *model = plan_ensemble_model(c->ensemble);
+    return FIRM_OK;
 }
 
 static firm_status read_options(const firm_model* m, const firm_controller_params* p,
@@ -85,15 +169,12 @@ static firm_status read_options(const firm_model* m, const firm_controller_param
 static firm_status build(firm_controller* c, const firm_controller_params* p, plan_gpu* shared,
                          firm_error* err) {
     const firm_model* m = c->m;
+    plan_model model;
     TRY(plan_options_check(&c->options, err));
+    int longest =
+        c->options.horizon_max > c->options.horizon ? c->options.horizon_max : c->options.horizon;
     TRY(pool_create(p->threads, &c->threads, err));
-    TRY(perception_create(m, c->threads, &c->eyes, err));
-    if (p->device == FIRM_DEVICE_CUDA) {
-        TRY(make_gpu(c, p, shared, err));
-    } else {
-        TRY(plan_net_of_model(m, &c->net, err));
-        TRY(plan_learned_create(c->net, pool_threads(c->threads), &c->learned, err));
-    }
+    TRY(open_members(c, p, shared, longest, &model, err));
     c->actions = plan_actions_of(m->env, MODEL_CONTROLS, m->stats.action_mean, m->stats.action_std);
     if (m->support && c->options.mode == FIRM_MODE_REACH)
         TRY(plan_support_create(m->support, m->support_count, m->env->config_dim, m->env->pairs,
@@ -102,23 +183,20 @@ static firm_status build(firm_controller* c, const firm_controller_params* p, pl
     int recalled = plan_recorded_each(&c->options) * c->options.iterations;
     if (recalled > 0 && c->options.mode == FIRM_MODE_REACH)
         TRY(plan_recall_create(m, &c->actions, recalled, &c->recall, err));
-    plan_setup setup = {
-        .spec = m->env,
-        .options = c->options,
-        .actions = c->actions,
-        .model = c->gpu ? plan_learned_gpu_model(c->learned_gpu) : plan_learned_model(c->learned),
-        .gpu = c->options.mode == FIRM_MODE_CONTRACT ? c->learned_gpu : NULL,
-        .threads = c->threads,
-        .seed = p->seed,
-        .fan = p->fan,
-        .support = c->support};
+    // a whole search on the GPU knows one model; an ensemble's candidates are drawn and priced here
+    int on_gpu = c->options.mode == FIRM_MODE_CONTRACT && !c->ensemble;
+    plan_setup setup = {.spec = m->env,
+                        .options = c->options,
+                        .actions = c->actions,
+                        .model = model,
+                        .gpu = on_gpu ? c->member[0].learned_gpu : NULL,
+                        .threads = c->threads,
+                        .seed = p->seed,
+                        .fan = p->fan,
+                        .support = c->support};
     TRY(plan_solver_create(&setup, &c->solver, err));
-    int longest =
-        c->options.horizon_max > c->options.horizon ? c->options.horizon_max : c->options.horizon;
-    c->fiber = mem_calloc((size_t)m->shape.fiber, sizeof *c->fiber);
     c->raw = mem_calloc((size_t)(longest * MODEL_CONTROLS * m->env->action_dim), sizeof *c->raw);
-    if (!c->fiber || !c->raw) return FAIL(err, FIRM_E_MEMORY, "no memory for a controller");
-    return FIRM_OK;
+    return c->raw ? FIRM_OK : no_memory(err);
 }
 
 firm_status controller_create_with(const firm_model* model, const firm_controller_params* params,
@@ -135,7 +213,7 @@ firm_status controller_create_with(const firm_model* model, const firm_controlle
         return FAIL(err, FIRM_E_USAGE,
                     "the CPU plans in fp32 only; leave the precision, or use the device cuda");
     firm_controller* c = mem_calloc(1, sizeof *c);
-    if (!c) return FAIL(err, FIRM_E_MEMORY, "no memory for a controller");
+    if (!c) return no_memory(err);
     c->m = model;
     firm_status st = FIRM_OK;
     if (options)
@@ -160,25 +238,19 @@ void firm_controller_free(firm_controller* c) {
     if (!c) return;
     plan_solver_free(c->solver);
     plan_support_free(c->support);
-    plan_learned_free(c->learned);
-    plan_net_free(c->net);
-    plan_learned_gpu_free(c->learned_gpu);
-    plan_gpu_free(c->own_gpu);
-    perception_free(c->eyes);
+    plan_ensemble_free(c->ensemble);
+    for (int i = 0; i < c->members; i++) member_close(&c->member[i]);
     pool_free(c->threads);
-    mem_free(c->fiber);
     plan_recall_free(c->recall);
     mem_free(c->raw);
     mem_free(c);
 }
 
 size_t firm_controller_bytes(const firm_controller* c) {
-    size_t bytes = sizeof *c + perception_bytes(c->eyes) + plan_solver_bytes(c->solver);
+    size_t bytes = sizeof *c + plan_solver_bytes(c->solver);
+    for (int i = 0; i < c->members; i++) bytes += member_bytes(c, &c->member[i]);
+    if (c->ensemble) bytes += plan_ensemble_bytes(c->ensemble);
     if (c->recall) bytes += plan_recall_bytes(c->recall);
-    if (c->own_gpu) bytes += plan_gpu_bytes(c->own_gpu);
-    if (c->net)
-        bytes += plan_net_bytes(c->net) +
-                 (size_t)pool_threads(c->threads) * plan_net_scratch_bytes(c->net);
     return bytes;
 }
 
@@ -189,9 +261,17 @@ static void drop_plan(firm_controller* c) {
     plan_solver_forget(c->solver);
 }
 
+// The members' mean of what each says of a picture: c (members, config_dim).
+static void take_mean(const firm_controller* c, const float* each, float* mean) {
+    plan_ensemble_mean(each, c->members, c->m->env->config_dim, c->m->env->pairs, mean);
+}
+
 firm_status firm_controller_goal(firm_controller* c, const uint8_t* rgb) {
+    float each[(1 + MODEL_MEMBERS) * FIRM_MAX_CONFIG];
     if (!rgb) return FIRM_E_USAGE;
-    TRY(perception_ground(c->eyes, rgb, c->goal));
+    for (int i = 0; i < c->members; i++)
+        TRY(perception_ground(c->member[i].eyes, rgb, each + i * c->m->env->config_dim));
+    take_mean(c, each, c->goal);
     c->has_goal = 1;
     c->has_truth = 0;
     drop_plan(c);
@@ -199,11 +279,19 @@ firm_status firm_controller_goal(firm_controller* c, const uint8_t* rgb) {
 }
 
 firm_status firm_controller_push(firm_controller* c, const uint8_t* rgb, const float* action) {
+    const int dim = c->m->env->config_dim;
+    float each[(1 + MODEL_MEMBERS) * FIRM_MAX_CONFIG];
     if (!rgb) return FIRM_E_USAGE;
     for (int i = 0; action && i < c->m->env->action_dim; i++)
         if (!isfinite(action[i])) return FIRM_E_VALUE;
     c->has_truth = 0;
-    return perception_push(c->eyes, rgb, action);
+    for (int i = 0; i < c->members; i++) {
+        perception* eyes = c->member[i].eyes;
+        TRY(perception_push(eyes, rgb, action));
+        memcpy(each + i * dim, perception_config(eyes), (size_t)dim * sizeof *each);
+    }
+    take_mean(c, each, c->config);
+    return FIRM_OK;
 }
 
 void controller_set_truth(firm_controller* c, const float* history, const float* goal) {
@@ -214,7 +302,7 @@ void controller_set_truth(firm_controller* c, const float* history, const float*
 }
 
 const float* controller_config(const firm_controller* c) {
-    return perception_config(c->eyes);
+    return c->config;
 }
 const float* controller_goal_config(const firm_controller* c) {
     return c->goal;
@@ -228,34 +316,53 @@ static void take_plan(firm_controller* c) {
     c->ready = macros * MODEL_CONTROLS;
 }
 
-static firm_status solve(firm_controller* c, const float* goal, int64_t deadline_ns) {
-    float c0[FIRM_MAX_CONFIG];
-    TRY(perception_state(c->eyes, c->has_truth ? c->truth : NULL, c0, c->fiber));
+// Where the search starts.
+static const float* start_config(const firm_controller* c) {
+    return c->has_truth ? c->truth + (MODEL_HISTORY - 1) * c->m->env->config_dim : c->config;
+}
+
+static int has_seen(const firm_controller* c) {
+    return perception_frames(c->member[0].eyes) > 0;
+}
+
+// Every member's fiber, and the start of its predictions.
+static firm_status perceive(firm_controller* c) {
+    for (int i = 0; i < c->members; i++) {
+        float own[FIRM_MAX_CONFIG];
+        member* e = &c->member[i];
+        TRY(perception_state(e->eyes, c->has_truth ? c->truth : NULL, own, e->fiber));
+        member_start(e, own);
+    }
     if (c->given) plan_solver_advance(c->solver, c->given / MODEL_CONTROLS);
-    if (c->gpu)
-        plan_learned_gpu_start(c->learned_gpu, c0, c->fiber);
-    else
-        plan_learned_start(c->learned, c0, c->fiber);
+    return FIRM_OK;
+}
+
+static firm_status solve(firm_controller* c, const float* goal, int64_t deadline_ns) {
+    TRY(perceive(c));
+    const float* c0 = start_config(c);
     if (c->recall) {
         float chi[ENV_MAX_CHI];
         const float* plan;
-        perception_chi(c->eyes, chi);
+        perception_chi(c->member[0].eyes, chi);
         int count = plan_recall_find(c->recall, c0, chi, goal, &plan);
         plan_solver_recall(c->solver, plan, count, MODEL_RECORDED * c->m->env->action_dim);
     }
     plan_solver_solve(c->solver, c0, goal, deadline_ns, &c->result);
     TRY(c->result.status);
-    if (c->gpu) TRY(c->learned_gpu->status);
+    for (int i = 0; i < c->members; i++)
+        if (c->member[i].gpu) TRY(c->member[i].learned_gpu->status);
     take_plan(c);
     return FIRM_OK;
 }
 
 const char* controller_device(const firm_controller* c) {
-    return c->gpu ? plan_gpu_device(c->gpu) : "cpu";
+    const plan_gpu* gpu = c->member[0].gpu;
+    return gpu ? plan_gpu_device(gpu) : "cpu";
 }
 
 const char* controller_way(const firm_controller* c) {
-    return c->gpu ? plan_gpu_way_name(c->gpu) : plan_net_simd(c->net);
+    const member* e = &c->member[0];
+    return e->gpu ? plan_gpu_way_name(e->gpu) : plan_net_simd(e->net);
 }
 
 double controller_search_ms(const firm_controller* c) {
@@ -267,12 +374,10 @@ int controller_due(const firm_controller* c) {
 }
 
 firm_status controller_pose(firm_controller* c, plan_gpu_problem* problem) {
-    float c0[FIRM_MAX_CONFIG];
-    if (!c->has_goal || perception_frames(c->eyes) == 0) return FIRM_E_USAGE;
-    TRY(perception_state(c->eyes, c->has_truth ? c->truth : NULL, c0, c->fiber));
-    if (c->given) plan_solver_advance(c->solver, c->given / MODEL_CONTROLS);
-    plan_solver_pose(c->solver, c0, c->has_truth ? c->truth_goal : c->goal, problem);
-    problem->m0 = c->fiber;
+    if (!c->has_goal || !has_seen(c) || c->ensemble) return FIRM_E_USAGE;
+    TRY(perceive(c));
+    plan_solver_pose(c->solver, start_config(c), c->has_truth ? c->truth_goal : c->goal, problem);
+    problem->m0 = c->member[0].fiber;
     return FIRM_OK;
 }
 
@@ -285,7 +390,7 @@ void controller_accept(firm_controller* c, const plan_gpu_answer* answer, double
 firm_status firm_controller_act(firm_controller* c, int64_t deadline_ns, firm_step* step) {
     memset(step, 0, sizeof *step);
     const env_spec* env = c->m->env;
-    if (!c->has_goal || perception_frames(c->eyes) == 0) return FIRM_E_USAGE;
+    if (!c->has_goal || !has_seen(c)) return FIRM_E_USAGE;
     const float* goal = c->has_truth ? c->truth_goal : c->goal;
     if (c->given >= c->ready) {
         int64_t started = clock_ns();
@@ -308,8 +413,7 @@ firm_status firm_controller_act(firm_controller* c, int64_t deadline_ns, firm_st
     c->given++;
 
     const plan_result* r = &c->result;
-    const float* now = c->has_truth ? c->truth + (MODEL_HISTORY - 1) * env->config_dim
-                                    : perception_config(c->eyes);
+    const float* now = start_config(c);
     step->late = step->solved && r->late;
     step->nonfinite = r->nonfinite;
     step->iterations = r->iterations;
@@ -327,7 +431,7 @@ firm_status firm_controller_act(firm_controller* c, int64_t deadline_ns, firm_st
 }
 
 void firm_controller_reset(firm_controller* c, uint64_t seed) {
-    perception_reset(c->eyes);
+    for (int i = 0; i < c->members; i++) perception_reset(c->member[i].eyes);
     c->has_goal = c->has_truth = 0;
     drop_plan(c);
     plan_solver_reset(c->solver, seed);

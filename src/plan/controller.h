@@ -9,8 +9,8 @@
 
 // The public create with planner options of the caller's choice (NULL: from the model's own
 // settings), and on a GPU that is shared with other controllers (NULL: one of its own, if
-// params->device says so). The shared one must be made for the same model and options and outlive
-// the controller.
+// params->device says so). The shared one must be made for the same model, no ensemble, and options
+// and outlive the controller.
 firm_status controller_create_with(const firm_model* model, const firm_controller_params* params,
                                    const plan_options* options, plan_gpu* shared,
                                    firm_controller** out, firm_error* err);
@@ -21,9 +21,9 @@ const char* controller_way(const firm_controller* ctl);
 // Milliseconds of the last search alone, without perception.
 double controller_search_ms(const firm_controller* ctl);
 
-// Searches of many controllers at once (contract mode, shared GPU): where one is due, pose states
-// the problem and accept takes the answer, so that the next act only hands out the plan. seconds of
-// `ms` are what act will report.
+// Searches of many controllers at once (contract mode, shared GPU, no ensemble): where one is due,
+// pose states the problem and accept takes the answer, so that the next act only hands out the
+// plan. seconds of `ms` are what act will report.
 int controller_due(const firm_controller* ctl);
 firm_status controller_pose(firm_controller* ctl, plan_gpu_problem* problem);
 void controller_accept(firm_controller* ctl, const plan_gpu_answer* answer, double ms);

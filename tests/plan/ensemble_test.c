@@ -1,0 +1,387 @@
+// ensemble_test.c - several models as one: it predicts the mean, copies of one model plan as that
+// model does, and a controller of an ensemble keeps the promises of any other.
+#include "plan/ensemble.h"
+
+#include "core/mem.h"
+#include "core/rng.h"
+#include "model/files.h"
+#include "plan/controller.h"
+#include "plan/net_model.h"
+#include "plan/perceive.h"
+#include "toys.h"
+
+// ---- predictions --------------------------------------------------------------------------------
+
+enum { ROWS = 250, STEPS = 3, FIBER = 12, ACTION = 10, CONFIG = 5 };
+
+// Nets of their own weights, and their dynamics for one thread, started.
+typedef struct flock {
+    toy_net toy[3];
+    plan_net* net[3];
+    plan_learned* learned[3];
+    plan_model model[3];
+} flock;
+
+static void flock_open(flock* f, int pairs, int alike) {
+    firm_error err = {0};
+    for (int k = 0; k < 3; k++) {
+        float c0[CONFIG] = {0.6f, 0.8f, 0, 1, 0.1f}, m0[FIBER];
+        for (int i = 0; i < FIBER; i++) m0[i] = 0.1f * (float)(i + (alike ? 0 : k));
+        c0[4] += alike ? 0 : 0.05f * (float)k;
+        f->toy[k] = toy_net_make((plan_net_shape){CONFIG, pairs, FIBER, ACTION, 40, 64, 2, 0},
+                                 alike ? 3 : 3 + 100 * (uint64_t)k);
+        REQUIRE_OK(plan_net_create(&f->toy[k].shape, &f->toy[k].weights, &f->net[k], &err), err);
+        REQUIRE_OK(plan_learned_create(f->net[k], 1, &f->learned[k], &err), err);
+        plan_learned_start(f->learned[k], c0, m0);
+        f->model[k] = plan_learned_model(f->learned[k]);
+    }
+}
+
+static void flock_close(flock* f) {
+    for (int k = 0; k < 3; k++) {
+        plan_learned_free(f->learned[k]);
+        plan_net_free(f->net[k]);
+        toy_net_free(&f->toy[k]);
+    }
+}
+
+static float* draw_actions(void) {
+    float* u = malloc(ROWS * STEPS * ACTION * sizeof *u);
+    rng_fill_normal(4, RNG_STREAM(RNG_TEST, 2), 0, u, ROWS * STEPS * ACTION);
+    return u;
+}
+
+// The mean of the first `count` members' own predictions, in double precision.
+static void mean_of(flock* f, int count, int pairs, const float* u, double* mean) {
+    float* c = malloc(ROWS * STEPS * CONFIG * sizeof *c);
+    for (int i = 0; i < ROWS * STEPS * CONFIG; i++) mean[i] = 0;
+    for (int k = 0; k < count; k++) {
+        EXPECT_INT(f->model[k].rollout(f->model[k].context, 0, ROWS, STEPS, u, c), 0);
+        for (int i = 0; i < ROWS * STEPS * CONFIG; i++) mean[i] += (double)c[i] / count;
+    }
+    for (int row = 0; row < ROWS * STEPS; row++)
+        for (int p = 0; p < pairs; p++) {
+            double* q = mean + row * CONFIG + 2 * p;
+            double length = sqrt(q[0] * q[0] + q[1] * q[1]);
+            q[0] /= length, q[1] /= length;
+        }
+    free(c);
+}
+
+// on the CPU in blocks and as a device would, in one call; with pairs and without
+TEST(plan, ensemble_predicts_the_mean) {
+    float *u = draw_actions(), *c = malloc(ROWS * STEPS * CONFIG * sizeof *c);
+    double* want = malloc(ROWS * STEPS * CONFIG * sizeof *want);
+    for (int pairs = 0; pairs <= 2; pairs += 2)
+        for (int whole = 0; whole < 2; whole++) {
+            flock f = {0};
+            plan_ensemble* e = NULL;
+            firm_error err = {0};
+            flock_open(&f, pairs, 0);
+            for (int k = 0; k < 3; k++) f.model[k].whole = whole;
+            mean_of(&f, 3, pairs, u, want);
+            REQUIRE_OK(plan_ensemble_create(f.model, 3, pairs, ROWS, STEPS, &e, &err), err);
+            plan_model m = plan_ensemble_model(e);
+            EXPECT(m.whole == whole && m.config == CONFIG && m.action == ACTION);
+            EXPECT_INT(m.rollout(m.context, 0, ROWS, STEPS, u, c), 0);
+            double worst = 0, first = 0;
+            for (int i = 0; i < ROWS * STEPS * CONFIG; i++)
+                worst = fmax(worst, fabs(c[i] - want[i]));
+            EXPECT_NEAR(worst, 0, 1e-6);
+            // and that is none of the members' own
+            EXPECT_INT(f.model[0].rollout(f.model[0].context, 0, ROWS, STEPS, u, c), 0);
+            for (int i = 0; i < ROWS * STEPS * CONFIG; i++)
+                first = fmax(first, fabs(c[i] - want[i]));
+            EXPECT(first > 0.01);
+            plan_ensemble_free(e);
+            flock_close(&f);
+        }
+    free(want), free(c), free(u);
+}
+
+// (a + a) / 2 is a, to the bit; a pair may lose one in its last place when it is normalised again
+TEST(plan, ensemble_of_copies_predicts_the_same) {
+    float *u = draw_actions(), *one = malloc(ROWS * STEPS * CONFIG * sizeof *one),
+          *two = malloc(ROWS * STEPS * CONFIG * sizeof *two);
+    for (int pairs = 0; pairs <= 2; pairs += 2) {
+        flock f = {0};
+        plan_ensemble* e = NULL;
+        firm_error err = {0};
+        flock_open(&f, pairs, 1);
+        REQUIRE_OK(plan_ensemble_create(f.model, 2, pairs, ROWS, STEPS, &e, &err), err);
+        plan_model m = plan_ensemble_model(e);
+        EXPECT_INT(f.model[0].rollout(f.model[0].context, 0, ROWS, STEPS, u, one), 0);
+        EXPECT_INT(m.rollout(m.context, 0, ROWS, STEPS, u, two), 0);
+        for (int i = 0; i < ROWS * STEPS * CONFIG; i++)
+            EXPECT_NEAR(two[i], one[i], pairs ? 1e-6 : 0);
+        plan_ensemble_free(e);
+        flock_close(&f);
+    }
+    free(two), free(one), free(u);
+}
+
+// a candidate is dropped as soon as one member has no finite prediction for it
+TEST(plan, ensemble_drops_what_one_member_drops) {
+    enum { N = 100 };
+    firm_error err = {0};
+    echo good = {0}, bad = {.bad_every = 7};
+    plan_model model[2] = {echo_setup(&good, FIRM_MODE_CONTRACT).model,
+                           echo_setup(&bad, FIRM_MODE_CONTRACT).model};
+    plan_ensemble* e = NULL;
+    float u[N * ECHO_HORIZON * ECHO_ACTION], own[N * ECHO_HORIZON * ECHO_CONFIG],
+        c[N * ECHO_HORIZON * ECHO_CONFIG];
+    rng_fill_normal(4, RNG_STREAM(RNG_TEST, 2), 0, u, N * ECHO_HORIZON * ECHO_ACTION);
+    int dropped = model[1].rollout(model[1].context, 0, N, ECHO_HORIZON, u, own);
+    EXPECT(dropped > 10);
+    bad.rows = 0;
+    REQUIRE_OK(plan_ensemble_create(model, 2, 0, N, ECHO_HORIZON, &e, &err), err);
+    plan_model m = plan_ensemble_model(e);
+    EXPECT_INT(m.rollout(m.context, 0, N, ECHO_HORIZON, u, c), dropped);
+    for (int i = 0; i < N * ECHO_HORIZON * ECHO_CONFIG; i++)
+        EXPECT(isfinite(c[i]) == isfinite(own[i]));
+    plan_ensemble_free(e);
+}
+
+// ---- controllers --------------------------------------------------------------------------------
+
+enum { PICTURE = ENV_IMAGE * ENV_IMAGE * 3, ACTS = 7 };
+
+// A small model of a task with weights away from their tidy start.
+static firm_model* lively(const char* task, uint64_t seed) {
+    firm_model* m = NULL;
+    firm_error err = {0};
+    model_shape shape = small_shape();
+    if (model_create(env_find(task), &shape, 0, seed, &m, &err) != FIRM_OK) {
+        fprintf(stderr, "%s\n", err.message);
+        abort();
+    }
+    for (int i = 0; i < m->store->entries; i++) {
+        const nn_entry* e = &m->store->entry[i];
+        rng r = rng_start(seed, RNG_STREAM(RNG_TEST, rng_hash_text(e->name) >> 16));
+        for (size_t j = 0; j < e->count; j++)
+            m->store->value[e->offset + j] += 0.2f * rng_gauss(&r);
+    }
+    return m;
+}
+
+static firm_model* pair_of(const char* task, uint64_t first, uint64_t second) {
+    firm_model* m = lively(task, first);
+    m->member[m->members++] = lively(task, second);
+    return m;
+}
+
+static firm_controller* controller_of(const firm_model* m, firm_mode mode, int threads) {
+    firm_controller* ctl = NULL;
+    firm_error err = {0};
+    firm_controller_params p = firm_controller_params_default();
+    p.mode = mode, p.threads = threads, p.seed = 11;
+    p.candidates = 200, p.iterations = 3, p.elites = 20;
+    if (firm_controller_create(m, &p, &ctl, &err) != FIRM_OK)
+        test_fail(__FILE__, __LINE__, "no controller: %s", err.message);
+    return ctl;
+}
+
+static void draw_picture(uint8_t* rgb, uint64_t seed) {
+    rng r = rng_start(seed, RNG_STREAM(RNG_TEST, 0));
+    for (int i = 0; i < PICTURE; i++) rgb[i] = (uint8_t)rng_u32(&r);
+}
+
+static void show(firm_controller* ctl, uint8_t* rgb) {
+    static const float still[FIRM_MAX_ACTION];
+    draw_picture(rgb, 1);
+    EXPECT_INT(firm_controller_goal(ctl, rgb), FIRM_OK);
+    for (uint64_t k = 0; k < 3; k++) {
+        draw_picture(rgb, 2 + k);
+        EXPECT_INT(firm_controller_push(ctl, rgb, k ? still : NULL), FIRM_OK);
+    }
+}
+
+// What a controller did in ACTS controls, and what it thought in the end.
+typedef struct deeds {
+    float action[ACTS][FIRM_MAX_ACTION], config[FIRM_MAX_CONFIG], goal[FIRM_MAX_CONFIG];
+    float path[(1 + MODEL_HORIZON) * FIRM_MAX_CONFIG], cost;
+    int solves;
+} deeds;
+
+static deeds run(const firm_model* m, firm_mode mode, int threads) {
+    deeds d;
+    memset(&d, 0, sizeof d);
+    firm_controller* ctl = controller_of(m, mode, threads);
+    if (!ctl) return d;
+    uint8_t* rgb = malloc(PICTURE);
+    show(ctl, rgb);
+    for (int i = 0; i < ACTS; i++) {
+        firm_step step;
+        EXPECT_INT(firm_controller_act(ctl, 0, &step), FIRM_OK);
+        EXPECT(step.nonfinite == 0);
+        d.solves += step.solved;
+        d.cost = step.cost;
+        memcpy(d.action[i], step.action, sizeof step.action);
+        memcpy(d.path, step.path, (size_t)(2 * m->env->config_dim) * sizeof(float));
+        draw_picture(rgb, 20 + (uint64_t)i);
+        EXPECT_INT(firm_controller_push(ctl, rgb, step.action), FIRM_OK);
+    }
+    memcpy(d.config, controller_config(ctl), (size_t)m->env->config_dim * sizeof(float));
+    memcpy(d.goal, controller_goal_config(ctl), (size_t)m->env->config_dim * sizeof(float));
+    free(rgb);
+    firm_controller_free(ctl);
+    return d;
+}
+
+TEST(plan, ensemble_of_copies_plans_as_one) {
+    firm_model *one = lively("tworoom", 5), *two = pair_of("tworoom", 5, 5),
+               *other = pair_of("tworoom", 5, 6);
+    for (int mode = 0; mode < 2; mode++) {
+        deeds a = run(one, (firm_mode)mode, 1), b = run(two, (firm_mode)mode, 1),
+              c = run(other, (firm_mode)mode, 1);
+        EXPECT(a.solves == (mode == FIRM_MODE_REACH ? 2 : 1));
+        EXPECT(memcmp(&a, &b, sizeof a) == 0);
+        EXPECT(memcmp(a.action, c.action, sizeof a.action) != 0);
+    }
+    firm_model_free(other);
+    firm_model_free(two);
+    firm_model_free(one);
+}
+
+TEST(plan, ensemble_same_for_any_threads) {
+    firm_model* m = pair_of("tworoom", 5, 6);
+    for (int mode = 0; mode < 2; mode++) {
+        deeds a = run(m, (firm_mode)mode, 1);
+        for (int threads = 2; threads <= 5; threads += 3) {
+            deeds b = run(m, (firm_mode)mode, threads);
+            EXPECT(memcmp(&a, &b, sizeof a) == 0);
+        }
+    }
+    firm_model_free(m);
+}
+
+// Where the model alone starts from these pictures (or from the truth) and what it predicts for the
+// plan: (1 + horizon, config_dim).
+static void alone(const firm_model* m, uint8_t* rgb, const float* truth, const float* plan,
+                  int horizon, float* path, float* goal) {
+    static const float still[FIRM_MAX_ACTION];
+    firm_error err = {0};
+    perception* eyes = NULL;
+    plan_net* net = NULL;
+    float fiber[8], u[MODEL_HORIZON * MODEL_CONTROLS * FIRM_MAX_ACTION];
+    REQUIRE_OK(perception_create(m, NULL, &eyes, &err), err);
+    REQUIRE_OK(plan_net_of_model(m, &net, &err), err);
+    draw_picture(rgb, 1);
+    EXPECT_INT(perception_ground(eyes, rgb, goal), FIRM_OK);
+    for (uint64_t k = 0; k < 3; k++) {
+        draw_picture(rgb, 2 + k);
+        EXPECT_INT(perception_push(eyes, rgb, k ? still : NULL), FIRM_OK);
+    }
+    EXPECT(m->shape.fiber <= 8 && horizon <= MODEL_HORIZON);
+    EXPECT_INT(perception_state(eyes, truth, path, fiber), FIRM_OK);
+    model_standardise(m, plan, horizon * MODEL_CONTROLS, u);
+    void* scratch = mem_alloc(plan_net_scratch_bytes(net));
+    EXPECT_INT(
+        plan_net_rollout(net, scratch, 1, horizon, path, fiber, u, path + m->env->config_dim), 0);
+    mem_free(scratch);
+    plan_net_free(net);
+    perception_free(eyes);
+}
+
+static void unit(float* c, int pairs) {
+    for (int p = 0; p < pairs; p++) {
+        float length = hypotf(c[2 * p], c[2 * p + 1]);
+        c[2 * p] /= length, c[2 * p + 1] /= length;
+    }
+}
+
+// the controller's own account: each member perceives for itself and starts from its own (c, m)
+static void compare_with_members(const char* task, int with_truth) {
+    enum { ROOM = (1 + MODEL_HORIZON) * FIRM_MAX_CONFIG };
+    firm_model* m = pair_of(task, 5, 6);
+    const int dim = m->env->config_dim, pairs = m->env->pairs;
+    uint8_t* rgb = malloc(PICTURE);
+    firm_controller* ctl = controller_of(m, FIRM_MODE_CONTRACT, 1);
+    float truth[3 * FIRM_MAX_CONFIG], path[2][ROOM], goal[2][FIRM_MAX_CONFIG];
+    for (int i = 0; i < 3; i++) {
+        for (int k = 0; k < dim; k++) truth[i * dim + k] = 0.3f + 0.1f * (float)(i + k);
+        unit(truth + i * dim, pairs);
+    }
+    firm_step step;
+    show(ctl, rgb);
+    if (with_truth) controller_set_truth(ctl, truth, truth);
+    EXPECT_INT(firm_controller_act(ctl, 0, &step), FIRM_OK);
+    for (int k = 0; k < 2; k++)
+        alone(k ? m->member[0] : m, rgb, with_truth ? truth : NULL, step.plan, step.horizon,
+              path[k], goal[k]);
+    double worst = 0, spread = 0;
+    for (int t = 0; t <= step.horizon; t++) {
+        float mean[FIRM_MAX_CONFIG];
+        for (int i = 0; i < dim; i++) {
+            mean[i] = 0.5f * (path[0][t * dim + i] + path[1][t * dim + i]);
+            spread = fmax(spread, fabs(path[0][t * dim + i] - path[1][t * dim + i]));
+        }
+        unit(mean, pairs);
+        for (int i = 0; i < dim; i++)
+            worst = fmax(worst, fabs((double)step.path[t * dim + i] - mean[i]));
+    }
+    EXPECT_NEAR(worst, 0, 2e-5);  // raw controls and back cost a few bits
+    EXPECT(spread > 0.01);
+    float mean[FIRM_MAX_CONFIG];
+    for (int i = 0; i < dim; i++) mean[i] = 0.5f * (goal[0][i] + goal[1][i]);
+    unit(mean, pairs);
+    for (int i = 0; i < dim; i++) {
+        EXPECT_NEAR(controller_goal_config(ctl)[i], mean[i], 1e-6);
+        if (with_truth) EXPECT_NEAR(step.path[i], truth[2 * dim + i], 0);
+    }
+    free(rgb);
+    firm_controller_free(ctl);
+    firm_model_free(m);
+}
+
+TEST(plan, ensemble_members_see_for_themselves) {
+    for (int truth = 0; truth < 2; truth++) {
+        compare_with_members("tworoom", truth);
+        compare_with_members("pusht", truth);  // a configuration with a pair
+    }
+}
+
+TEST(plan, ensemble_act_does_not_allocate) {
+    firm_model* m = pair_of("tworoom", 5, 6);
+    uint8_t* rgb = malloc(PICTURE);
+    for (int mode = 0; mode < 2; mode++) {
+        firm_controller* ctl = controller_of(m, (firm_mode)mode, 2);
+        if (!ctl) continue;
+        firm_step step;
+        show(ctl, rgb);
+        int64_t counted = mem_count(), mallocs = test_malloc_count();
+        for (int i = 0; i < 3; i++) {
+            show(ctl, rgb);
+            for (int k = 0; k < ACTS; k++) {
+                EXPECT_INT(firm_controller_act(ctl, 0, &step), FIRM_OK);
+                EXPECT_INT(firm_controller_push(ctl, rgb, step.action), FIRM_OK);
+            }
+            firm_controller_reset(ctl, 9);
+        }
+        EXPECT_INT(mem_count() - counted, 0);
+        EXPECT_INT(test_malloc_count() - mallocs, 0);
+        firm_controller_free(ctl);
+    }
+    free(rgb);
+    firm_model_free(m);
+}
+
+// a planner for one model would leave the others out, so it is not taken, nor a search posed to it
+TEST(plan, ensemble_takes_no_planner_of_one_model) {
+    firm_model* m = pair_of("tworoom", 5, 6);
+    firm_controller* ctl = NULL;
+    firm_error err = {0};
+    firm_controller_params p = firm_controller_params_default();
+    p.device = FIRM_DEVICE_CUDA;
+    plan_gpu* shared = (plan_gpu*)(void*)&err;  // refused before it is looked at
+    EXPECT_INT(controller_create_with(m, &p, NULL, shared, &ctl, &err), FIRM_E_USAGE);
+    EXPECT(!ctl && strstr(err.message, "ensemble of 2"));
+    ctl = controller_of(m, FIRM_MODE_CONTRACT, 1);
+    uint8_t* rgb = malloc(PICTURE);
+    plan_gpu_problem problem;
+    show(ctl, rgb);
+    EXPECT_INT(controller_pose(ctl, &problem), FIRM_E_USAGE);
+    free(rgb);
+    firm_controller_free(ctl);
+    firm_model_free(m);
+}
