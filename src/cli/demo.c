@@ -264,7 +264,7 @@ static firm_status prepare(showcase* s, const args* a, firm_error* err) {
     TRY(eval_fresh_episodes(s->spec, PAIRS, s->spec->demo.episodes, seed, s->threads, &s->data,
                             err));
     if (s->model) {
-        TRY(eval_check_held_out(s->model->provenance, s->data, 1, err));
+        TRY(eval_check_model(s->model, s->data, 1, err));
         memcpy(mean, s->model->stats.action_mean, sizeof mean);
         memcpy(deviation, s->model->stats.action_std, sizeof deviation);
     } else {

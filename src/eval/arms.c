@@ -22,7 +22,8 @@ static firm_status firm_open(eval_arm* arm, firm_error* err) {
     p.seed = arm->setup.seed;
     p.threads = arm->setup.threads;
     p.fan = arm->setup.fan;
-    p.device = arm->setup.gpu ? FIRM_DEVICE_CUDA : FIRM_DEVICE_CPU;
+    p.device = arm->setup.device;
+    p.precision = arm->setup.precision;
     return controller_create_with(arm->setup.model, &p, &arm->setup.options, NULL, &arm->controller,
                                   err);
 }
@@ -167,7 +168,8 @@ static const arm_ops* find_arm(const char* name) {
 
 int eval_arms_together(const char* name, const eval_setup* setup) {
     const arm_ops* ops = find_arm(name);
-    return ops && ops->pose && setup->gpu && setup->options.mode == FIRM_MODE_CONTRACT;
+    return ops && ops->pose && setup->gpu && setup->options.mode == FIRM_MODE_CONTRACT &&
+           !setup->model->members;
 }
 
 firm_status eval_arm_create(const char* name, const eval_setup* setup, eval_arm** out,

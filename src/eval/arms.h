@@ -29,7 +29,9 @@ typedef struct eval_setup {
     uint64_t seed;
     double deadline_ms;  // per decision; 0: none
     int fan;             // candidates recorded in traces
-    plan_gpu* gpu;       // the learned arms plan there; NULL: on the CPU
+    firm_device device;  // where the learned arms plan
+    firm_precision precision;
+    plan_gpu* gpu;  // contract searches of many trials at once; NULL: none, as for an ensemble
 } eval_setup;
 
 typedef struct eval_outcome {
@@ -59,7 +61,7 @@ void eval_arm_deadline(eval_arm* arm, double ms);  // per decision, from now on;
 firm_status eval_arm_run(eval_arm* arm, const eval_trials* trials, frames* pictures, int trial,
                          eval_outcome* out, eval_times* times, eval_trace* trace, firm_error* err);
 
-// Whether trials of such an arm can run together: it plans on setup->gpu, contract mode.
+// Whether trials of such an arm can run together: it plans on setup->gpu, contract mode, one model.
 int eval_arms_together(const char* name, const eval_setup* setup);
 // Runs trials first .. first + count - 1 together, arm[i] for the i-th; the arms are alike.
 // pictures are read by the caller's thread, the rest is shared among the pool's. out (count).

@@ -34,7 +34,7 @@ typedef struct evaluation {
     eval_trials* trials;
     frames* pictures;
     eval_setup setup;
-    plan_gpu* gpu;  // of the learned arms; NULL: they plan on the CPU
+    plan_gpu* gpu;  // for searches of many trials at once; NULL: the arms plan one by one
     int batch;      // searches that fit it at once
     arm_result arm[MAX_ARMS];
     int arms;
@@ -98,12 +98,26 @@ static firm_status prepare_gpu(evaluation* e, firm_error* err) {
     if (!p->model)
         return FAIL(err, FIRM_E_USAGE,
                     "only arms with a model plan on a GPU; give --model, or --device cpu");
+    e->setup.device = p->device;
+    if (p->model->members) {
+        // batches of searches are of one model: trials run one by one, each member on the GPU
+        e->setup.precision = p->precision;
+        return FIRM_OK;
+    }
     e->batch = p->batch ? p->batch : BATCH;
     if (e->batch > p->trials) e->batch = p->trials;
     if (p->mode == FIRM_MODE_REACH) e->batch = 1;
     TRY(plan_gpu_for_model(p->model, &e->setup.options, (plan_precision)p->precision,
                            PLAN_GPU_BATCH, e->batch, &e->gpu, err));
     e->setup.gpu = e->gpu;
+    return FIRM_OK;
+}
+
+firm_status eval_check_model(const firm_model* m, const episodes* data, int fresh,
+                             firm_error* err) {
+    TRY(eval_check_held_out(m->provenance, data, fresh, err));
+    for (int i = 0; i < m->members; i++)
+        TRY(eval_check_held_out(m->member[i]->provenance, data, fresh, err));
     return FIRM_OK;
 }
 
@@ -118,7 +132,7 @@ static firm_status take_trials(evaluation* e, uint64_t split_seed, firm_error* e
                     ", so trials may be training episodes; write them again with `firm trials "
                     "--set data.split_seed=%" PRIu64 "`",
                     p->set->split_seed, split_seed, split_seed);
-    if (p->model) TRY(eval_check_held_out(p->model->provenance, e->data, 0, err));
+    if (p->model) TRY(eval_check_model(p->model, e->data, 0, err));
     return eval_trials_take(p->set, p->trials, &e->trials, err);
 }
 
@@ -135,8 +149,9 @@ static firm_status find_trials(evaluation* e, firm_error* err) {
                                 err));
         e->data = e->fresh;
     }
-    if (p->model) TRY(eval_check_held_out(p->model->provenance, e->data, !p->data, err));
-    trial_options draw = {p->trials, p->offset, p->seed, p->unsolved, p->data ? &e->split : NULL, 0};
+    if (p->model) TRY(eval_check_model(p->model, e->data, !p->data, err));
+    trial_options draw = {p->trials, p->offset, p->seed, p->unsolved, p->data ? &e->split : NULL,
+                          0};
     return eval_trials_draw(e->data, &draw, &e->trials, err);
 }
 
@@ -389,7 +404,8 @@ static int add_hex(cJSON* json, const char* key, uint64_t value) {
 
 // Where the model comes from, so that a report can tell seeds and ablations apart.
 static int add_model(const firm_model* m, cJSON* json) {
-    int ok = cJSON_AddStringToObject(json, "provenance", m->provenance) &&
+    int ok = cJSON_AddNumberToObject(json, "members", m->members + 1) &&
+             cJSON_AddStringToObject(json, "provenance", m->provenance) &&
              cJSON_AddBoolToObject(json, "no_fiber", m->shape.no_fiber);
     const char* seed = strstr(m->provenance, " seed=");
     const char* sources = strstr(m->provenance, " sources=");
@@ -423,7 +439,8 @@ static firm_status header_json(const evaluation* e, cJSON* json, firm_error* err
         add_hex(json, "data_hash", e->data->hash) &&
         json_add_number(json, "deadline_ms", p->deadline_ms > 0 ? p->deadline_ms : NAN, 6) &&
         json_add_number(json, "seconds_limit", p->seconds > 0 ? p->seconds : NAN, 6) &&
-        cJSON_AddStringToObject(json, "device", e->gpu ? "cuda" : "cpu") &&
+        cJSON_AddStringToObject(json, "device",
+                                e->setup.device == FIRM_DEVICE_CUDA ? "cuda" : "cpu") &&
         cJSON_AddStringToObject(json, "precision",
                                 plan_precision_name((plan_precision)p->precision)) &&
         cJSON_AddNumberToObject(json, "batch", e->gpu ? e->batch : 1) &&

@@ -28,12 +28,15 @@ typedef struct eval_params {
     int traces;                           // the first so many trials of the first arm are recorded
     firm_device device;                   // where the learned arms plan
     firm_precision precision;
-    int batch;  // on a GPU, contract mode: trials that run together; 0: as many as fit well
+    int batch;  // on a GPU, contract mode, no ensemble: trials that run together; 0: as many as fit
 } eval_params;
 
 // *result (caller deletes) has the keys of the design; *traces (nullable, caller deletes) is an
 // array of recorded episodes.
 firm_status eval_run(const eval_params* p, cJSON** result, cJSON** traces, firm_error* err);
+
+// eval_check_held_out for every member of the model.
+firm_status eval_check_model(const firm_model* m, const episodes* data, int fresh, firm_error* err);
 
 // The planner's settings of a mode with the params' overrides, checked.
 firm_status eval_plan_options(const config* settings, firm_mode mode, int candidates,
