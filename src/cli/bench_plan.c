@@ -124,7 +124,7 @@ typedef struct measured {
     eval_times times;   // of the search alone
     eval_times before;  // perception, before each
     double peak;
-    int batch;
+    int batch;               // 0: not measured
     double batch_ms;         // per search, `batch` at once; GPU only
     int64_t allocations[2];  // perception of frames and goal; decisions
     int64_t own;             // of the library alone, during decisions
@@ -215,8 +215,9 @@ static firm_status describe(const subject* s, const firm_controller_params* how,
     plan_net_shape net = {
         spec->config_dim, spec->pairs,  shape->fiber,  MODEL_CONTROLS * spec->action_dim,
         shape->hidden,    shape->inner, shape->blocks, shape->spatial};
-    double work =
-        2.0 * (double)plan_net_macs(&net) * s->options.candidates * m->iterations * m->horizon;
+    int members = 1 + s->model->members;
+    double work = 2.0 * (double)plan_net_macs(&net) * members * s->options.candidates *
+                  m->iterations * m->horizon;
     double median = eval_times_quantile(&m->times, 0.5), best = m->times.ms[0];
     int gpu = how->device == FIRM_DEVICE_CUDA;
     int ok = cJSON_AddStringToObject(j, "device", gpu ? "cuda" : "cpu") &&
@@ -226,6 +227,7 @@ static firm_status describe(const subject* s, const firm_controller_params* how,
              cJSON_AddStringToObject(j, "precision",
                                      plan_precision_name((plan_precision)how->precision)) &&
              cJSON_AddStringToObject(j, "mode", "contract") &&
+             cJSON_AddNumberToObject(j, "members", members) &&
              cJSON_AddNumberToObject(j, "candidates", s->options.candidates) &&
              cJSON_AddNumberToObject(j, "iterations", m->iterations) &&
              cJSON_AddNumberToObject(j, "horizon", m->horizon) &&
@@ -247,7 +249,7 @@ static firm_status describe(const subject* s, const firm_controller_params* how,
              cJSON_AddStringToObject(j, "allocations_counted",
                                      cli_malloc_count() >= 0 ? "process" : "library") &&
              cJSON_AddNumberToObject(j, "controller_bytes", (double)firm_controller_bytes(s->ctl));
-    if (gpu)
+    if (m->batch)
         ok = ok && cJSON_AddNumberToObject(j, "batch", m->batch) &&
              json_add_number(j, "batch_ms_per_solve", m->batch_ms, 5) &&
              json_add_number(j, "batch_ratio", median / m->batch_ms, 4) &&
@@ -264,12 +266,17 @@ static firm_status bench_both(const args* a, const env_spec* spec, const firm_mo
     how.threads = (int)args_int(a, "threads");
     TRY(cli_device(a, &how.device, &how.precision, err));
     subject s;
-    measured m = {.batch = (int)args_int(a, "batch")};
+    // searches of many problems at once are of one model
+    if (model && model->members && args_given(a, "batch"))
+        return FAIL(err, FIRM_E_USAGE,
+                    "--batch is for single models and %s is an ensemble of %d; leave it out",
+                    args_text(a, "model"), model->members + 1);
+    int batch = how.device == FIRM_DEVICE_CUDA && !(model && model->members);
+    measured m = {.batch = batch ? (int)args_int(a, "batch") : 0};
     double reach_ms;
     TRY(subject_open(&s, spec, model, settings, &how, err));
     firm_status status = measure(&s, &how, repeats, &m, err);
-    if (status == FIRM_OK && how.device == FIRM_DEVICE_CUDA)
-        status = measure_batch(&s, &how, &m, err);
+    if (status == FIRM_OK && m.batch) status = measure_batch(&s, &how, &m, err);
     if (status == FIRM_OK) status = describe(&s, &how, &m, j, err);
     eval_times_free(&m.times);
     eval_times_free(&m.before);

@@ -1,5 +1,5 @@
 // export.c - `firm export MODEL -o OUT`: a run's model as a file to ship, in half precision if
-// asked, with planner settings renewed if asked.
+// asked, with planner settings renewed if asked, with further models as an ensemble if asked.
 #include <string.h>
 #include <sys/stat.h>
 
@@ -13,15 +13,26 @@ static const arg_option options[] = {
     {"recorded", 0, ARG_TEXT, 0, 0, NULL, NULL, "P.h5",
      "add training segments of this pack, for plan.reach_recorded"},
     {"count", 0, ARG_INT, 1, 65536, "2048", NULL, "N", "--recorded: at most so many"},
+    {"member", 0, ARG_LIST, 0, 0, NULL, NULL, "B.safetensors",
+     "one more model to plan with, as an ensemble; may be repeated"},
     {"half", 0, ARG_SWITCH, 0, 0, NULL, NULL, NULL, "weights in float16"},
 };
 
 static void show(const cJSON* j) {
-    printf("%s: %s, %.0f parameters, %s, %.2f MB\n",
-           cJSON_GetObjectItemCaseSensitive(j, "model")->valuestring,
-           cJSON_GetObjectItemCaseSensitive(j, "task")->valuestring, json_get(j, "params", 0),
+    double members = json_get(j, "members", 1);
+    printf("%s: %s, ", cJSON_GetObjectItemCaseSensitive(j, "model")->valuestring,
+           cJSON_GetObjectItemCaseSensitive(j, "task")->valuestring);
+    if (members > 1) printf("an ensemble of %.0f models, ", members);
+    printf("%.0f parameters, %s, %.2f MB\n", json_get(j, "params", 0),
            cJSON_GetObjectItemCaseSensitive(j, "precision")->valuestring,
            json_get(j, "bytes", 0) * 1e-6);
+}
+
+static firm_status add_members(const args* a, firm_model* model, firm_error* err) {
+    const char* member[ARGS_MAX_VALUES];
+    int count = args_list(a, "member", member);
+    for (int i = 0; i < count; i++) TRY(checkpoint_add_member(member[i], model, err));
+    return FIRM_OK;
 }
 
 // --config and --set change the settings that travel with the model (its planner's defaults).
@@ -44,6 +55,7 @@ static firm_status run(const args* a, firm_error* err) {
     TRY(cli_required(a, "output", &path, err));
     TRY(firm_model_load(a->positional[0], &model, err));
     firm_status status = renew_settings(a, model, err);
+    if (status == FIRM_OK) status = add_members(a, model, err);
     if (status == FIRM_OK && args_given(a, "recorded"))
         status =
             train_add_recorded(model, args_text(a, "recorded"), (int)args_int(a, "count"), err);
@@ -57,6 +69,7 @@ static firm_status run(const args* a, firm_error* err) {
         j = cJSON_CreateObject();
         if (!(j && cJSON_AddStringToObject(j, "model", path) &&
               cJSON_AddStringToObject(j, "task", model->env->name) &&
+              cJSON_AddNumberToObject(j, "members", model->members + 1) &&
               cJSON_AddNumberToObject(j, "params", (double)model_count(model).total) &&
               cJSON_AddStringToObject(j, "precision", half ? "fp16" : "fp32") &&
               cJSON_AddNumberToObject(j, "bytes", (double)s.st_size) &&
@@ -71,10 +84,12 @@ static firm_status run(const args* a, firm_error* err) {
 
 const cli_command cli_export = {
     "export",
-    "export MODEL -o OUT [--half --recorded P.h5]",
+    "export MODEL -o OUT [--half --recorded P.h5 --member B]",
     "write a model file to ship",
     "With --config or --set the settings stored in the model change too, e.g. the\n"
-    "planner's defaults: --set plan.reach_candidates=256\n",
+    "planner's defaults: --set plan.reach_candidates=256\n"
+    "Members of an ensemble are of one task, shape and data set; MODEL's settings,\n"
+    "support and recorded segments count.\n",
     options,
     sizeof options / sizeof *options,
     1,
