@@ -99,11 +99,9 @@ static firm_status prepare_gpu(evaluation* e, firm_error* err) {
         return FAIL(err, FIRM_E_USAGE,
                     "only arms with a model plan on a GPU; give --model, or --device cpu");
     e->setup.device = p->device;
-    if (p->model->members) {
-        // batches of searches are of one model: trials run one by one, each member on the GPU
-        e->setup.precision = p->precision;
-        return FIRM_OK;
-    }
+    e->setup.precision = p->precision;
+    // batches of searches are of one model: trials run one by one, each member on the GPU
+    if (p->model->members) return FIRM_OK;
     e->batch = p->batch ? p->batch : BATCH;
     if (e->batch > p->trials) e->batch = p->trials;
     if (p->mode == FIRM_MODE_REACH) e->batch = 1;
