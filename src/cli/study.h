@@ -5,7 +5,9 @@
 //            params.json, eval-oracle-MODE-25.json
 //   OUT/TASK/seed-N/             the run, eval-MODE-OFFSET.json, trace-*.json
 //   OUT/TASK/ablation-X-seed-N/  the run, eval-contract-25.json; X: F, I, no-fiber, mismatch
-//   OUT/TASK-plus/               branches, params and seed-N of the settings TASK-plus
+//   OUT/TASK-plus/               branches, params and seed-N of the settings TASK-plus; where these
+//                                ask for attempts, first-N (whose they are), moments-N.h5 and
+//                                pack-N.h5, too
 //   OUT/report/index.html, report.md
 #ifndef CLI_STUDY_H
 #define CLI_STUDY_H
@@ -20,9 +22,10 @@ typedef struct study {
     char seed[STUDY_SEEDS][24];
     int tasks, seeds;
     const char* out;
-    int only_say;             // name the steps, run none
-    int oracle[STUDY_TASKS];  // the true simulator is fast enough to search through
-    cJSON* steps;             // the command lines that were or would be run
+    int only_say;               // name the steps, run none
+    int oracle[STUDY_TASKS];    // the true simulator is fast enough to search through
+    int attempts[STUDY_TASKS];  // of every seed's first model of TASK-plus; 0: none
+    cJSON* steps;               // the command lines that were or would be run
     int done, skipped, gates_missed;
     char missed[256];  // the first gate's sentence
 } study;
@@ -52,7 +55,8 @@ void line_flag(line* l, const char* flag, const char* value);
 // The settings that hold for every step; config NULL: the study's own (--config, or --quick's).
 void line_settings(const study* s, const env_spec* spec, const char* config, line* l);
 
-// Seconds for one task, from speeds measured now; also decides s->oracle[task].
+// Seconds for one task, from speeds measured now; also decides s->oracle[task] and looks up
+// s->attempts[task].
 firm_status study_estimate(study* s, int task, double* seconds, firm_error* err);
 // Everything of one task; then the page and the tables, page receives its path.
 firm_status study_run_task(study* s, int task, firm_error* err);

@@ -108,18 +108,24 @@ typedef struct places {
     const env_spec* spec;
     const study_extra* plus;  // NULL: the study's own settings
     const char* config;       // of plus
+    int attempts;             // of plus: moments that each seed's first model attempts
     char folder[512];
     char data[LINE_WORD], branches[LINE_WORD], structured[LINE_WORD], file[LINE_WORD];
 } places;
 
-static const char* in_folder(places* p, const char* name) {
-    snprintf(p->file, sizeof p->file, "%s/%s", p->folder, name);
-    return p->file;
+static const char* in_folder_of(const char* folder, const char* name, char out[LINE_WORD]) {
+    snprintf(out, LINE_WORD, "%.1000s/%s", folder, name);
+    return out;
 }
 
-static void find_places(const study* s, const env_spec* spec, const study_extra* plus, places* p) {
-    p->spec = spec;
+static const char* in_folder(places* p, const char* name) {
+    return in_folder_of(p->folder, name, p->file);
+}
+
+static void find_places(const study* s, int task, const study_extra* plus, places* p) {
+    const env_spec* spec = p->spec = s->task[task];
     p->plus = plus;
+    p->attempts = plus ? s->attempts[task] : 0;
     p->config = plus ? plus->config : NULL;
     snprintf(p->folder, sizeof p->folder, "%.400s/%s%s", s->out, spec->name, plus ? "-plus" : "");
     // both sets of settings learn from the same episodes, so their trials are the same
@@ -219,17 +225,22 @@ static const struct {
                    {"contract", "50", "firm"},
                    {"reach", "50", "firm"}};
 
+// What a training of the task reads.
+static void add_sources(const places* p, line* l) {
+    line_flag(l, "--data", p->data);
+    line_flag(l, "--branches", p->branches);
+    if (p->plus || p->spec->structured) line_flag(l, "--structured", p->structured);
+}
+
 static firm_status train(study* s, places* p, const char* seed, const study_ablation* ablation,
-                         char run[LINE_WORD], firm_error* err) {
+                         const char* kind, char run[LINE_WORD], firm_error* err) {
     static line l;
     char result[LINE_WORD];
-    snprintf(run, LINE_WORD, "%s/%s%s%sseed-%s", p->folder, ablation ? "ablation-" : "",
-             ablation ? ablation->name : "", ablation ? "-" : "", seed);
+    snprintf(run, LINE_WORD, "%s/%s%s%s%s-%s", p->folder, ablation ? "ablation-" : "",
+             ablation ? ablation->name : "", ablation ? "-" : "", kind, seed);
     snprintf(result, sizeof result, "%.1000s/train.json", run);
     line_begin(&l, "train", p->spec);
-    line_flag(&l, "--data", p->data);
-    line_flag(&l, "--branches", p->branches);
-    if (p->plus || p->spec->structured) line_flag(&l, "--structured", p->structured);
+    add_sources(p, &l);
     line_flag(&l, "-o", run);
     line_flag(&l, "--seed", seed);
     line_flag(&l, "--device", args_text(s->a, "device"));
@@ -240,10 +251,83 @@ static firm_status train(study* s, places* p, const char* seed, const study_abla
     return step(s, &l, (step_result){.file = result, .ungated = ablation != NULL}, err);
 }
 
+// ---- attempts of the plus settings ----
+
+static void numbered(const places* p, const char* name, int number, char out[LINE_WORD]) {
+    snprintf(out, LINE_WORD, "%s/%s-%d.h5", p->folder, name, number);
+}
+
+// pack-0 holds what the recurrent stages read; each seed's first model adds what came of its plans.
+static firm_status attempt(study* s, places* p, firm_error* err) {
+    static line l;
+    char pack[LINE_WORD], longer[LINE_WORD], moments[LINE_WORD], run[LINE_WORD], text[32];
+    numbered(p, "pack", 0, pack);
+    line_begin(&l, "pack", p->spec);
+    add_sources(p, &l);
+    line_flag(&l, "--from", "rollout");
+    line_flag(&l, "-o", pack);
+    line_settings(s, p->spec, p->config, &l);
+    TRY(step(s, &l, (step_result){.file = pack}, err));
+    for (int i = 0; i < s->seeds; i++) {
+        TRY(train(s, p, s->seed[i], NULL, "first", run, err));
+        numbered(p, "moments", i + 1, moments);
+        line_begin(&l, "trials", p->spec);
+        line_flag(&l, "--data", p->data);
+        line_add(&l, "--training");
+        line_add(&l, "--unsolved");
+        snprintf(text, sizeof text, "%d", p->attempts);
+        line_flag(&l, "--trials", text);
+        snprintf(text, sizeof text, "%d", 21 + i);
+        line_flag(&l, "--seed", text);
+        line_flag(&l, "-o", moments);
+        line_settings(s, p->spec, p->config, &l);
+        TRY(step(s, &l, (step_result){.file = moments}, err));
+        numbered(p, "pack", i + 1, longer);
+        line_begin(&l, "intervene", p->spec);
+        line_add(&l, "--attempts");
+        line_flag(&l, "--moments", moments);
+        line_flag(&l, "--pack", pack);
+        snprintf(text, sizeof text, "%d", i + 1);
+        line_flag(&l, "--seed", text);
+        line_flag(&l, "--model", in_folder_of(run, "model.safetensors", p->file));
+        line_flag(&l, "--device", args_text(s->a, "device"));
+        line_flag(&l, "--threads", args_text(s->a, "threads"));
+        line_flag(&l, "-o", longer);
+        TRY(step(s, &l, (step_result){.file = longer}, err));
+        snprintf(pack, sizeof pack, "%s", longer);
+    }
+    return FIRM_OK;
+}
+
+// The transition anew, from what all the seeds' attempts added; the first run's eyes.
+static firm_status train_again(study* s, places* p, const char* seed, char run[LINE_WORD],
+                               firm_error* err) {
+    static line l;
+    char result[LINE_WORD], pack[LINE_WORD], first[LINE_WORD];
+    numbered(p, "pack", s->seeds, pack);
+    snprintf(first, sizeof first, "%s/first-%s", p->folder, seed);
+    snprintf(run, LINE_WORD, "%s/seed-%s", p->folder, seed);
+    snprintf(result, sizeof result, "%.1000s/train.json", run);
+    line_begin(&l, "train", p->spec);
+    line_flag(&l, "--pack", pack);
+    line_flag(&l, "--init", in_folder_of(first, "checkpoint.safetensors", p->file));
+    line_flag(&l, "--from", "rollout");
+    line_flag(&l, "-o", run);
+    line_flag(&l, "--seed", seed);
+    line_flag(&l, "--device", args_text(s->a, "device"));
+    line_add(&l, "--resume");
+    line_settings(s, p->spec, p->config, &l);
+    return step(s, &l, (step_result){.file = result}, err);
+}
+
 static firm_status train_seeds(study* s, places* p, firm_error* err) {
     char run[LINE_WORD];
+    if (p->attempts) TRY(attempt(s, p, err));
     for (int i = 0; i < s->seeds; i++) {
-        TRY(train(s, p, s->seed[i], NULL, run, err));
+        if (p->attempts)
+            TRY(train_again(s, p, s->seed[i], run, err));
+        else
+            TRY(train(s, p, s->seed[i], NULL, "seed", run, err));
         for (size_t k = 0; k < sizeof evaluations / sizeof *evaluations; k++)
             TRY(evaluate(s, p, run, evaluations[k].mode, evaluations[k].offset, evaluations[k].arms,
                          err));
@@ -256,18 +340,18 @@ static firm_status ablate(study* s, places* p, firm_error* err) {
     const study_ablation* a;
     for (int i = 0; (a = study_ablation_at(s, p->spec, i)); i++) {
         for (int k = 0; k < s->seeds; k++) {
-            TRY(train(s, p, s->seed[k], a, run, err));
+            TRY(train(s, p, s->seed[k], a, "seed", run, err));
             TRY(evaluate(s, p, run, "contract", "25", "firm", err));
         }
     }
     return FIRM_OK;
 }
 
-static firm_status run_plus(study* s, const env_spec* spec, firm_error* err) {
+static firm_status run_plus(study* s, int task, firm_error* err) {
     places p;
-    const study_extra* plus = study_plus(s, spec);
+    const study_extra* plus = study_plus(s, s->task[task]);
     if (!plus) return FIRM_OK;
-    find_places(s, spec, plus, &p);
+    find_places(s, task, plus, &p);
     if (!s->only_say) TRY(file_make_dirs(p.folder, err));
     TRY(intervene(s, &p, err));
     TRY(count(s, &p, err));
@@ -277,7 +361,7 @@ static firm_status run_plus(study* s, const env_spec* spec, firm_error* err) {
 firm_status study_run_task(study* s, int task, firm_error* err) {
     static const char* const modes[] = {"contract", "reach"};
     places p;
-    find_places(s, s->task[task], NULL, &p);
+    find_places(s, task, NULL, &p);
     if (!s->only_say) TRY(file_make_dirs(p.folder, err));
     TRY(collect(s, &p, err));
     TRY(intervene(s, &p, err));
@@ -286,7 +370,7 @@ firm_status study_run_task(study* s, int task, firm_error* err) {
         TRY(evaluate(s, &p, NULL, modes[m], "25", "oracle-dynamics,random", err));
     TRY(train_seeds(s, &p, err));
     TRY(ablate(s, &p, err));
-    return run_plus(s, s->task[task], err);
+    return run_plus(s, task, err);
 }
 
 firm_status study_report(study* s, char page[1024], firm_error* err) {

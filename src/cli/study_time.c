@@ -123,14 +123,17 @@ static void add_main(study* s, int task, const config* settings, const speeds* v
             spec->name, oracle / 60);
 }
 
-// TASK-plus: the stage on top of every seed's run. Same shapes, so the speeds are the same.
-static firm_status add_plus(study* s, const env_spec* spec, const char* name, const speeds* v,
-                            double* seconds, firm_error* err) {
+// TASK-plus: same shapes, so the speeds are the same. With attempts every seed is trained twice.
+static firm_status add_plus(study* s, int task, const char* name, const speeds* v, double* seconds,
+                            firm_error* err) {
     config* settings;
-    TRY(read_settings(s, spec, name, &settings, err));
-    *seconds += 1.2 * s->seeds *
-                (training_seconds(settings, &v->train) +
-                 solving_seconds((double)args_int(s->a, "trials"), v));
+    TRY(read_settings(s, s->task[task], name, &settings, err));
+    s->attempts[task] = (int)config_int(settings, "intervene", "attempts");
+    double twice = s->attempts[task] ? 2 : 1;
+    *seconds +=
+        1.2 * s->seeds *
+        (twice * training_seconds(settings, &v->train) + 2e-3 * s->attempts[task] * v->contract_ms +
+         solving_seconds((double)args_int(s->a, "trials"), v));
     config_free(settings);
     return FIRM_OK;
 }
@@ -145,5 +148,5 @@ firm_status study_estimate(study* s, int task, double* seconds, firm_error* err)
     if (status == FIRM_OK) add_main(s, task, settings, &v, seconds);
     config_free(settings);
     TRY(status);
-    return plus ? add_plus(s, s->task[task], plus->config, &v, seconds, err) : FIRM_OK;
+    return plus ? add_plus(s, task, plus->config, &v, seconds, err) : FIRM_OK;
 }

@@ -17,6 +17,8 @@ const config_key train_keys[] = {
     {"intervene", "planned_branches", CONFIG_INT, 0, 1e5, "0", NULL, "likewise"},
     {"intervene", "planned_candidates", CONFIG_INT, 0, 65535, "0", NULL,
      "candidates of its searches; 0: the contract's"},
+    {"intervene", "attempts", CONFIG_INT, 0, 1e6, "0", NULL,
+     "firm reproduce: training moments that each seed's first model attempts; 0: none"},
     {"train", "segments", CONFIG_INT, 1, 1e6, "16384", NULL, "factual rollout segments"},
     {"train", "held_out", CONFIG_INT, 1, 1e5, "1024", NULL, "validation segments behind the gates"},
     {"train", "frame_pool", CONFIG_INT, 0, 1e6, "0", NULL,

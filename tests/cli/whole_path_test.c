@@ -418,7 +418,7 @@ TEST(cli, reproduce_says_what_it_would_do) {
         "reproduce --tasks cube --seeds 2 --plan-only --json --quiet --plus "
         "--no-ablations --config smoke-cube --oracle-minutes 0 -o s";
     if (!(j = JSON_OF(firm_run(folder, 0, "%s", plus)))) return;
-    EXPECT_INT(steps_with(j, "firm train cube"), 2);
+    EXPECT_INT(steps_with(j, "firm train cube"), 3);
     EXPECT_INT(steps_with(j,
                           "firm intervene cube --data s/cube/episodes.h5 -o "
                           "s/cube-plus/branches.h5 --mixed --seed 1"),
@@ -428,7 +428,17 @@ TEST(cli, reproduce_says_what_it_would_do) {
                           "s/cube/seed-2/model.safetensors --seed 2"),
                1);
     EXPECT_INT(
-        steps_with(j, "--structured s/cube-plus/structured.h5 -o s/cube-plus/seed-2 --seed 2"), 1);
+        steps_with(j, "--structured s/cube-plus/structured.h5 -o s/cube-plus/first-2 --seed 2"), 1);
+    // what came of its first model's plans is learned from, too
+    EXPECT_INT(steps_with(j, "firm trials cube --data s/cube/episodes.h5 --training --unsolved"),
+               1);
+    EXPECT_INT(steps_with(j, "--pack s/cube-plus/pack-0.h5 --seed 1 --model s/cube-plus/first-2/"),
+               1);
+    EXPECT_INT(steps_with(j,
+                          "--pack s/cube-plus/pack-1.h5 --init "
+                          "s/cube-plus/first-2/checkpoint.safetensors --from rollout -o "
+                          "s/cube-plus/seed-2 --seed 2"),
+               1);
     EXPECT_INT(steps_with(j, "-o s/cube-plus/seed-2/eval-"), 4);
     cJSON_Delete(j);
 #else
