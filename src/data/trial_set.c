@@ -108,11 +108,12 @@ static firm_status write_attributes(hdf5_writer* w, const trial_set* s, firm_err
         {"unsolved", (uint64_t)s->unsolved}, {"seed", s->seed},
         {"split_seed", s->split_seed},       {"data_hash", s->rows->hash},
         {"data_seed", s->rows->seed},        {"trials_hash", s->trials_hash},
-        {"checksum", checksum_of(s)},        {"training", (uint64_t)s->training},
+        {"checksum", checksum_of(s)},
     };
     for (size_t i = 0; i < sizeof number / sizeof *number; i++)
         TRY(hdf5_put_u64(w, number[i].name, number[i].value, err));
-    return FIRM_OK;
+    // trials of an evaluation do without
+    return s->training ? hdf5_put_u64(w, "training", 1, err) : FIRM_OK;
 }
 
 static firm_status write_column(hdf5_writer* w, const char* name, hid_t file_type, hid_t type,
@@ -286,7 +287,6 @@ static firm_status read_attributes(hid_t file, const char* path, trial_set* s, u
                     "%s says offset %" PRIu64 ", unsolved %" PRIu64 ", seed %" PRIu64
                     ", which cannot be; run `firm trials` again",
                     path, offset, unsolved, s->seed);
-    // files written before there were such sets do not say; the checksum covers what it says
     s->training = hdf5_get_u64(file, "training", &training) && training == 1;
     s->offset = (int)offset;
     s->unsolved = (int)unsolved;
