@@ -433,16 +433,6 @@ firm_status firm_model_load(const char* path, firm_model** model, firm_error* er
 
 // ---- putting an ensemble together ---------------------------------------------------------------
 
-// What only the first model of an ensemble has.
-static void leave_behind(firm_model* m) {
-    mem_free(m->support);
-    mem_free(m->recorded);
-    mem_free(m->recorded_path);
-    mem_free(m->recorded_chi);
-    m->support = m->recorded = m->recorded_path = m->recorded_chi = NULL;
-    m->support_count = m->recorded_count = 0;
-}
-
 firm_status checkpoint_add_member(const char* path, firm_model* m, firm_error* err) {
     firm_model* member;
     if (m->members == MODEL_MEMBERS)
@@ -458,7 +448,9 @@ firm_status checkpoint_add_member(const char* path, firm_model* m, firm_error* e
         firm_model_free(member);
         return status;
     }
-    leave_behind(member);
+    // only the first model of an ensemble has these
+    model_drop_support(member);
+    model_drop_recorded(member);
     m->member[m->members++] = member;
     return FIRM_OK;
 }

@@ -194,14 +194,26 @@ firm_status model_create(const env_spec* env, const model_shape* shape, int auxi
     return FIRM_OK;
 }
 
+void model_drop_support(firm_model* m) {
+    mem_free(m->support);
+    m->support = NULL;
+    m->support_count = 0;
+}
+
+void model_drop_recorded(firm_model* m) {
+    mem_free(m->recorded);
+    mem_free(m->recorded_path);
+    mem_free(m->recorded_chi);
+    m->recorded = m->recorded_path = m->recorded_chi = NULL;
+    m->recorded_count = 0;
+}
+
 void firm_model_free(firm_model* m) {
     if (!m) return;
     for (int i = 0; i < m->members; i++) firm_model_free(m->member[i]);
     nn_store_free(m->store);
-    mem_free(m->support);
-    mem_free(m->recorded);
-    mem_free(m->recorded_path);
-    mem_free(m->recorded_chi);
+    model_drop_support(m);
+    model_drop_recorded(m);
     mem_free(m->config);
     mem_free(m);
 }

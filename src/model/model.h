@@ -133,6 +133,10 @@ typedef struct model_params {
 } model_params;
 model_params model_count(const firm_model* m);
 
+// Without its support points, without its recorded sequences.
+void model_drop_support(firm_model* m);
+void model_drop_recorded(firm_model* m);
+
 // standardised action coordinates
 void model_standardise(const firm_model* m, const float* raw, int controls, float* out);
 void model_raw_action(const firm_model* m, const float* standard, int controls, float* out);

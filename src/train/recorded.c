@@ -7,14 +7,6 @@
 #include "core/mem.h"
 #include "train/internal.h"
 
-static void forget(firm_model* m) {
-    mem_free(m->recorded);
-    mem_free(m->recorded_path);
-    mem_free(m->recorded_chi);
-    m->recorded = m->recorded_path = m->recorded_chi = NULL;
-    m->recorded_count = 0;
-}
-
 static float* copy(const float* from, size_t count) {
     float* to = mem_alloc(count * sizeof *to);
     if (to) memcpy(to, from, count * sizeof *to);
@@ -25,7 +17,7 @@ firm_status recorded_fill(const records* r, firm_model* m, int count, firm_error
     _Static_assert((int)RECORD_CONTROLS == (int)MODEL_RECORDED, "a record is a recorded sequence");
     _Static_assert((int)RECORD_POINTS == MODEL_HORIZON + 1, "with what came of its macro actions");
     const env_spec* env = m->env;
-    forget(m);
+    model_drop_recorded(m);
     if (count == 0) return FIRM_OK;
     if (!env->situation)
         return FAIL(err, FIRM_E_VALUE,
@@ -46,7 +38,7 @@ firm_status recorded_fill(const records* r, firm_model* m, int count, firm_error
     m->recorded_chi = first;
     m->recorded_count = count;
     if (m->recorded && m->recorded_path && first) return FIRM_OK;
-    forget(m);
+    model_drop_recorded(m);
     return FAIL(err, FIRM_E_MEMORY, "no memory for %d recorded sequences", count);
 }
 

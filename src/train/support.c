@@ -43,9 +43,7 @@ static void draw(const train_set* s, int update, int count, float* c) {
 
 firm_status support_fill(const train_set* s, firm_model* m, int count, firm_error* err) {
     int dim = s->env->config_dim;
-    mem_free(m->support);
-    m->support = NULL;
-    m->support_count = 0;
+    model_drop_support(m);
     if (count == 0) return FIRM_OK;
     float* from = mem_alloc((size_t)(POOL * dim) * sizeof *from);
     float* near = mem_alloc((size_t)POOL * sizeof *near);  // squared distance to the picked ones
