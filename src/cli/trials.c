@@ -65,12 +65,12 @@ static firm_status write_trials(const args* a, const episodes* e, uint64_t split
     eval_trials* t = NULL;
     trial_set* s = NULL;
     TRY(data_split_make(e, split_seed, &split, err));
-    trial_options draw = {(int)args_int(a, "trials"),
-                          (int)args_int(a, "offset"),
-                          (uint64_t)args_int(a, "seed"),
-                          args_switch(a, "unsolved"),
-                          &split,
-                          args_switch(a, "training")};
+    trial_options draw = {.count = (int)args_int(a, "trials"),
+                          .offset = (int)args_int(a, "offset"),
+                          .seed = (uint64_t)args_int(a, "seed"),
+                          .unsolved = args_switch(a, "unsolved"),
+                          .split = &split,
+                          .training = args_switch(a, "training")};
     firm_status status = eval_trials_draw(e, &draw, &t, err);
     if (status == FIRM_OK) status = eval_trials_pack(t, &draw, split_seed, &s, err);
     if (status == FIRM_OK) status = trial_set_write(s, e, path, err);

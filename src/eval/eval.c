@@ -148,8 +148,11 @@ static firm_status find_trials(evaluation* e, firm_error* err) {
         e->data = e->fresh;
     }
     if (p->model) TRY(eval_check_model(p->model, e->data, !p->data, err));
-    trial_options draw = {p->trials, p->offset, p->seed, p->unsolved, p->data ? &e->split : NULL,
-                          0};
+    trial_options draw = {.count = p->trials,
+                          .offset = p->offset,
+                          .seed = p->seed,
+                          .unsolved = p->unsolved,
+                          .split = p->data ? &e->split : NULL};
     return eval_trials_draw(e->data, &draw, &e->trials, err);
 }
 
@@ -307,11 +310,7 @@ static int put(cJSON* object, const char* key, cJSON* item) {
 
 // Whether the goal's picture shows all that moves. One that does not leaves open what is wanted.
 static int goal_shown(const evaluation* e, int trial) {
-    const env_spec* spec = e->p->spec;
-    float c[FIRM_MAX_CONFIG];
-    if (!spec->visible) return 1;
-    spec->config(e->data->state + e->trials->trial[trial].goal * spec->state_dim, c);
-    return spec->visible(c);
+    return eval_goal_visible(e->data, e->trials->trial[trial].goal);
 }
 
 static int goals_shown(const evaluation* e) {

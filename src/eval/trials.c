@@ -46,7 +46,7 @@ static int episode_used(const trial_options* opt, int i) {
     return opt->training ? opt->split->train[i] : opt->split->valid[i];
 }
 
-static int goal_visible(const episodes* e, int64_t row) {
+int eval_goal_visible(const episodes* e, int64_t row) {
     float c[FIRM_MAX_CONFIG];
     if (!e->spec->visible) return 1;
     e->spec->config(state_at(e, row), c);
@@ -108,7 +108,7 @@ static int draw_rows(const episodes* data, const trial_options* opt, int64_t* ro
         int j = i + (int)rng_below(&r, (uint32_t)(eligible - i));
         int64_t row = rows[j];
         rows[j] = rows[i];
-        if (!goal_visible(data, row + opt->offset)) continue;
+        if (!eval_goal_visible(data, row + opt->offset)) continue;
         fill(data, row, row + opt->offset, &t->trial[n]);
         t->trial[n].draw = n;
         n++;

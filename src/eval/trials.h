@@ -40,6 +40,8 @@ typedef struct trial_options {
 // asked for: FIRM_E_VALUE with how many there are.
 firm_status eval_trials_draw(const episodes* data, const trial_options* opt, eval_trials** out,
                              firm_error* err);
+// Whether the picture of a row shows all that moves.
+int eval_goal_visible(const episodes* data, int64_t row);
 void eval_trials_free(eval_trials* t);
 uint64_t eval_trials_hash(const eval_trials* t);  // of all pairs, to compare evaluations
 
