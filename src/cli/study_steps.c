@@ -257,45 +257,60 @@ static void numbered(const places* p, const char* name, int number, char out[LIN
     snprintf(out, LINE_WORD, "%s/%s-%d.h5", p->folder, name, number);
 }
 
-// pack-0 holds what the recurrent stages read; each seed's first model adds what came of its plans.
-static firm_status attempt(study* s, places* p, firm_error* err) {
+// The settings' stage that is learned anew, and those after it.
+#define ANEW_FROM "rollout"
+
+static firm_status draw_moments(study* s, places* p, int number, const char* path,
+                                firm_error* err) {
+    static line l;
+    char text[32];
+    line_begin(&l, "trials", p->spec);
+    line_flag(&l, "--data", p->data);
+    line_add(&l, "--training");
+    line_add(&l, "--unsolved");
+    snprintf(text, sizeof text, "%d", p->attempts);
+    line_flag(&l, "--trials", text);
+    snprintf(text, sizeof text, "%d", 20 + number);
+    line_flag(&l, "--seed", text);
+    line_flag(&l, "-o", path);
+    line_settings(s, p->spec, p->config, &l);
+    return step(s, &l, (step_result){.file = path}, err);
+}
+
+// The first model of the number-th seed (from 1) adds what came of its plans to the pack before.
+static firm_status attempt_seed(study* s, places* p, int number, firm_error* err) {
     static line l;
     char pack[LINE_WORD], longer[LINE_WORD], moments[LINE_WORD], run[LINE_WORD], text[32];
+    numbered(p, "pack", number - 1, pack);
+    numbered(p, "pack", number, longer);
+    numbered(p, "moments", number, moments);
+    TRY(train(s, p, s->seed[number - 1], NULL, "first", run, err));
+    TRY(draw_moments(s, p, number, moments, err));
+    line_begin(&l, "intervene", p->spec);
+    line_add(&l, "--attempts");
+    line_flag(&l, "--moments", moments);
+    line_flag(&l, "--pack", pack);
+    snprintf(text, sizeof text, "%d", number);
+    line_flag(&l, "--seed", text);
+    line_flag(&l, "--model", in_folder_of(run, "model.safetensors", p->file));
+    line_flag(&l, "--device", args_text(s->a, "device"));
+    line_flag(&l, "--threads", args_text(s->a, "threads"));
+    line_flag(&l, "-o", longer);
+    return step(s, &l, (step_result){.file = longer}, err);
+}
+
+// pack-0 holds what the stages learned anew read.
+static firm_status attempt(study* s, places* p, firm_error* err) {
+    static line l;
+    char pack[LINE_WORD];
     numbered(p, "pack", 0, pack);
     line_begin(&l, "pack", p->spec);
     add_sources(p, &l);
-    line_flag(&l, "--from", "rollout");
+    line_flag(&l, "--from", ANEW_FROM);
     line_flag(&l, "-o", pack);
     line_settings(s, p->spec, p->config, &l);
     TRY(step(s, &l, (step_result){.file = pack}, err));
-    for (int i = 0; i < s->seeds; i++) {
-        TRY(train(s, p, s->seed[i], NULL, "first", run, err));
-        numbered(p, "moments", i + 1, moments);
-        line_begin(&l, "trials", p->spec);
-        line_flag(&l, "--data", p->data);
-        line_add(&l, "--training");
-        line_add(&l, "--unsolved");
-        snprintf(text, sizeof text, "%d", p->attempts);
-        line_flag(&l, "--trials", text);
-        snprintf(text, sizeof text, "%d", 21 + i);
-        line_flag(&l, "--seed", text);
-        line_flag(&l, "-o", moments);
-        line_settings(s, p->spec, p->config, &l);
-        TRY(step(s, &l, (step_result){.file = moments}, err));
-        numbered(p, "pack", i + 1, longer);
-        line_begin(&l, "intervene", p->spec);
-        line_add(&l, "--attempts");
-        line_flag(&l, "--moments", moments);
-        line_flag(&l, "--pack", pack);
-        snprintf(text, sizeof text, "%d", i + 1);
-        line_flag(&l, "--seed", text);
-        line_flag(&l, "--model", in_folder_of(run, "model.safetensors", p->file));
-        line_flag(&l, "--device", args_text(s->a, "device"));
-        line_flag(&l, "--threads", args_text(s->a, "threads"));
-        line_flag(&l, "-o", longer);
-        TRY(step(s, &l, (step_result){.file = longer}, err));
-        snprintf(pack, sizeof pack, "%s", longer);
-    }
+    for (int i = 0; i < s->seeds; i++) TRY(attempt_seed(s, p, i + 1, err));
     return FIRM_OK;
 }
 
@@ -311,7 +326,7 @@ static firm_status train_again(study* s, places* p, const char* seed, char run[L
     line_begin(&l, "train", p->spec);
     line_flag(&l, "--pack", pack);
     line_flag(&l, "--init", in_folder_of(first, "checkpoint.safetensors", p->file));
-    line_flag(&l, "--from", "rollout");
+    line_flag(&l, "--from", ANEW_FROM);
     line_flag(&l, "-o", run);
     line_flag(&l, "--seed", seed);
     line_flag(&l, "--device", args_text(s->a, "device"));
