@@ -117,6 +117,20 @@ static void unit(float* c, int pairs) {
     }
 }
 
+void member_copies(firm_mode mode, int threads, int solves, firm_device device) {
+    firm_model *one = member_lively("tworoom", 5), *two = member_pair("tworoom", 5, 5),
+               *other = member_pair("tworoom", 5, 6);
+    member_deeds a = member_run(one, mode, threads, device),
+                 b = member_run(two, mode, threads, device),
+                 c = member_run(other, mode, threads, device);
+    EXPECT_INT(a.solves, solves);
+    EXPECT(memcmp(&a, &b, sizeof a) == 0);
+    EXPECT(memcmp(a.action, c.action, sizeof a.action) != 0);
+    firm_model_free(other);
+    firm_model_free(two);
+    firm_model_free(one);
+}
+
 void member_compare(const char* task, int with_truth, firm_device device, double tolerance) {
     enum { ROOM = (1 + MODEL_HORIZON) * FIRM_MAX_CONFIG };
     firm_model* m = member_pair(task, 5, 6);

@@ -25,6 +25,8 @@ typedef struct member_deeds {
 // All zero bytes where there is no controller.
 member_deeds member_run(const firm_model* m, firm_mode mode, int threads, firm_device device);
 
+// Two copies of one model act as the one, to the bit; two different ones do not.
+void member_copies(firm_mode mode, int threads, int solves, firm_device device);
 // A pair's controller against each member alone, which perceives for itself, starts from its own
 // (c, m) and predicts the plan on the CPU: goal and path are the mean.
 void member_compare(const char* task, int with_truth, firm_device device, double tolerance);
