@@ -19,11 +19,14 @@ steps=("$@")
 passed=0 failed=0 skipped=0
 started=$SECONDS
 # Sanitizers slow a kernel down a hundredfold and more: small graphs, no programs started by tests, and short forms of
-# the tests (FIRM_TEST_SHORT): the same kernels with fewer rows, iterations and updates. Each runs in a process of its own, eight
-# at a time: a sanitizer keeps one processor core busy and leaves the GPU mostly idle. The longest come first.
-short=(cuda/exec_narrow_cube cuda/exec_narrow_pusht cuda/exec_narrow_reacher cuda/plan_cluster_twice cuda/plan_rollout_rows
-    cuda/exec_caches cuda/exec_narrow_graphs cuda/exec_streams cuda/steps_ cuda/exec_gates cuda/update_stops cuda/ops_hard
-    cuda/plan_fit)
+# the tests (FIRM_TEST_SHORT): the same kernels with fewer rows, iterations and updates. Each runs in a process of its own.
+# Blocks of a cluster wait for each other on the GPU: one to one and a half minutes each under racecheck, and hours if others take
+# turns with them, so they come first, one by one. For the rest a sanitizer keeps a processor core busy and leaves
+# the GPU mostly idle: one per core at a time, the longest first.
+alone=(cuda/plan_cluster_tf32_twice cuda/plan_cluster_bf16_twice cuda/plan_rows_alone_cluster)
+short=(cuda/exec_narrow_cube cuda/exec_narrow_pusht cuda/exec_narrow_reacher cuda/plan_rows_alone_layered
+    cuda/plan_rows_alone_batch cuda/exec_caches cuda/exec_narrow_graphs cuda/exec_streams cuda/steps_ cuda/exec_gates
+    cuda/update_stops cuda/ops_hard cuda/plan_fit)
 
 if [ ! -x "$runner" ]; then
     echo "test-cuda: $runner is not there; run make cuda first" >&2
@@ -34,21 +37,26 @@ log=$(mktemp)
 each=$(mktemp -d)
 trap 'rm -rf "$log" "$each"' EXIT
 
+# TOOL TEST: one of the short form; what it printed and its verdict go into files of its own
+sanitize_one() {
+    local file="$each/${2#cuda/}"
+    FIRM_TEST_SHORT=1 "$sanitizer" --tool "$1" --error-exitcode 9 "$runner" "$2" > "$file.txt" 2>&1
+    echo $? > "$file.rc"
+}
+
 # TOOL: the short form under compute-sanitizer; what every test printed, in order, and the worst verdict
 sanitize() {
-    local tool=$1 worst=0 i
+    local tool=$1 worst=0 t
     rm -f "$each"/*
-    for i in "${!short[@]}"; do
-        while [ "$(jobs -rp | wc -l)" -ge 8 ]; do wait -n; done
-        {
-            FIRM_TEST_SHORT=1 "$sanitizer" --tool "$tool" --error-exitcode 9 "$runner" "${short[i]}" > "$each/$i.txt" 2>&1
-            echo $? > "$each/$i.rc"
-        } &
+    for t in "${alone[@]}"; do sanitize_one "$tool" "$t"; done
+    for t in "${short[@]}"; do
+        while [ "$(jobs -rp | wc -l)" -ge "$(nproc)" ]; do wait -n; done
+        sanitize_one "$tool" "$t" &
     done
     wait
-    for i in "${!short[@]}"; do
-        cat "$each/$i.txt"
-        [ "$(cat "$each/$i.rc")" -eq 0 ] || worst=9
+    for t in "${alone[@]}" "${short[@]}"; do
+        cat "$each/${t#cuda/}.txt"
+        [ "$(cat "$each/${t#cuda/}.rc")" -eq 0 ] || worst=9
     done
     return $worst
 }
