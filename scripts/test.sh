@@ -47,7 +47,7 @@ for step in "${steps[@]}"; do
     fi
     echo "== $step: built in $((SECONDS - begin)) s, testing"
     begin=$SECONDS
-    ctest --preset "$step"
+    ctest --preset "$step" -j "$(nproc)"  # few tests keep more than one core busy
     verdict=$?
     read -r p f s < <(count "$folder/Testing/Temporary/LastTest.log")
     # a verdict that the log does not explain (a test not found, a time-out) still counts
