@@ -22,10 +22,11 @@ typedef struct study {
     char seed[STUDY_SEEDS][24];
     int tasks, seeds;
     const char* out;
-    int only_say;               // name the steps, run none
-    int oracle[STUDY_TASKS];    // the true simulator is fast enough to search through
-    int attempts[STUDY_TASKS];  // of every seed's first model of TASK-plus; 0: none
-    cJSON* steps;               // the command lines that were or would be run
+    int only_say;                // name the steps, run none
+    int oracle[STUDY_TASKS];     // the true simulator is fast enough to search through
+    int attempts[STUDY_TASKS];   // of every seed's first model of TASK-plus; 0: none
+    char anew[STUDY_TASKS][32];  // ... and the stage from which on it is then learned anew
+    cJSON* steps;                // the command lines that were or would be run
     int done, skipped, gates_missed;
     char missed[256];  // the first gate's sentence
 } study;
@@ -56,7 +57,7 @@ void line_flag(line* l, const char* flag, const char* value);
 void line_settings(const study* s, const env_spec* spec, const char* config, line* l);
 
 // Seconds for one task, from speeds measured now; also decides s->oracle[task] and looks up
-// s->attempts[task].
+// s->attempts[task] and s->anew[task].
 firm_status study_estimate(study* s, int task, double* seconds, firm_error* err);
 // Everything of one task; then the page and the tables, page receives its path.
 firm_status study_run_task(study* s, int task, firm_error* err);

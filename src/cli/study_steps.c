@@ -109,6 +109,7 @@ typedef struct places {
     const study_extra* plus;  // NULL: the study's own settings
     const char* config;       // of plus
     int attempts;             // of plus: moments that each seed's first model attempts
+    const char* anew;         // ... and the stage from which on it is then learned anew
     char folder[512];
     char data[LINE_WORD], branches[LINE_WORD], structured[LINE_WORD], file[LINE_WORD];
 } places;
@@ -126,6 +127,7 @@ static void find_places(const study* s, int task, const study_extra* plus, place
     const env_spec* spec = p->spec = s->task[task];
     p->plus = plus;
     p->attempts = plus ? s->attempts[task] : 0;
+    p->anew = s->anew[task];
     p->config = plus ? plus->config : NULL;
     snprintf(p->folder, sizeof p->folder, "%.400s/%s%s", s->out, spec->name, plus ? "-plus" : "");
     // both sets of settings learn from the same episodes, so their trials are the same
@@ -257,9 +259,6 @@ static void numbered(const places* p, const char* name, int number, char out[LIN
     snprintf(out, LINE_WORD, "%s/%s-%d.h5", p->folder, name, number);
 }
 
-// The settings' stage that is learned anew, and those after it.
-#define ANEW_FROM "rollout"
-
 static firm_status draw_moments(study* s, places* p, int number, const char* path,
                                 firm_error* err) {
     static line l;
@@ -306,7 +305,7 @@ static firm_status attempt(study* s, places* p, firm_error* err) {
     numbered(p, "pack", 0, pack);
     line_begin(&l, "pack", p->spec);
     add_sources(p, &l);
-    line_flag(&l, "--from", ANEW_FROM);
+    line_flag(&l, "--from", p->anew);
     line_flag(&l, "-o", pack);
     line_settings(s, p->spec, p->config, &l);
     TRY(step(s, &l, (step_result){.file = pack}, err));
@@ -326,7 +325,7 @@ static firm_status train_again(study* s, places* p, const char* seed, char run[L
     line_begin(&l, "train", p->spec);
     line_flag(&l, "--pack", pack);
     line_flag(&l, "--init", in_folder_of(first, "checkpoint.safetensors", p->file));
-    line_flag(&l, "--from", ANEW_FROM);
+    line_flag(&l, "--from", p->anew);
     line_flag(&l, "-o", run);
     line_flag(&l, "--seed", seed);
     line_flag(&l, "--device", args_text(s->a, "device"));

@@ -129,6 +129,8 @@ static firm_status add_plus(study* s, int task, const char* name, const speeds* 
     config* settings;
     TRY(read_settings(s, s->task[task], name, &settings, err));
     s->attempts[task] = (int)config_int(settings, "intervene", "attempts");
+    snprintf(s->anew[task], sizeof s->anew[task], "%s",
+             config_text(settings, "intervene", "attempts_from"));
     double twice = s->attempts[task] ? 2 : 1;
     *seconds +=
         1.2 * s->seeds *

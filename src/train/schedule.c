@@ -19,6 +19,8 @@ const config_key train_keys[] = {
      "candidates of its searches; 0: the contract's"},
     {"intervene", "attempts", CONFIG_INT, 0, 1e6, "0", NULL,
      "firm reproduce: training moments that each seed's first model attempts; 0: none"},
+    {"intervene", "attempts_from", CONFIG_TEXT, 0, 0, "rollout", NULL,
+     "the stage from which on a model is then learned anew"},
     {"train", "segments", CONFIG_INT, 1, 1e6, "16384", NULL, "factual rollout segments"},
     {"train", "held_out", CONFIG_INT, 1, 1e5, "1024", NULL, "validation segments behind the gates"},
     {"train", "frame_pool", CONFIG_INT, 0, 1e6, "0", NULL,

@@ -11,7 +11,8 @@
 #include "program.h"
 
 static const char arm_keys[] =
-    "successes success_rate ci95 solved_at_start success_rate_unsolved success_rate_shown seconds_per_episode "
+    "successes success_rate ci95 solved_at_start success_rate_unsolved success_rate_shown "
+    "seconds_per_episode "
     "ms_per_solve outcomes";
 
 static void check_eval(const cJSON* json, int arms) {
@@ -436,7 +437,7 @@ TEST(cli, reproduce_says_what_it_would_do) {
                1);
     EXPECT_INT(steps_with(j,
                           "--pack s/cube-plus/pack-1.h5 --init "
-                          "s/cube-plus/first-2/checkpoint.safetensors --from rollout -o "
+                          "s/cube-plus/first-2/checkpoint.safetensors --from belief -o "
                           "s/cube-plus/seed-2 --seed 2"),
                1);
     EXPECT_INT(steps_with(j, "-o s/cube-plus/seed-2/eval-"), 4);
