@@ -184,6 +184,17 @@ static int trained_before(const train_run_state* run, int first, const char* par
     return 0;
 }
 
+// A settings file stands on top of the task's own stages, so more may be left out than it names.
+static void say_left_out(const train_run_state* run, int first) {
+    char names[512] = "";
+    size_t at = 0;
+    for (int i = 0; i < first && at < sizeof names; i++)
+        at += (size_t)snprintf(names + at, sizeof names - at, "%s%s", i ? ", " : "",
+                               config_member(run->settings, "stage.*", i));
+    log_info("weights of %s%s%s", run->opt->init, first ? " as these stages left them: " : "",
+             names);
+}
+
 // Where stages are left out, only what they would have made is taken: parts that are first trained
 // later begin with the seed's own weights, as in a whole run.
 static firm_status read_init(train_run_state* run, int first, firm_error* err) {
@@ -199,7 +210,7 @@ static firm_status read_init(train_run_state* run, int first, firm_error* err) {
             memcpy(store->value + e->offset, fresh + e->offset, e->count * sizeof *fresh);
     }
     mem_free(fresh);
-    if (st == FIRM_OK) log_info("weights of %s", run->opt->init);
+    if (st == FIRM_OK) say_left_out(run, first);
     return st;
 }
 
