@@ -20,9 +20,9 @@ passed=0 failed=0 skipped=0
 started=$SECONDS
 # Sanitizers slow a kernel down a hundredfold and more: small graphs, no programs started by tests, and short forms of
 # the tests (FIRM_TEST_SHORT): the same kernels with fewer rows, iterations and updates. Each runs in a process of its own.
-# Blocks of a cluster wait for each other on the GPU: one to one and a half minutes each under racecheck, and hours if others take
-# turns with them, so they come first, one by one. For the rest a sanitizer keeps a processor core busy and leaves
-# the GPU mostly idle: one per core at a time, the longest first.
+# Blocks of a cluster wait for each other on the GPU: under racecheck a search takes a minute there, and had not ended after
+# seven where other processes took turns with it, so these tests come first, one by one. For the rest a sanitizer keeps a
+# processor core busy and leaves the GPU mostly idle: one per core at a time, the longest first.
 alone=(cuda/plan_cluster_tf32_twice cuda/plan_cluster_bf16_twice cuda/plan_rows_alone_cluster)
 short=(cuda/exec_narrow_cube cuda/exec_narrow_pusht cuda/exec_narrow_reacher cuda/plan_rows_alone_layered
     cuda/plan_rows_alone_batch cuda/exec_caches cuda/exec_narrow_graphs cuda/exec_streams cuda/steps_ cuda/exec_gates
