@@ -185,7 +185,7 @@ static int trained_before(const train_run_state* run, int first, const char* par
 }
 
 // A settings file stands on top of the task's own stages, so more may be left out than it names.
-static void say_left_out(const train_run_state* run, int first) {
+static void log_init(const train_run_state* run, int first) {
     char names[512] = "";
     size_t at = 0;
     for (int i = 0; i < first && at < sizeof names; i++)
@@ -210,7 +210,7 @@ static firm_status read_init(train_run_state* run, int first, firm_error* err) {
             memcpy(store->value + e->offset, fresh + e->offset, e->count * sizeof *fresh);
     }
     mem_free(fresh);
-    if (st == FIRM_OK) say_left_out(run, first);
+    if (st == FIRM_OK) log_init(run, first);
     return st;
 }
 
