@@ -1,7 +1,7 @@
 # The front door: each target does its own set-up. CMake does the work (CMakePresets.json).
 PREFIX ?= /usr/local
 FUZZ_SECONDS ?= 600
-.PHONY: help build demo test install bench fuzz format clean setup mujoco cuda test-cuda test-cuda-short
+.PHONY: help build demo test install bench fuzz format clean setup mujoco mujoco-if-possible cuda test-cuda test-cuda-short
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-15s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -25,17 +25,20 @@ mujoco: ## fetches what Reacher and Cube need (84 MB, once); the next build has 
 
 test: ## all tests, again with sanitizers; ends with the sum (11 minutes on two free cores)
 	@scripts/setup.sh test
-	@scripts/setup-mujoco.sh || echo "test: going on without Reacher and Cube; their tests are skipped"
+	@$(MAKE) --no-print-directory mujoco-if-possible
 	@scripts/test.sh
+
+mujoco-if-possible:
+	@scripts/setup-mujoco.sh || echo "test: going on without Reacher and Cube; their tests are skipped"
 
 cuda: setup ## build-cuda/firm with the CUDA backend and the GPU planner (needs nvcc)
 	@cmake --preset cuda --log-level=WARNING >/dev/null
 	@cmake --build --preset cuda --target firm firm_tests
 
-test-cuda: cuda ## what needs a GPU: kernels, executor and training against the host (under five minutes)
+test-cuda: mujoco-if-possible cuda ## what needs a GPU: kernels, executor and training against the host (under five minutes)
 	@scripts/test-cuda.sh tests
 
-test-cuda-short: cuda ## a short form of it under compute-sanitizer's memcheck and racecheck
+test-cuda-short: mujoco-if-possible cuda ## a short form of it under compute-sanitizer's memcheck and racecheck
 	@scripts/test-cuda.sh memcheck racecheck
 
 install: build ## header, libraries, pkg-config file and program into PREFIX (/usr/local)

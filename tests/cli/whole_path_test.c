@@ -382,6 +382,7 @@ TEST(cli, reproduce_resumes) {
     free(tables);
 }
 
+#ifdef FIRM_MUJOCO
 static int steps_with(const cJSON* j, const char* text) {
     const cJSON* step;
     int n = 0;
@@ -390,6 +391,7 @@ static int steps_with(const cJSON* j, const char* text) {
     }
     return n;
 }
+#endif
 
 // The paper's ablations are runs of the whole chain: named here, too long to run.
 TEST(cli, reproduce_says_what_it_would_do) {
