@@ -1,6 +1,7 @@
-// reproduce.c - `firm reproduce`: the whole study by the other commands, one after the other. A
-// step whose result is there is skipped, so the study can be stopped and started again at any
-// point; training itself resumes at its last checkpoint. study.h says where everything goes.
+// reproduce.c - `firm reproduce`: the whole study by the other commands, one after the other or
+// several at a time. A step whose result is there is skipped, so the study can be stopped and
+// started again at any point; training itself resumes at its last checkpoint. study.h says where
+// everything goes.
 #include <string.h>
 
 #include "cli/study.h"
@@ -25,6 +26,8 @@ static const arg_option options[] = {
     {"oracle-minutes", 0, ARG_INT, 0, 1000000, "120", NULL, "N",
      "search through the true simulator only where that takes at most so long"},
     {"device", 0, ARG_CHOICE, 0, 0, "cpu", "cpu|cuda", NULL, "where to train and plan"},
+    {"jobs", 'j', ARG_INT, 1, 64, "1", NULL, "N",
+     "steps side by side, as processes that share the threads; worth it with --device cuda"},
     {"plan-only", 0, ARG_SWITCH, 0, 0, NULL, NULL, NULL,
      "say what would be done and how long it would take"},
 };
@@ -32,11 +35,11 @@ static const arg_option options[] = {
 // ---- what there is to do ------------------------------------------------------------------------
 
 const study_ablation* study_ablation_at(const study* s, const env_spec* spec, int i) {
-    static const study_ablation list[] = {{"F", "--sources", "F"},
-                                          {"I", "--sources", "I"},
-                                          {"no-fiber", "--no-fiber", NULL},
-                                          {"mismatch", "--mismatch", NULL}};
-    // the paper ablates the sources on two tasks, and the rest on one of them
+    static const study_ablation list[] = {{"F", "--sources", "F", 0},
+                                          {"I", "--sources", "I", 0},
+                                          {"no-fiber", "--no-fiber", NULL, 1},
+                                          {"mismatch", "--mismatch", NULL, 1}};
+    // the paper ablates the sources on two tasks, and the rest on one of them, with one seed
     int count = strcmp(spec->name, "reacher") == 0 ? 4 : strcmp(spec->name, "cube") == 0 ? 2 : 0;
     if (args_switch(s->a, "no-ablations") || args_switch(s->a, "quick")) count = 0;
     return i < count ? &list[i] : NULL;
@@ -121,8 +124,9 @@ static firm_status estimate(study* s, double* expected, firm_error* err) {
         char words[48];
         TRY(study_estimate(s, i, &seconds, err));
         in_words(seconds, words, sizeof words);
-        log_info("%s, %d seed%s: about %s on this machine if nothing is there yet",
-                 s->task[i]->name, s->seeds, s->seeds == 1 ? "" : "s", words);
+        log_info("%s, %d seed%s: about %s on this machine if nothing is there yet%s",
+                 s->task[i]->name, s->seeds, s->seeds == 1 ? "" : "s", words,
+                 args_int(s->a, "jobs") > 1 ? ", step by step; less side by side" : "");
         *expected += seconds;
     }
     return FIRM_OK;
@@ -142,12 +146,14 @@ static void show(const cJSON* j) {
 }
 
 static firm_status run_all(study* s, double* expected, char page[1024], firm_error* err) {
+    snprintf(s->threads, sizeof s->threads, "%s", args_text(s->a, "threads"));
     TRY(estimate(s, expected, err));
-    for (int i = 0; i < s->tasks; i++) TRY(study_run_task(s, i, err));
+    for (int i = 0; i < s->tasks; i++) TRY(study_add_task(s, i, err));
+    TRY(study_chains_run(s, err));
     return s->only_say ? FIRM_OK : study_report(s, page, err);
 }
 
-// Takes over s->steps.
+// Takes over s->steps and s->step_seconds.
 static cJSON* result(study* s, double expected, double seconds, const char* page) {
     cJSON* j = cJSON_CreateObject();
     int ok = j && json_add_number(j, "estimated_seconds", expected, 4) &&
@@ -157,23 +163,33 @@ static cJSON* result(study* s, double expected, double seconds, const char* page
              json_add_number(j, "seconds", seconds, 5) &&
              (s->only_say ? cJSON_AddNullToObject(j, "page")
                           : cJSON_AddStringToObject(j, "page", page)) &&
+             cJSON_AddNumberToObject(j, "jobs", args_int(s->a, "jobs")) &&
              cJSON_AddItemToObject(j, "steps", s->steps);
-    if (ok) return j;
+    if (ok) s->steps = NULL;
+    ok = ok && (s->only_say || cJSON_AddItemToObject(j, "step_seconds", s->step_seconds));
+    if (ok && !s->only_say) s->step_seconds = NULL;
     cJSON_Delete(s->steps);
+    cJSON_Delete(s->step_seconds);
+    if (ok) return j;
     cJSON_Delete(j);
     return NULL;
 }
 
 static firm_status run(const args* a, firm_error* err) {
-    study s = {.a = a, .out = args_text(a, "output"), .only_say = args_switch(a, "plan-only")};
+    static study s;  // too large for the stack
+    s = (study){.a = a, .out = args_text(a, "output"), .only_say = args_switch(a, "plan-only")};
     double begun = clock_seconds(), expected = 0;
     char page[1024] = "";
     TRY(nn_device_check(args_text(a, "device"), err));
     TRY(read_lists(&s, err));
     s.steps = cJSON_CreateArray();
-    firm_status status = s.steps ? run_all(&s, &expected, page, err) : cli_no_memory(err);
+    s.step_seconds = cJSON_CreateArray();
+    firm_status status =
+        s.steps && s.step_seconds ? run_all(&s, &expected, page, err) : cli_no_memory(err);
+    study_chains_free(&s);
     if (status != FIRM_OK) {
         cJSON_Delete(s.steps);
+        cJSON_Delete(s.step_seconds);
         return status;
     }
     TRY(cli_finish(a, result(&s, expected, clock_seconds() - begun, page), show, err));

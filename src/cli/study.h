@@ -1,20 +1,33 @@
 // study.h - the parts of `firm reproduce`: what a study is (reproduce.c), how long it will take
-// (study_time.c) and its steps (study_steps.c).
+// (study_time.c), its steps (study_steps.c) and how they are run (study_chains.c).
 //
 //   OUT/TASK/episodes.h5, describe.json, branches.h5 (Push-T: structured.h5 too), audit.json,
-//            params.json, eval-oracle-MODE-25.json
+//            params.json, pack.h5 (what several trainings read, drawn once),
+//            eval-oracle-MODE-25.json
 //   OUT/TASK/seed-N/             the run, eval-MODE-OFFSET.json, trace-*.json
 //   OUT/TASK/ablation-X-seed-N/  the run, eval-contract-25.json; X: F, I, no-fiber, mismatch
 //   OUT/TASK-plus/               branches, params and seed-N of the settings TASK-plus; where these
 //                                ask for attempts, first-N (whose they are), moments-N.h5 and
 //                                pack-N.h5, too
 //   OUT/report/index.html, report.md
+//   OUT/logs/NNN.txt             with several jobs: what the last sitting's steps printed
 #ifndef CLI_STUDY_H
 #define CLI_STUDY_H
 
+#include <sys/types.h>
+
 #include "cli/cli.h"
 
-enum { STUDY_TASKS = 8, STUDY_SEEDS = 16 };
+enum { STUDY_TASKS = 8, STUDY_SEEDS = 16, STUDY_CHAINS = 512, STUDY_STEPS = 64 };
+
+typedef struct study_step study_step;
+// Steps that follow one another; they begin when chains `after` to `after_end` - 1 have ended.
+typedef struct study_chain {
+    study_step* step[STUDY_STEPS];
+    int steps, after, after_end;
+    int at;         // the next step, or the one that runs
+    pid_t process;  // which runs it; 0: none
+} study_chain;
 
 typedef struct study {
     const args* a;
@@ -26,7 +39,11 @@ typedef struct study {
     int oracle[STUDY_TASKS];     // the true simulator is fast enough to search through
     int attempts[STUDY_TASKS];   // of every seed's first model of TASK-plus; 0: none
     char anew[STUDY_TASKS][32];  // ... and the stage from which on it is then learned anew
-    cJSON* steps;                // the command lines that were or would be run
+    int packed[STUDY_TASKS][2];  // the trainings (of TASK-plus) can read a pack
+    char threads[16];            // of the commands being added
+    study_chain chain[STUDY_CHAINS];
+    int chains, to_do;
+    cJSON *steps, *step_seconds;  // the command lines that were or would be run, how long they took
     int done, skipped, gates_missed;
     char missed[256];  // the first gate's sentence
 } study;
@@ -34,6 +51,7 @@ typedef struct study {
 // An ablation of the paper's: its name in folders, and what `firm train` is told.
 typedef struct study_ablation {
     const char *name, *flag, *value;  // value NULL: a switch
+    int once;                         // with the first seed only
 } study_ablation;
 
 // The i-th ablation of a task in this study, NULL past the last.
@@ -53,14 +71,28 @@ typedef struct line {
 } line;
 void line_add(line* l, const char* word);
 void line_flag(line* l, const char* flag, const char* value);
-// The settings that hold for every step; config NULL: the study's own (--config, or --quick's).
+// The settings that hold for every step, and its threads; config NULL: the study's own (--config,
+// or --quick's).
 void line_settings(const study* s, const env_spec* spec, const char* config, line* l);
 
-// Seconds for one task, from speeds measured now; also decides s->oracle[task] and looks up
-// s->attempts[task] and s->anew[task].
+// Adds a chain; the steps added next are its own. whole: they get all threads, also beside others.
+firm_status study_chain_begin(study* s, int after, int after_end, int whole, firm_error* err);
+typedef struct step_result {
+    const char* file;  // the step is done if it is there
+    int save;          // the command's JSON goes there
+    int ungated;       // a missed gate is a finding, not a failure of the study
+} step_result;
+// Adds a step to the last chain unless its result is there.
+firm_status study_add(study* s, const line* l, step_result r, firm_error* err);
+// Runs all that was added, --jobs at a time, or only says it.
+firm_status study_chains_run(study* s, firm_error* err);
+void study_chains_free(study* s);
+
+// Seconds for one task, one step after the other, from speeds measured now; also decides
+// s->oracle[task] and looks up s->attempts[task], s->anew[task] and s->packed[task].
 firm_status study_estimate(study* s, int task, double* seconds, firm_error* err);
-// Everything of one task; then the page and the tables, page receives its path.
-firm_status study_run_task(study* s, int task, firm_error* err);
+// Adds everything of one task; then the page and the tables, page receives its path.
+firm_status study_add_task(study* s, int task, firm_error* err);
 firm_status study_report(study* s, char page[1024], firm_error* err);
 
 #endif

@@ -1,5 +1,5 @@
 // study_steps.c - a study step by step: each is a command line of the program that is run unless
-// its result is there.
+// its result is there. Here they are put together, as chains of what depends on what.
 #include <string.h>
 
 #include "cli/study.h"
@@ -29,76 +29,13 @@ void line_settings(const study* s, const env_spec* spec, const char* config, lin
     }
     if (config) line_flag(l, "--config", config);
     for (int i = 0; i < n; i++) line_flag(l, "--set", set[i]);
-    line_flag(l, "--threads", args_text(s->a, "threads"));
+    line_flag(l, "--threads", s->threads);
 }
 
 static void line_begin(line* l, const char* command, const env_spec* spec) {
     l->words = 0;
     line_add(l, command);
     line_add(l, spec->name);
-}
-
-// ---- running one --------------------------------------------------------------------------------
-
-static void note_gate(study* s, const char* sentence) {
-    if (!s->gates_missed++) snprintf(s->missed, sizeof s->missed, "%.250s", sentence);
-    log_warn("%s", sentence);
-}
-
-// A result of an earlier sitting may have missed its gate too.
-static firm_status recall(study* s, const char* result, firm_error* err) {
-    size_t n = strlen(result);
-    if (n < 5 || strcmp(result + n - 5, ".json") != 0) return FIRM_OK;
-    cJSON* json;
-    TRY(json_read_file(result, &json, err));
-    if (cJSON_IsFalse(cJSON_GetObjectItemCaseSensitive(json, "pass"))) {
-        char sentence[256];
-        snprintf(sentence, sizeof sentence, "%.200s records a missed gate", result);
-        note_gate(s, sentence);
-    }
-    cJSON_Delete(json);
-    return FIRM_OK;
-}
-
-static firm_status say(study* s, const line* l, firm_error* err) {
-    char text[2048] = "firm";
-    size_t used = 4;
-    for (int i = 0; i < l->words && used < sizeof text; i++)
-        used += (size_t)snprintf(text + used, sizeof text - used, " %s", l->word[i]);
-    log_info("%s", text);
-    cJSON* item = cJSON_CreateString(text);
-    return item && cJSON_AddItemToArray(s->steps, item) ? FIRM_OK : cli_no_memory(err);
-}
-
-typedef struct step_result {
-    const char* file;  // the step is done if it is there
-    int save;          // the command's JSON goes there
-    int ungated;       // a missed gate is a finding, not a failure of the study
-} step_result;
-
-static firm_status step(study* s, const line* l, step_result r, firm_error* err) {
-    if (file_exists(r.file)) {
-        s->skipped++;
-        return r.ungated ? FIRM_OK : recall(s, r.file, err);
-    }
-    TRY(say(s, l, err));
-    if (s->only_say) return FIRM_OK;
-    char* argv[LINE_WORDS];
-    for (int i = 0; i < l->words; i++) argv[i] = (char*)l->word[i];
-    cJSON* json = NULL;
-    firm_status status = cli_run(l->words, argv, &json, err);
-    if (status == FIRM_E_GATE) {
-        // the study goes on, and says at its end what was missed
-        if (r.ungated)
-            log_info("%s", err->message);
-        else
-            note_gate(s, err->message);
-        status = FIRM_OK;
-    }
-    if (status == FIRM_OK && r.save && json) status = json_write_file(r.file, json, err);
-    cJSON_Delete(json);
-    s->done++;
-    return status;
 }
 
 // ---- a task's steps -----------------------------------------------------------------------------
@@ -110,6 +47,7 @@ typedef struct places {
     const char* config;       // of plus
     int attempts;             // of plus: moments that each seed's first model attempts
     const char* anew;         // ... and the stage from which on it is then learned anew
+    int packed;               // trainings read pack.h5
     char folder[512];
     char data[LINE_WORD], branches[LINE_WORD], structured[LINE_WORD], file[LINE_WORD];
 } places;
@@ -128,6 +66,7 @@ static void find_places(const study* s, int task, const study_extra* plus, place
     p->plus = plus;
     p->attempts = plus ? s->attempts[task] : 0;
     p->anew = s->anew[task];
+    p->packed = s->packed[task][plus != NULL];
     p->config = plus ? plus->config : NULL;
     snprintf(p->folder, sizeof p->folder, "%.400s/%s%s", s->out, spec->name, plus ? "-plus" : "");
     // both sets of settings learn from the same episodes, so their trials are the same
@@ -141,15 +80,15 @@ static firm_status collect(study* s, places* p, firm_error* err) {
     line_begin(&l, "collect", p->spec);
     line_flag(&l, "-o", p->data);
     if (args_given(s->a, "episodes")) line_flag(&l, "--episodes", args_text(s->a, "episodes"));
-    line_flag(&l, "--threads", args_text(s->a, "threads"));
-    TRY(step(s, &l, (step_result){.file = p->data}, err));
+    line_flag(&l, "--threads", s->threads);
+    TRY(study_add(s, &l, (step_result){.file = p->data}, err));
     line_begin(&l, "describe", p->spec);
     line_flag(&l, "--data", p->data);
-    TRY(step(s, &l, (step_result){.file = in_folder(p, "describe.json"), .save = 1}, err));
+    TRY(study_add(s, &l, (step_result){.file = in_folder(p, "describe.json"), .save = 1}, err));
     line_begin(&l, "audit", p->spec);
     line_flag(&l, "--data", p->data);
     line_settings(s, p->spec, p->config, &l);
-    return step(s, &l, (step_result){.file = in_folder(p, "audit.json"), .save = 1}, err);
+    return study_add(s, &l, (step_result){.file = in_folder(p, "audit.json"), .save = 1}, err);
 }
 
 // What searches through the first seed's model propose: the plus settings' second set.
@@ -172,7 +111,7 @@ static firm_status intervene(study* s, places* p, firm_error* err) {
         line_flag(&l, "--seed", "1");
     }
     line_settings(s, p->spec, p->config, &l);
-    TRY(step(s, &l, (step_result){.file = p->branches}, err));
+    TRY(study_add(s, &l, (step_result){.file = p->branches}, err));
     if (!p->spec->structured && !p->plus) return FIRM_OK;
     line_begin(&l, "intervene", p->spec);
     line_flag(&l, "--data", p->data);
@@ -182,14 +121,14 @@ static firm_status intervene(study* s, places* p, firm_error* err) {
     else
         line_add(&l, "--structured");
     line_settings(s, p->spec, p->config, &l);
-    return step(s, &l, (step_result){.file = p->structured}, err);
+    return study_add(s, &l, (step_result){.file = p->structured}, err);
 }
 
 static firm_status count(study* s, places* p, firm_error* err) {
     static line l;
     line_begin(&l, "params", p->spec);
     line_settings(s, p->spec, p->config, &l);
-    return step(s, &l, (step_result){.file = in_folder(p, "params.json"), .save = 1}, err);
+    return study_add(s, &l, (step_result){.file = in_folder(p, "params.json"), .save = 1}, err);
 }
 
 // One evaluation; run NULL: arms without a model, into the task's folder.
@@ -212,10 +151,10 @@ static firm_status evaluate(study* s, places* p, const char* run, const char* mo
     line_flag(&l, "--offset", offset);
     line_flag(&l, "--arms", arms);
     line_flag(&l, "--trials", args_text(s->a, "trials"));
-    line_flag(&l, "--threads", args_text(s->a, "threads"));
+    line_flag(&l, "--threads", s->threads);
     if (run && strcmp(mode, "reach") == 0) line_flag(&l, "--traces", "1");
     line_flag(&l, "-o", path);
-    return step(s, &l, (step_result){.file = path}, err);
+    return study_add(s, &l, (step_result){.file = path}, err);
 }
 
 // Evaluations of every model: the paper's protocol, then our planner and farther goals.
@@ -227,11 +166,24 @@ static const struct {
                    {"contract", "50", "firm"},
                    {"reach", "50", "firm"}};
 
-// What a training of the task reads.
+// All there is to learn from.
 static void add_sources(const places* p, line* l) {
     line_flag(l, "--data", p->data);
     line_flag(l, "--branches", p->branches);
     if (p->plus || p->spec->structured) line_flag(l, "--structured", p->structured);
+}
+
+// Frames are drawn once for all trainings.
+static firm_status pack(study* s, places* p, firm_error* err) {
+    static line l;
+    if (!p->packed) return FIRM_OK;
+    line_begin(&l, "pack", p->spec);
+    add_sources(p, &l);
+    line_add(&l, "--pictures");
+    if (!p->plus && study_ablation_at(s, p->spec, 0)) line_add(&l, "--ablations");
+    line_flag(&l, "-o", in_folder(p, "pack.h5"));
+    line_settings(s, p->spec, p->config, &l);
+    return study_add(s, &l, (step_result){.file = in_folder(p, "pack.h5")}, err);
 }
 
 static firm_status train(study* s, places* p, const char* seed, const study_ablation* ablation,
@@ -242,7 +194,10 @@ static firm_status train(study* s, places* p, const char* seed, const study_abla
              ablation ? ablation->name : "", ablation ? "-" : "", kind, seed);
     snprintf(result, sizeof result, "%.1000s/train.json", run);
     line_begin(&l, "train", p->spec);
-    add_sources(p, &l);
+    if (p->packed)
+        line_flag(&l, "--pack", in_folder(p, "pack.h5"));
+    else
+        add_sources(p, &l);
     line_flag(&l, "-o", run);
     line_flag(&l, "--seed", seed);
     line_flag(&l, "--device", args_text(s->a, "device"));
@@ -250,7 +205,7 @@ static firm_status train(study* s, places* p, const char* seed, const study_abla
     if (ablation) line_add(&l, ablation->flag);
     if (ablation && ablation->value) line_add(&l, ablation->value);
     line_settings(s, p->spec, p->config, &l);
-    return step(s, &l, (step_result){.file = result, .ungated = ablation != NULL}, err);
+    return study_add(s, &l, (step_result){.file = result, .ungated = ablation != NULL}, err);
 }
 
 // ---- attempts of the plus settings ----
@@ -273,44 +228,56 @@ static firm_status draw_moments(study* s, places* p, int number, const char* pat
     line_flag(&l, "--seed", text);
     line_flag(&l, "-o", path);
     line_settings(s, p->spec, p->config, &l);
-    return step(s, &l, (step_result){.file = path}, err);
+    return study_add(s, &l, (step_result){.file = path}, err);
 }
 
 // The first model of the number-th seed (from 1) adds what came of its plans to the pack before.
-static firm_status attempt_seed(study* s, places* p, int number, firm_error* err) {
+static firm_status attempt(study* s, places* p, int number, firm_error* err) {
     static line l;
-    char pack[LINE_WORD], longer[LINE_WORD], moments[LINE_WORD], run[LINE_WORD], text[32];
-    numbered(p, "pack", number - 1, pack);
+    char before[LINE_WORD], longer[LINE_WORD], moments[LINE_WORD], first[LINE_WORD], text[32];
+    numbered(p, "pack", number - 1, before);
     numbered(p, "pack", number, longer);
     numbered(p, "moments", number, moments);
-    TRY(train(s, p, s->seed[number - 1], NULL, "first", run, err));
-    TRY(draw_moments(s, p, number, moments, err));
+    snprintf(first, sizeof first, "%s/first-%s", p->folder, s->seed[number - 1]);
     line_begin(&l, "intervene", p->spec);
     line_add(&l, "--attempts");
     line_flag(&l, "--moments", moments);
-    line_flag(&l, "--pack", pack);
+    line_flag(&l, "--pack", before);
     snprintf(text, sizeof text, "%d", number);
     line_flag(&l, "--seed", text);
-    line_flag(&l, "--model", in_folder_of(run, "model.safetensors", p->file));
+    line_flag(&l, "--model", in_folder_of(first, "model.safetensors", p->file));
     line_flag(&l, "--device", args_text(s->a, "device"));
-    line_flag(&l, "--threads", args_text(s->a, "threads"));
+    line_flag(&l, "--threads", s->threads);
     line_flag(&l, "-o", longer);
-    return step(s, &l, (step_result){.file = longer}, err);
+    return study_add(s, &l, (step_result){.file = longer}, err);
 }
 
-// pack-0 holds what the stages learned anew read.
-static firm_status attempt(study* s, places* p, firm_error* err) {
+// Every seed's first model, then what comes of their plans. pack-0, made by the chain before, holds
+// what the stages learned anew read.
+static firm_status attempts(study* s, places* p, int before, firm_error* err) {
+    char run[LINE_WORD], moments[LINE_WORD];
+    int first = s->chains;
+    for (int i = 0; i < s->seeds; i++) {
+        TRY(study_chain_begin(s, before, before + 1, 0, err));
+        TRY(train(s, p, s->seed[i], NULL, "first", run, err));
+        numbered(p, "moments", i + 1, moments);
+        TRY(draw_moments(s, p, i + 1, moments, err));
+    }
+    TRY(study_chain_begin(s, first, s->chains, 1, err));
+    for (int i = 0; i < s->seeds; i++) TRY(attempt(s, p, i + 1, err));
+    return FIRM_OK;
+}
+
+static firm_status pack_for_attempts(study* s, places* p, firm_error* err) {
     static line l;
-    char pack[LINE_WORD];
-    numbered(p, "pack", 0, pack);
+    char file[LINE_WORD];
+    numbered(p, "pack", 0, file);
     line_begin(&l, "pack", p->spec);
     add_sources(p, &l);
     line_flag(&l, "--from", p->anew);
-    line_flag(&l, "-o", pack);
+    line_flag(&l, "-o", file);
     line_settings(s, p->spec, p->config, &l);
-    TRY(step(s, &l, (step_result){.file = pack}, err));
-    for (int i = 0; i < s->seeds; i++) TRY(attempt_seed(s, p, i + 1, err));
-    return FIRM_OK;
+    return study_add(s, &l, (step_result){.file = file}, err);
 }
 
 // The transition anew, from what all the seeds' attempts added; the first run's eyes.
@@ -331,13 +298,18 @@ static firm_status train_again(study* s, places* p, const char* seed, char run[L
     line_flag(&l, "--device", args_text(s->a, "device"));
     line_add(&l, "--resume");
     line_settings(s, p->spec, p->config, &l);
-    return step(s, &l, (step_result){.file = result}, err);
+    return study_add(s, &l, (step_result){.file = result}, err);
 }
 
-static firm_status train_seeds(study* s, places* p, firm_error* err) {
+// Every seed and its evaluations, when the chain `before` has ended.
+static firm_status train_seeds(study* s, places* p, int before, firm_error* err) {
     char run[LINE_WORD];
-    if (p->attempts) TRY(attempt(s, p, err));
+    if (p->attempts) {
+        TRY(attempts(s, p, before, err));
+        before = s->chains - 1;
+    }
     for (int i = 0; i < s->seeds; i++) {
+        TRY(study_chain_begin(s, before, before + 1, 0, err));
         if (p->attempts)
             TRY(train_again(s, p, s->seed[i], run, err));
         else
@@ -349,11 +321,12 @@ static firm_status train_seeds(study* s, places* p, firm_error* err) {
     return FIRM_OK;
 }
 
-static firm_status ablate(study* s, places* p, firm_error* err) {
+static firm_status ablate(study* s, places* p, int before, firm_error* err) {
     char run[LINE_WORD];
     const study_ablation* a;
     for (int i = 0; (a = study_ablation_at(s, p->spec, i)); i++) {
-        for (int k = 0; k < s->seeds; k++) {
+        for (int k = 0; k < (a->once ? 1 : s->seeds); k++) {
+            TRY(study_chain_begin(s, before, before + 1, 0, err));
             TRY(train(s, p, s->seed[k], a, "seed", run, err));
             TRY(evaluate(s, p, run, "contract", "25", "firm", err));
         }
@@ -361,30 +334,41 @@ static firm_status ablate(study* s, places* p, firm_error* err) {
     return FIRM_OK;
 }
 
-static firm_status run_plus(study* s, int task, firm_error* err) {
+// first: the chain that trains the study's own model of the first seed, whose plans are among the
+// interventions.
+static firm_status add_plus(study* s, int task, int first, firm_error* err) {
     places p;
     const study_extra* plus = study_plus(s, s->task[task]);
     if (!plus) return FIRM_OK;
     find_places(s, task, plus, &p);
     if (!s->only_say) TRY(file_make_dirs(p.folder, err));
+    TRY(study_chain_begin(s, first, first + 1, 1, err));
+    int before = s->chains - 1;
     TRY(intervene(s, &p, err));
     TRY(count(s, &p, err));
-    return train_seeds(s, &p, err);
+    TRY(pack(s, &p, err));
+    if (p.attempts) TRY(pack_for_attempts(s, &p, err));
+    return train_seeds(s, &p, before, err);
 }
 
-firm_status study_run_task(study* s, int task, firm_error* err) {
+firm_status study_add_task(study* s, int task, firm_error* err) {
     static const char* const modes[] = {"contract", "reach"};
     places p;
     find_places(s, task, NULL, &p);
     if (!s->only_say) TRY(file_make_dirs(p.folder, err));
+    TRY(study_chain_begin(s, 0, 0, 1, err));
+    int before = s->chains - 1;
     TRY(collect(s, &p, err));
     TRY(intervene(s, &p, err));
     TRY(count(s, &p, err));
+    TRY(pack(s, &p, err));
+    TRY(study_chain_begin(s, before, before + 1, 1, err));
     for (int m = 0; m < 2 && s->oracle[task]; m++)
         TRY(evaluate(s, &p, NULL, modes[m], "25", "oracle-dynamics,random", err));
-    TRY(train_seeds(s, &p, err));
-    TRY(ablate(s, &p, err));
-    return run_plus(s, task, err);
+    int first = s->chains;
+    TRY(train_seeds(s, &p, before, err));
+    TRY(ablate(s, &p, before, err));
+    return add_plus(s, task, first, err);
 }
 
 firm_status study_report(study* s, char page[1024], firm_error* err) {

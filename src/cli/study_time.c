@@ -101,6 +101,10 @@ static double oracle_seconds(const config* settings, double trials, const speeds
     return trials * steps / v->steps_per_s;
 }
 
+static int can_pack(const config* settings) {
+    return config_int(settings, "train", "frame_pool") > 0;
+}
+
 // The study's own settings: every seed and ablation, and the true simulator where there is time.
 static void add_main(study* s, int task, const config* settings, const speeds* v, double* seconds) {
     const env_spec* spec = s->task[task];
@@ -108,11 +112,15 @@ static void add_main(study* s, int task, const config* settings, const speeds* v
     double limit = 60.0 * (double)args_int(s->a, "oracle-minutes");
     double oracle = oracle_seconds(settings, trials, v);
     double training = training_seconds(settings, &v->train);
-    int ablations = 0;
-    while (study_ablation_at(s, spec, ablations)) ablations++;
-    *seconds += 1.2 * s->seeds *
-                ((1 + ablations) * training + solving_seconds(trials, v) +
-                 1.2e-3 * ablations * trials * v->contract_ms);
+    int ablations = 0;  // trainings
+    const study_ablation* a;
+    for (int i = 0; (a = study_ablation_at(s, spec, i)); i++) ablations += a->once ? 1 : s->seeds;
+    double episodes = args_given(s->a, "episodes") ? (double)args_int(s->a, "episodes")
+                                                   : (double)spec->default_episodes;
+    s->packed[task][0] = can_pack(settings) && s->seeds + ablations > 1;
+    *seconds += episodes / v->train.episodes_per_s;
+    *seconds += 1.2 * ((s->seeds + ablations) * training + s->seeds * solving_seconds(trials, v) +
+                       1.2e-3 * ablations * trials * v->contract_ms);
     s->oracle[task] = oracle <= limit;
     if (s->oracle[task])
         *seconds += oracle;
@@ -131,6 +139,7 @@ static firm_status add_plus(study* s, int task, const char* name, const speeds* 
     s->attempts[task] = (int)config_int(settings, "intervene", "attempts");
     snprintf(s->anew[task], sizeof s->anew[task], "%s",
              config_text(settings, "intervene", "attempts_from"));
+    s->packed[task][1] = can_pack(settings) && s->seeds > 1;
     double twice = s->attempts[task] ? 2 : 1;
     *seconds +=
         1.2 * s->seeds *
@@ -144,7 +153,7 @@ firm_status study_estimate(study* s, int task, double* seconds, firm_error* err)
     const study_extra* plus = study_plus(s, s->task[task]);
     config* settings;
     speeds v = {0};
-    *seconds = 60;  // collecting, branches, audit, page
+    *seconds = 60;  // branches, audit, page
     TRY(read_settings(s, s->task[task], NULL, &settings, err));
     firm_status status = measure(s, s->task[task], settings, &v, err);
     if (status == FIRM_OK) add_main(s, task, settings, &v, seconds);

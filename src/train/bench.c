@@ -139,7 +139,9 @@ firm_status train_bench(const config* settings, const env_spec* env, const char*
     nn_device where;
     TRY(train_device_open(settings, device, &where, err));
     firm_status st = pool_create(threads, &b.p, err);
+    double begun = clock_seconds();
     if (st == FIRM_OK) st = episodes_collect(env, &collect, b.p, &data, err);
+    out->episodes_per_s = collect.episodes / (clock_seconds() - begun);
     if (st == FIRM_OK) st = branches_collect(data, &intervene, b.p, &inter, err);
     if (st == FIRM_OK)
         st = train_set_open(settings, env, &(train_inputs){.data = data, .interventions = inter},

@@ -54,6 +54,7 @@ firm_status train_add_recorded(firm_model* m, const char* pack, int count, firm_
 typedef struct train_speed {
     double frontend_frames_per_s;    // frames forward, backward and update of tokenizer + grounder
     double recurrent_updates_per_s;  // at the config's batch, factual + intervention
+    double episodes_per_s;           // collected, on all threads
     int frontend_batch, recurrent_batch;
 } train_speed;
 firm_status train_bench(const config* settings, const env_spec* env, const char* device,

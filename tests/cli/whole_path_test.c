@@ -382,6 +382,38 @@ TEST(cli, reproduce_resumes) {
     free(tables);
 }
 
+// A seed trained beside another is the same model as alone, and a step that fails says why.
+TEST(cli, reproduce_side_by_side) {
+    char folder[512];
+    size_t n = 0, k = 0;
+    fresh_folder(folder);
+    static const char line[] =
+        "reproduce --tasks tworoom --seeds 1,2 --config smoke --episodes 150 --trials 2 "
+        "--oracle-minutes 0 --json --quiet -o s --jobs 3";
+    cJSON* j = JSON_OF(firm_run(folder, 0, "%s", line));
+    if (!j) return;
+    EXPECT_NEAR(json_get(j, "done", 0), 15, 0);
+    EXPECT_NEAR(json_get(j, "jobs", 0), 3, 0);
+    EXPECT_INT(cJSON_GetArraySize(cJSON_GetObjectItemCaseSensitive(j, "step_seconds")), 15);
+    cJSON_Delete(j);
+    EXPECT_INT(firm_run(folder, 0,
+                        "train tworoom --data s/tworoom/episodes.h5 --branches "
+                        "s/tworoom/branches.h5 -o alone --seed 2 --config smoke --quiet")
+                   ->code,
+               0);
+    char* alone = get_file(folder, "alone/model.safetensors", &n);
+    char* beside = get_file(folder, "s/tworoom/seed-2/model.safetensors", &k);
+    EXPECT(alone && beside && n == k && memcmp(alone, beside, n) == 0);
+    free(alone);
+    free(beside);
+    // a model that is none: the evaluation that reads it fails, and so does the study
+    put_file(folder, "s/tworoom/seed-2/model.safetensors", "no model", 8);
+    char path[700];
+    snprintf(path, sizeof path, "%s/s/tworoom/seed-2/eval-contract-25.json", folder);
+    EXPECT_INT(unlink(path), 0);
+    EXPECT_REFUSAL(firm_run(folder, 0, "%s", line), "reproduce", "seed-2/model.safetensors");
+}
+
 #ifdef FIRM_MUJOCO
 static int steps_with(const cJSON* j, const char* text) {
     const cJSON* step;
@@ -403,15 +435,18 @@ TEST(cli, reproduce_says_what_it_would_do) {
         "--quiet --config smoke-reacher --oracle-minutes 0";
     cJSON* j = JSON_OF(firm_run(folder, 0, "%s", line));
     if (!j) return;
-    EXPECT_INT(steps_with(j, "firm train reacher"), 10);
+    // two seeds on both sources and on either one, and two ablations with the first seed
+    EXPECT_INT(steps_with(j, "firm train reacher --pack"), 8);
+    EXPECT_INT(steps_with(j, "--pictures --ablations -o"), 1);
     EXPECT_INT(
         steps_with(j, "/reacher/ablation-F-seed-2 --seed 2 --device cpu --resume --sources F"), 1);
     EXPECT_INT(
         steps_with(j, "/reacher/ablation-I-seed-1 --seed 1 --device cpu --resume --sources I"), 1);
     EXPECT_INT(steps_with(j, "ablation-no-fiber-seed-1 --seed 1 --device cpu --resume --no-fiber"),
                1);
-    EXPECT_INT(steps_with(j, "ablation-mismatch-seed-2 --seed 2 --device cpu --resume --mismatch"),
+    EXPECT_INT(steps_with(j, "ablation-mismatch-seed-1 --seed 1 --device cpu --resume --mismatch"),
                1);
+    EXPECT_INT(steps_with(j, "ablation-mismatch-seed-2"), 0);
     EXPECT_INT(steps_with(j, "ablation-F-seed-1/eval-contract-25.json"), 1);
     EXPECT_INT(steps_with(j, "oracle-dynamics"), 0);  // no minute was given to it
     EXPECT_INT(folder_entries(folder, NULL, 0), 0);   // nothing was made

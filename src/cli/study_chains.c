@@ -1,0 +1,296 @@
+// study_chains.c - the steps of a study and the order they run in. A chain is a list of steps that
+// follow one another; chains that do not wait for each other may run side by side, every step in a
+// process of its own. With one job all steps run in this process, in the order they were added.
+#define _GNU_SOURCE  // fork, prctl
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "cli/study.h"
+#include "core/clock.h"
+#include "core/file.h"
+#include "core/log.h"
+#include "core/mem.h"
+
+struct study_step {
+    char** word;  // the command line without "firm"
+    int words;
+    char result[LINE_WORD];
+    int save, ungated;
+    int number;    // in s->steps; from when it was begun
+    double begun;  // clock_seconds()
+};
+
+// ---- adding -------------------------------------------------------------------------------------
+
+firm_status study_chain_begin(study* s, int after, int after_end, int whole, firm_error* err) {
+    if (s->chains == STUDY_CHAINS)
+        return FAIL(err, FIRM_E_USAGE,
+                    "this is a study of more than %d parts; give fewer --tasks or --seeds",
+                    STUDY_CHAINS);
+    s->chain[s->chains++] = (study_chain){.after = after, .after_end = after_end};
+    // One at a time may have all threads; side by side each has twice its share, since a step that
+    // waits for a GPU or a disk leaves its own to the others.
+    int jobs = (int)args_int(s->a, "jobs"), threads = (int)args_int(s->a, "threads");
+    if (jobs > 2 && !whole) {
+        if (threads == 0) threads = pool_cores();
+        threads = 2 * threads / jobs > 1 ? 2 * threads / jobs : 1;
+    }
+    snprintf(s->threads, sizeof s->threads, "%d", threads);
+    return FIRM_OK;
+}
+
+static void step_free(study_step* t) {
+    for (int i = 0; t && i < t->words; i++) mem_free(t->word[i]);
+    if (t) mem_free(t->word);
+    mem_free(t);
+}
+
+static study_step* step_of(const line* l) {
+    study_step* t = mem_calloc(1, sizeof *t);
+    if (t) t->word = mem_calloc((size_t)l->words + 2, sizeof *t->word);
+    int ok = t && t->word;
+    for (int i = 0; i < l->words && ok; i++)
+        if ((ok = (t->word[i] = mem_strdup(l->word[i])) != NULL)) t->words++;
+    if (ok) return t;
+    step_free(t);
+    return NULL;
+}
+
+static void note_gate(study* s, const char* sentence) {
+    if (!s->gates_missed++) snprintf(s->missed, sizeof s->missed, "%.250s", sentence);
+    log_warn("%s", sentence);
+}
+
+// A result of an earlier sitting may have missed its gate too.
+static firm_status recall(study* s, const char* result, firm_error* err) {
+    size_t n = strlen(result);
+    if (n < 5 || strcmp(result + n - 5, ".json") != 0) return FIRM_OK;
+    cJSON* json;
+    TRY(json_read_file(result, &json, err));
+    if (cJSON_IsFalse(cJSON_GetObjectItemCaseSensitive(json, "pass"))) {
+        char sentence[256];
+        snprintf(sentence, sizeof sentence, "%.200s records a missed gate", result);
+        note_gate(s, sentence);
+    }
+    cJSON_Delete(json);
+    return FIRM_OK;
+}
+
+firm_status study_add(study* s, const line* l, step_result r, firm_error* err) {
+    CHECK(s->chains > 0, "a step of a study belongs to a chain");
+    study_chain* c = &s->chain[s->chains - 1];
+    if (file_exists(r.file)) {
+        s->skipped++;
+        return r.ungated ? FIRM_OK : recall(s, r.file, err);
+    }
+    if (c->steps == STUDY_STEPS) return FAIL(err, FIRM_E_USAGE, "a chain of too many steps");
+    study_step* t = step_of(l);
+    if (!t) return cli_no_memory(err);
+    snprintf(t->result, sizeof t->result, "%s", r.file);
+    t->save = r.save;
+    t->ungated = r.ungated;
+    c->step[c->steps++] = t;
+    return FIRM_OK;
+}
+
+void study_chains_free(study* s) {
+    for (int i = 0; i < s->chains; i++)
+        for (int k = 0; k < s->chain[i].steps; k++) step_free(s->chain[i].step[k]);
+    s->chains = 0;
+}
+
+// ---- what every step does -----------------------------------------------------------------------
+
+static void in_words(const study_step* t, char text[2048]) {
+    size_t used = (size_t)snprintf(text, 2048, "firm");
+    for (int i = 0; i < t->words && used < 2048; i++)
+        used += (size_t)snprintf(text + used, 2048 - used, " %s", t->word[i]);
+}
+
+// Says and notes what is begun.
+static firm_status step_begin(study* s, study_step* t, firm_error* err) {
+    char text[2048];
+    in_words(t, text);
+    log_info("%s", text);
+    cJSON *item = cJSON_CreateString(text), *seconds = cJSON_CreateNumber(0);
+    t->number = cJSON_GetArraySize(s->steps);
+    t->begun = clock_seconds();
+    if (item && seconds && cJSON_AddItemToArray(s->steps, item) &&
+        cJSON_AddItemToArray(s->step_seconds, seconds))
+        return FIRM_OK;
+    return cli_no_memory(err);
+}
+
+// `json` (nullable) is what the command printed. After a missed gate the study goes on, and says at
+// its end what was missed.
+static firm_status step_end(study* s, const study_step* t, firm_status status, const cJSON* json,
+                            firm_error* err) {
+    double seconds = clock_seconds() - t->begun;
+    cJSON_SetNumberValue(cJSON_GetArrayItem(s->step_seconds, t->number),
+                         (double)(int64_t)(seconds * 100 + 0.5) / 100);
+    if (status == FIRM_E_GATE) {
+        if (t->ungated)
+            log_info("%s", err->message);
+        else
+            note_gate(s, err->message);
+        status = FIRM_OK;
+    }
+    if (status == FIRM_OK && t->save && json) status = json_write_file(t->result, json, err);
+    s->done++;
+    return status;
+}
+
+static firm_status run_here(study* s, study_step* t, firm_error* err) {
+    cJSON* json = NULL;
+    TRY(step_begin(s, t, err));
+    if (s->only_say) return FIRM_OK;
+    firm_status status = cli_run(t->words, t->word, &json, err);
+    status = step_end(s, t, status, json, err);
+    cJSON_Delete(json);
+    return status;
+}
+
+// ---- side by side -------------------------------------------------------------------------------
+
+static void log_path(const study* s, const study_step* t, const char* ending, char out[LINE_WORD]) {
+    snprintf(out, LINE_WORD, "%.1000s/logs/%03d.%s", s->out, t->number + 1, ending);
+}
+
+// In the child: only what may be called between fork() and exec().
+static void become(char** argv, const char* program, const char* out, const char* err) {
+    int o = open(out, O_WRONLY | O_CREAT | O_TRUNC, 0644);
+    int e = open(err, O_WRONLY | O_CREAT | O_TRUNC, 0644);
+    prctl(PR_SET_PDEATHSIG, SIGTERM);  // a study that is killed leaves nobody behind
+    if (o >= 0 && e >= 0 && dup2(o, 1) >= 0 && dup2(e, 2) >= 0) execv(program, argv);
+    _exit(127);
+}
+
+static firm_status start(study* s, study_chain* c, firm_error* err) {
+    study_step* t = c->step[c->at];
+    char out[LINE_WORD], log[LINE_WORD], program[PATH_MAX] = "", json[] = "--json";
+    char* argv[LINE_WORDS + 3] = {program};
+    if (readlink("/proc/self/exe", program, sizeof program - 1) < 0)
+        return FAIL(err, FIRM_E_IO, "cannot find this program's own file; use --jobs 1");
+    TRY(step_begin(s, t, err));
+    log_path(s, t, "json", out);
+    log_path(s, t, "txt", log);
+    memcpy(argv + 1, t->word, sizeof *argv * (size_t)t->words);
+    argv[1 + t->words] = json;
+    c->process = fork();
+    if (c->process == 0) become(argv, program, out, log);
+    if (c->process > 0) return FIRM_OK;
+    return FAIL(err, FIRM_E_IO, "cannot start a process: %s; use fewer --jobs", strerror(errno));
+}
+
+// The last line that a command wrote to its log, which is its error if it failed.
+static void last_words(const char* log, char out[512]) {
+    char* text = NULL;
+    size_t n = 0;
+    firm_error ignored;
+    out[0] = 0;
+    if (file_read_all(log, &text, &n, &ignored) != FIRM_OK) return;
+    while (n > 0 && (text[n - 1] == '\n' || text[n - 1] == '\r')) n--;
+    size_t begin = n;
+    while (begin > 0 && text[begin - 1] != '\n' && text[begin - 1] != '\r') begin--;
+    snprintf(out, 512, "%.*s", (int)(n - begin < 500 ? n - begin : 500), text + begin);
+    mem_free(text);
+}
+
+static firm_status verdict(int code, const char* log, firm_error* err) {
+    char words[512];
+    last_words(log, words);
+    if (WIFEXITED(code) && WEXITSTATUS(code) == 0) return FIRM_OK;
+    if (WIFEXITED(code) && WEXITSTATUS(code) == 1) return FAIL(err, FIRM_E_GATE, "%s", words);
+    if (WIFSIGNALED(code))
+        return FAIL(err, FIRM_E_IO, "a step was stopped by signal %d; its log is %.900s",
+                    WTERMSIG(code), log);
+    return FAIL(err, FIRM_E_IO, "%s (log: %.400s)",
+                words[0] ? words : "a step could not be started", log);
+}
+
+static firm_status finish(study* s, study_chain* c, int code, firm_error* err) {
+    study_step* t = c->step[c->at++];
+    char out[LINE_WORD], log[LINE_WORD];
+    cJSON* json = NULL;
+    c->process = 0;
+    log_path(s, t, "json", out);
+    log_path(s, t, "txt", log);
+    firm_status status = verdict(code, log, err), read = FIRM_OK;
+    if (t->save && (status == FIRM_OK || status == FIRM_E_GATE))
+        read = json_read_file(out, &json, err);
+    status = step_end(s, t, read == FIRM_OK ? status : read, json, err);
+    cJSON_Delete(json);
+    unlink(out);  // results are where they belong; logs stay
+    if (status == FIRM_OK)
+        log_info("%.0f s, %d of %d: %s", clock_seconds() - t->begun, s->done, s->to_do, t->result);
+    return status;
+}
+
+static int chain_ended(const study_chain* c) {
+    return c->at == c->steps;
+}
+
+static int may_start(const study* s, const study_chain* c) {
+    if (c->process || chain_ended(c)) return 0;
+    for (int i = c->after; i < c->after_end; i++)
+        if (!chain_ended(&s->chain[i])) return 0;
+    return 1;
+}
+
+static firm_status start_some(study* s, int* running, firm_error* err) {
+    for (int i = 0; i < s->chains && *running < (int)args_int(s->a, "jobs"); i++) {
+        if (!may_start(s, &s->chain[i])) continue;
+        TRY(start(s, &s->chain[i], err));
+        ++*running;
+    }
+    return FIRM_OK;
+}
+
+static firm_status wait_for_one(study* s, int* running, firm_error* err) {
+    int code = 0;
+    pid_t who = waitpid(-1, &code, 0);
+    if (who < 0 && errno == EINTR) return FIRM_OK;
+    if (who < 0) return FAIL(err, FIRM_E_IO, "lost sight of a step: %s", strerror(errno));
+    for (int i = 0; i < s->chains; i++) {
+        if (s->chain[i].process != who) continue;
+        --*running;
+        return finish(s, &s->chain[i], code, err);
+    }
+    return FIRM_OK;
+}
+
+static void stop_all(study* s) {
+    for (int i = 0; i < s->chains; i++)
+        if (s->chain[i].process > 0) kill(s->chain[i].process, SIGTERM);
+    for (int i = 0; i < s->chains; i++)
+        if (s->chain[i].process > 0) waitpid(s->chain[i].process, NULL, 0);
+}
+
+static firm_status run_side_by_side(study* s, firm_error* err) {
+    char logs[LINE_WORD];
+    int running = 0;
+    snprintf(logs, sizeof logs, "%.1000s/logs", s->out);
+    TRY(file_make_dirs(logs, err));
+    firm_status status = start_some(s, &running, err);
+    while (status == FIRM_OK && running > 0) {
+        status = wait_for_one(s, &running, err);
+        if (status == FIRM_OK) status = start_some(s, &running, err);
+    }
+    if (status != FIRM_OK) stop_all(s);
+    return status;
+}
+
+firm_status study_chains_run(study* s, firm_error* err) {
+    s->to_do = 0;
+    for (int i = 0; i < s->chains; i++) s->to_do += s->chain[i].steps;
+    if (args_int(s->a, "jobs") > 1 && !s->only_say) return run_side_by_side(s, err);
+    for (int i = 0; i < s->chains; i++)
+        for (int k = 0; k < s->chain[i].steps; k++) TRY(run_here(s, s->chain[i].step[k], err));
+    return FIRM_OK;
+}
