@@ -8,6 +8,7 @@
 #include "data/branches.h"
 #include "eval/attempts.h"
 #include "eval/proposals.h"
+#include "eval/searched.h"
 #include "eval/trials.h"
 
 static const arg_option options[] = {
@@ -24,14 +25,17 @@ static const arg_option options[] = {
      "what a contract search through --model does there: where the model is too hopeful"},
     {"attempts", 0, ARG_SWITCH, 0, 0, NULL, NULL, NULL,
      "two contract plans in a row of --model, carried out from --moments and added to --pack"},
+    {"searched", 0, ARG_SWITCH, 0, 0, NULL, NULL, NULL,
+     "what searches through the true simulator try from --moments, added to --pack"},
     {"moments", 0, ARG_TEXT, 0, 0, NULL, NULL, "T.h5",
-     "--attempts: starts and goals in training episodes, of firm trials --training"},
+     "--attempts, --searched: starts and goals in training episodes, of firm trials --training"},
     {"pack", 0, ARG_TEXT, 0, 0, NULL, NULL, "P.h5",
-     "--attempts: what training reads, frames as states, of firm pack"},
+     "--attempts, --searched: what training reads, frames as states, of firm pack"},
     {"model", 0, ARG_TEXT, 0, 0, NULL, NULL, "M",
      "--planned, --attempts: model file; the shipped one if not given"},
     {"candidates", 0, ARG_INT, 8, 65535, NULL, NULL, "N",
-     "--planned: candidates of the search; as many as the contract's if not given"},
+     "--planned, --searched: candidates of a search; the settings' number, or the contract's, if "
+     "not given"},
     {"seed", 0, ARG_SEED, 0, 0, NULL, NULL, "S", "seed of anchors and actions; 0 if not given"},
     CLI_DEVICE_OPTIONS,
 };
@@ -39,6 +43,12 @@ static const arg_option options[] = {
 static void show_attempts(const cJSON* j) {
     printf("%s: %.0f attempts, of which %.0f reached their goals, %.0f records in all, %.1f s\n",
            cJSON_GetObjectItemCaseSensitive(j, "file")->valuestring, json_get(j, "attempts", 0),
+           json_get(j, "reached", 0), json_get(j, "records", 0), json_get(j, "seconds", 0));
+}
+
+static void show_searched(const cJSON* j) {
+    printf("%s: %.0f searches, of which %.0f reached their goals, %.0f records in all, %.1f s\n",
+           cJSON_GetObjectItemCaseSensitive(j, "file")->valuestring, json_get(j, "searches", 0),
            json_get(j, "reached", 0), json_get(j, "records", 0), json_get(j, "seconds", 0));
 }
 
@@ -121,7 +131,8 @@ static firm_status open_planned(const args* a, const env_spec* spec, const episo
                           (int)args_int(a, "threads"), out, err);
 }
 
-// ---- attempts -----------------------------------------------------------------------------------
+// ---- attempts and searches, into a pack
+// -----------------------------------------------------------
 
 static firm_status same_data(const args* a, const trial_set* t, const pack* p, firm_error* err) {
     char split[48];
@@ -135,62 +146,122 @@ static firm_status same_data(const args* a, const trial_set* t, const pack* p, f
                 args_text(a, "moments"), args_text(a, "pack"));
 }
 
-static firm_status attempt(const args* a, const firm_model* model, const trial_set* moments,
-                           pack* to, const char* path, cJSON** json, firm_error* err) {
-    uint64_t seed = args_given(a, "seed") ? (uint64_t)args_int(a, "seed") : 0;
-    attempts_options opt = {.seed = seed};
+// What is to be added, where to, and the file to write.
+typedef struct addition {
+    const trial_set* moments;
+    pack* to;
+    const char* path;
+    uint64_t seed;
+} addition;
+
+// `made` under the key `what`, of which some reached their goals.
+static cJSON* addition_json(const addition* m, const char* what, int made, int reached,
+                            double begun) {
+    cJSON* j = cJSON_CreateObject();
+    int ok =
+        j && cJSON_AddStringToObject(j, "task", m->to->spec->name) &&
+        cJSON_AddStringToObject(j, "file", m->path) && cJSON_AddNumberToObject(j, what, made) &&
+        cJSON_AddNumberToObject(j, "reached", reached) &&
+        cJSON_AddNumberToObject(j, "records", m->to->set[PACK_S].count) &&
+        cJSON_AddNumberToObject(j, "seed", (double)m->seed) &&
+        cJSON_AddStringToObject(j, "proposal", strcmp(what, "searches") == 0 ? "searched" : what) &&
+        json_add_number(j, "seconds", clock_seconds() - begun, 4);
+    if (ok) return j;
+    cJSON_Delete(j);
+    return NULL;
+}
+
+static firm_status attempt(const args* a, const addition* m, pool* p, cJSON** json,
+                           firm_error* err) {
+    attempts_options opt = {.seed = m->seed};
+    char path[1024];
     double begun = clock_seconds();
     int reached = 0;
-    pool* p;
+    firm_model* model = NULL;
     episodes* made = NULL;
     pack_file file = {0};
     TRY(cli_device(a, &opt.device, &opt.precision, err));
-    TRY(pool_create((int)args_int(a, "threads"), &p, err));
-    firm_status status = attempts_make(model, moments, &opt, p, &made, &reached, err);
-    if (status == FIRM_OK) status = attempts_add(made, seed, to, err);
-    if (status == FIRM_OK) status = pack_write(to, NULL, p, path, &file, err);
-    if (status == FIRM_OK) {
-        cJSON* j = *json = cJSON_CreateObject();
-        if (!(j && cJSON_AddStringToObject(j, "task", to->spec->name) &&
-              cJSON_AddStringToObject(j, "file", path) &&
-              cJSON_AddNumberToObject(j, "attempts", made->count) &&
-              cJSON_AddNumberToObject(j, "reached", reached) &&
-              cJSON_AddNumberToObject(j, "records", to->set[PACK_S].count) &&
-              cJSON_AddNumberToObject(j, "seed", (double)seed) &&
-              cJSON_AddStringToObject(j, "proposal", "attempts") &&
-              json_add_number(j, "seconds", clock_seconds() - begun, 4)))
-            status = cli_no_memory(err);
-    }
+    TRY(cli_model_path(a, m->to->spec, path, err));
+    TRY(cli_load_model(path, m->to->spec, &model, err));
+    firm_status status = attempts_make(model, m->moments, &opt, p, &made, &reached, err);
+    if (status == FIRM_OK) status = attempts_add(made, m->seed, m->to, err);
+    if (status == FIRM_OK) status = pack_write(m->to, NULL, p, m->path, &file, err);
+    if (status == FIRM_OK && !(*json = addition_json(m, "attempts", made->count, reached, begun)))
+        status = cli_no_memory(err);
     episodes_free(made);
-    pool_free(p);
+    firm_model_free(model);
     return status;
 }
 
-static firm_status run_attempts(const args* a, const env_spec* spec, const char* path,
-                                firm_error* err) {
-    const char *moments, *from;
-    char model_path[1024];
-    trial_set* t = NULL;
-    firm_model* model = NULL;
-    pack p = {0};
-    cJSON* json = NULL;
+static firm_status search(const args* a, const config* settings, const addition* m, pool* p,
+                          cJSON** json, firm_error* err) {
+    searched_options opt = {
+        .candidates = (int)config_int(settings, "intervene", "searched_candidates"),
+        .iterations = (int)config_int(settings, "intervene", "searched_iterations"),
+        .keep = (int)config_int(settings, "intervene", "searched_kept"),
+        .seed = m->seed};
+    double begun = clock_seconds();
+    int reached = 0;
+    branches* made = NULL;
+    pack_file file = {0};
+    if (args_given(a, "candidates")) opt.candidates = (int)args_int(a, "candidates");
+    TRY(searched_make(m->moments, &opt, p, &made, &reached, err));
+    firm_status status = searched_add(m->moments, made, m->to, err);
+    if (status == FIRM_OK) status = pack_write(m->to, NULL, p, m->path, &file, err);
+    if (status == FIRM_OK && !(*json = addition_json(m, "searches", made->anchors, reached, begun)))
+        status = cli_no_memory(err);
+    branches_free(made);
+    return status;
+}
+
+static firm_status check_addition(const args* a, firm_error* err) {
+    int searched = args_switch(a, "searched");
+    if (searched && args_switch(a, "attempts"))
+        return FAIL(err, FIRM_E_USAGE, "--attempts and --searched are added one after the other");
     if (args_given(a, "data") || args_given(a, "anchors") || args_given(a, "branches") ||
         args_switch(a, "structured") || args_switch(a, "mixed") || args_switch(a, "planned"))
         return FAIL(err, FIRM_E_USAGE,
-                    "--attempts takes its moments from --moments and adds to --pack; leave out "
-                    "--data, --anchors, --branches and the other sets");
+                    "--%s takes its moments from --moments and adds to --pack; leave out "
+                    "--data, --anchors, --branches and the other sets",
+                    searched ? "searched" : "attempts");
+    if (searched && (args_given(a, "model") || args_given(a, "device")))
+        return FAIL(err, FIRM_E_USAGE,
+                    "--searched asks the true simulator; leave out --model and --device");
+    if (!searched && args_given(a, "candidates"))
+        return FAIL(err, FIRM_E_USAGE, "--candidates belongs to --planned and --searched");
+    return FIRM_OK;
+}
+
+static firm_status run_addition(const args* a, const env_spec* spec, const char* path,
+                                firm_error* err) {
+    const char *moments, *from;
+    trial_set* t = NULL;
+    config* settings = NULL;
+    pool* workers = NULL;
+    pack p = {0};
+    cJSON* json = NULL;
+    TRY(check_addition(a, err));
     TRY(cli_required(a, "moments", &moments, err));
     TRY(cli_required(a, "pack", &from, err));
-    TRY(cli_model_path(a, spec, model_path, err));
-    TRY(cli_load_model(model_path, spec, &model, err));
+    TRY(cli_settings(a, spec, NULL, &settings, err));
     firm_status status = eval_trials_read(moments, spec, 1, &t, err);
     if (status == FIRM_OK) status = pack_read(from, spec, &p, err);
     if (status == FIRM_OK) status = same_data(a, t, &p, err);
-    if (status == FIRM_OK) status = attempt(a, model, t, &p, path, &json, err);
+    if (status == FIRM_OK) status = pool_create((int)args_int(a, "threads"), &workers, err);
+    if (status == FIRM_OK) {
+        addition m = {.moments = t,
+                      .to = &p,
+                      .path = path,
+                      .seed = args_given(a, "seed") ? (uint64_t)args_int(a, "seed") : 0};
+        status = args_switch(a, "searched") ? search(a, settings, &m, workers, &json, err)
+                                            : attempt(a, &m, workers, &json, err);
+    }
+    pool_free(workers);
     pack_free(&p);
     trial_set_free(t);
-    firm_model_free(model);
-    if (status == FIRM_OK) return cli_finish(a, json, show_attempts, err);
+    config_free(settings);
+    if (status == FIRM_OK)
+        return cli_finish(a, json, args_switch(a, "searched") ? show_searched : show_attempts, err);
     cJSON_Delete(json);
     return status;
 }
@@ -207,9 +278,12 @@ static firm_status run(const args* a, firm_error* err) {
     TRY(cli_task(a, 0, &spec, err));
     TRY(cli_required(a, "output", &path, err));
     TRY(cli_check_output(path, err));
-    if (args_switch(a, "attempts")) return run_attempts(a, spec, path, err);
+    if (args_switch(a, "attempts") || args_switch(a, "searched"))
+        return run_addition(a, spec, path, err);
     if (args_given(a, "moments") || args_given(a, "pack") || args_given(a, "device"))
-        return FAIL(err, FIRM_E_USAGE, "--moments, --pack and --device belong to --attempts");
+        return FAIL(err, FIRM_E_USAGE,
+                    "--moments and --pack belong to --attempts and --searched, --device to "
+                    "--attempts");
     TRY(cli_settings(a, spec, NULL, &settings, err));
     uint64_t seed = args_given(a, "seed") ? (uint64_t)args_int(a, "seed") : 0;
     firm_status status = cli_read_data(a, spec, &e, err);
@@ -229,7 +303,8 @@ static firm_status run(const args* a, firm_error* err) {
 const cli_command cli_intervene = {
     "intervene",
     "intervene TASK --data F.h5 -o I.h5 [--anchors N --branches N --structured|--mixed|--planned]\n"
-    "       firm intervene TASK --attempts --moments T.h5 --pack P.h5 --model M -o Q.h5",
+    "       firm intervene TASK --attempts --moments T.h5 --pack P.h5 --model M -o Q.h5\n"
+    "       firm intervene TASK --searched --moments T.h5 --pack P.h5 -o Q.h5",
     "branch off recorded moments with other actions",
     "",
     options,

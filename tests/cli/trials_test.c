@@ -91,7 +91,8 @@ TEST(cli, pusht_trials_file_equals_data) {
 }
 #endif
 
-// Training moments make a model's attempts and nothing else; an evaluation's trials make none.
+// Training moments make a model's attempts, or searches, and nothing else; an evaluation's trials
+// make none.
 TEST(cli, attempts_from_training_moments) {
     char folder[512];
     const char* fix = firm_fixture();
@@ -143,6 +144,25 @@ TEST(cli, attempts_from_training_moments) {
     EXPECT_REFUSAL(
         firm_run(folder, 0, "intervene tworoom --data %s/f.h5 --moments m.h5 -o x.h5", fix),
         "intervene", "belong to --attempts");
+#define SEARCH "intervene tworoom --searched --quiet --moments m.h5 --pack p.h5 %s"
+    j = JSON_OF(firm_run(folder, 0, SEARCH,
+                         "-o r.h5 --json --candidates 12 --set intervene.searched_iterations=2 "
+                         "--set intervene.searched_kept=4"));
+    EXPECT_KEYS(j, "task file searches reached records seed proposal seconds");
+    made = cJSON_GetObjectItemCaseSensitive(j, "records");
+    EXPECT(cJSON_IsNumber(made) && made->valueint == 3 * 2 * 4);
+    cJSON_Delete(j);
+    static const struct {
+        const char *flags, *says;
+    } wrong[] = {{"--attempts", "one after the other"},
+                 {"--mixed", "leave out"},
+                 {"--model x", "true simulator"},
+                 {"--candidates 8 --set intervene.searched_kept=9", "no more than there are"}};
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+        char flags[100];
+        snprintf(flags, sizeof flags, "-o never.h5 %s", wrong[i].flags);
+        EXPECT_REFUSAL(firm_run(folder, 0, SEARCH, flags), "intervene", wrong[i].says);
+    }
     char names[400];
     folder_entries(folder, names, sizeof names);
     EXPECT(!strstr(names, "never"));

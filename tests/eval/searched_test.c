@@ -1,0 +1,199 @@
+// searched_test.c - searches through the true simulator from training moments: they get closer,
+// what is kept is what happened, the same for any number of threads, and a pack shares their
+// histories.
+#include "eval/searched.h"
+
+#include "check.h"
+#include "core/mem.h"
+#include "eval/trials.h"
+#include "plan/settings.h"
+#include "train/train.h"
+
+enum { MOMENTS = 5, CANDIDATES = 48, ITERATIONS = 4, KEEP = 6, PER = ITERATIONS * KEEP };
+
+typedef struct fixture {
+    episodes* e;
+    data_split split;
+    trial_set* moments;
+} fixture;
+
+static int fill(fixture* f, firm_error* err) {
+    eval_trials* t = NULL;
+    collect_options few = {.episodes = 60, .seed = 11};
+    trial_options draw = {MOMENTS, 25, 3, 1, &f->split, 1};
+    int ok = episodes_collect(env_find("tworoom"), &few, NULL, &f->e, err) == FIRM_OK &&
+             data_split_make(f->e, 0, &f->split, err) == FIRM_OK &&
+             eval_trials_draw(f->e, &draw, &t, err) == FIRM_OK &&
+             eval_trials_pack(t, &draw, 0, &f->moments, err) == FIRM_OK;
+    eval_trials_free(t);
+    return ok;
+}
+
+static void clear(fixture* f) {
+    trial_set_free(f->moments);
+    data_split_free(&f->split);
+    episodes_free(f->e);
+}
+
+static branches* searches(const fixture* f, int threads, int* reached) {
+    firm_error err;
+    pool* p = NULL;
+    branches* out = NULL;
+    searched_options opt = {
+        .candidates = CANDIDATES, .iterations = ITERATIONS, .keep = KEEP, .seed = 4};
+    if (pool_create(threads, &p, &err) != FIRM_OK ||
+        searched_make(f->moments, &opt, p, &out, reached, &err) != FIRM_OK)
+        test_fail(__FILE__, __LINE__, "%s", err.message);
+    pool_free(p);
+    return out;
+}
+
+static const double* state_of(const branches* b, int branch, int control) {
+    return b->state + (branch * (BRANCH_CONTROLS + 1) + control) * b->spec->state_dim;
+}
+
+// Every branch begins at its moment, and every state follows from the one before.
+static void check_physics(const fixture* f, const branches* b) {
+    firm_error err;
+    const env_spec* spec = b->spec;
+    size_t bytes = (size_t)spec->state_dim * sizeof(double);
+    env* world;
+    REQUIRE_OK(env_create(spec, &world, &err), err);
+    for (int i = 0; i < b->anchors * PER; i++) {
+        const double* moment = f->moments->rows->state + b->row[i / PER] * spec->state_dim;
+        EXPECT(memcmp(state_of(b, i, 0), moment, bytes) == 0);
+        spec->state_set(world, moment);
+        for (int t = 1; t <= BRANCH_CONTROLS; t++) {
+            double now[ENV_MAX_STATE];
+            spec->step(world, b->action + (i * BRANCH_CONTROLS + t - 1) * spec->action_dim);
+            spec->state_get(world, now);
+            EXPECT(memcmp(now, state_of(b, i, t), bytes) == 0);
+        }
+    }
+    env_free(world);
+}
+
+// Mean distance to the goal, in tolerances, of what was kept of an iteration from ranks first ..
+static double distance(const fixture* f, const branches* b, int iteration, int first, int count) {
+    const env_spec* spec = b->spec;
+    double sum = 0;
+    for (int i = 0; i < b->anchors; i++) {
+        float goal[FIRM_MAX_CONFIG], end[FIRM_MAX_CONFIG];
+        spec->config(f->moments->rows->state + (b->row[i] + 1) * spec->state_dim, goal);
+        for (int j = first; j < first + count; j++) {
+            int branch = i * PER + iteration * KEEP + j;
+            spec->config(state_of(b, branch, BRANCH_CONTROLS), end);
+            sum += env_tolerance_units(spec, end, goal);
+        }
+    }
+    return sum / (b->anchors * count);
+}
+
+TEST(eval, searches_get_closer) {
+    firm_error err;
+    fixture f = {0};
+    int reached[2] = {-1, -2};
+    if (!fill(&f, &err)) {
+        test_fail(__FILE__, __LINE__, "%s", err.message);
+        clear(&f);
+        return;
+    }
+    branches *one = searches(&f, 1, &reached[0]), *two = searches(&f, 3, &reached[1]);
+    if (one && two) {
+        EXPECT_INT(one->anchors, MOMENTS);
+        EXPECT_INT(one->per_anchor, PER);
+        EXPECT_INT(reached[0], reached[1]);
+        EXPECT(reached[0] > 0);
+        size_t n = (size_t)MOMENTS * PER, dim = (size_t)one->spec->state_dim;
+        EXPECT(memcmp(one->state, two->state, n * 26 * dim * sizeof(double)) == 0);
+        EXPECT(memcmp(one->action, two->action, n * 25 * 2 * sizeof(float)) == 0);
+        check_physics(&f, one);
+        // elites are better than the rest, and the last ones better than the first
+        double first = distance(&f, one, 0, 0, KEEP / 2);
+        double rest = distance(&f, one, 0, KEEP / 2, KEEP / 2);
+        double last = distance(&f, one, ITERATIONS - 1, 0, KEEP / 2);
+        if (!(last < 0.7 * first && first < 0.9 * rest))
+            test_fail(__FILE__, __LINE__, "first elites %.2f, rest %.2f, last elites %.2f", first,
+                      rest, last);
+    }
+    branches_free(one);
+    branches_free(two);
+    clear(&f);
+}
+
+static void check_records(const fixture* f, const branches* b, const pack* p) {
+    const records* r = &p->set[PACK_S];
+    EXPECT_INT(r->count, MOMENTS * PER);
+    EXPECT_INT(r->histories, MOMENTS);
+    for (int i = 0; i < r->count; i++) {
+        // TwoRoom's configuration is its state
+        int moment = i / PER;
+        float c[FIRM_MAX_CONFIG];
+        EXPECT_INT(r->history[i], moment);
+        EXPECT(r->after[i] == -1);
+        const double* seen = pack_state(p, r->seen[moment * RECORD_FRAMES + RECORD_FRAMES - 1]);
+        EXPECT(memcmp(seen, state_of(b, i, 0), 2 * sizeof *seen) == 0);
+        for (int k = 0; k < RECORD_POINTS; k++) {
+            b->spec->config(state_of(b, i, k * RECORD_MACRO), c);
+            EXPECT(memcmp(c, r->config + (i * RECORD_POINTS + k) * 2, 2 * sizeof *c) == 0);
+        }
+        EXPECT(memcmp(r->action + i * RECORD_CONTROLS * 2, b->action + i * RECORD_CONTROLS * 2,
+                      RECORD_CONTROLS * 2 * sizeof(float)) == 0);
+        EXPECT(memcmp(r->past + moment * 4, f->moments->rows->action + (b->row[moment] - 2) * 2,
+                      4 * sizeof(float)) == 0);
+    }
+}
+
+TEST(eval, searches_become_records_of_a_pack) {
+    firm_error err;
+    fixture f = {0};
+    char path[600], longer[600];
+    int reached;
+    pack p = {0};
+    pack_file made;
+    config* settings = NULL;
+    if (!fill(&f, &err)) {
+        test_fail(__FILE__, __LINE__, "%s", err.message);
+        clear(&f);
+        return;
+    }
+    snprintf(path, sizeof path, "%s/p.h5", test_temp_dir());
+    snprintf(longer, sizeof longer, "%s/q.h5", test_temp_dir());
+    const char* set[] = {"train.frame_pool=20"};
+    train_inputs in = {.data = f.e};
+    train_options opt = {.sources = "F", .threads = 1};
+    REQUIRE_OK(settings_load(f.e->spec, "smoke", set, 1, &settings, &err), err);
+    REQUIRE_OK(train_pack(settings, f.e->spec, &in, &opt, 0, path, NULL, &err), err);
+    REQUIRE_OK(pack_read(path, f.e->spec, &p, &err), err);
+    branches* tried = searches(&f, 1, &reached);
+    if (tried) {
+        REQUIRE_OK(searched_add(f.moments, tried, &p, &err), err);
+        REQUIRE_OK(pack_write(&p, NULL, NULL, longer, &made, &err), err);
+        pack_free(&p);
+        REQUIRE_OK(pack_read(longer, f.e->spec, &p, &err), err);
+        check_records(&f, tried, &p);
+    }
+    branches_free(tried);
+    pack_free(&p);
+    config_free(settings);
+    clear(&f);
+}
+
+TEST(eval, searches_refuse_what_cannot_be) {
+    firm_error err;
+    fixture f = {0};
+    branches* out;
+    int reached;
+    if (!fill(&f, &err)) {
+        test_fail(__FILE__, __LINE__, "%s", err.message);
+        clear(&f);
+        return;
+    }
+    const searched_options bad[] = {{.candidates = 7, .iterations = 2, .keep = 2},
+                                    {.candidates = 8, .iterations = 0, .keep = 2},
+                                    {.candidates = 8, .iterations = 2, .keep = 1},
+                                    {.candidates = 8, .iterations = 2, .keep = 9}};
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
+        EXPECT_INT(searched_make(f.moments, &bad[i], NULL, &out, &reached, &err), FIRM_E_VALUE);
+    clear(&f);
+}
