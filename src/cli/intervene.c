@@ -201,16 +201,16 @@ static firm_status search(const args* a, const config* settings, const addition*
         .keep = (int)config_int(settings, "intervene", "searched_kept"),
         .seed = m->seed};
     double begun = clock_seconds();
-    int reached = 0;
-    branches* made = NULL;
+    searched made;
     pack_file file = {0};
     if (args_given(a, "candidates")) opt.candidates = (int)args_int(a, "candidates");
-    TRY(searched_make(m->moments, &opt, p, &made, &reached, err));
-    firm_status status = searched_add(m->moments, made, m->to, err);
+    TRY(searched_make(m->moments, &opt, p, &made, err));
+    firm_status status = searched_add(&made, m->to, err);
     if (status == FIRM_OK) status = pack_write(m->to, NULL, p, m->path, &file, err);
-    if (status == FIRM_OK && !(*json = addition_json(m, "searches", made->anchors, reached, begun)))
+    if (status == FIRM_OK &&
+        !(*json = addition_json(m, "searches", made.from->anchors, made.reached, begun)))
         status = cli_no_memory(err);
-    branches_free(made);
+    searched_free(&made);
     return status;
 }
 

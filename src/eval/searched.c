@@ -8,9 +8,10 @@
 
 #include "core/log.h"
 #include "core/mem.h"
+#include "data/episodes_internal.h"
 #include "plan/cost.h"
 
-enum { POINTS = RECORD_POINTS - 1, STATES = BRANCH_CONTROLS + 1 };
+enum { POINTS = RECORD_POINTS - 1, STATES = BRANCH_CONTROLS + 1, SEARCHES = 2 };
 
 typedef struct ranked {
     float cost;
@@ -33,8 +34,9 @@ typedef struct search_work {
     int from;      // the moment that the pool's item 0 stands for
     search_worker* worker;
     int workers;
+    episodes* starts;
     branches* out;
-    uint8_t *reached, *broken;  // (moments)
+    uint8_t *reached, *missing;  // (searches)
 } search_work;
 
 static void close_workers(search_work* w) {
@@ -142,28 +144,27 @@ static int kept_rank(int j, int keep, int elites, int finite) {
     return elites + (j - best) * (finite - elites) / (keep - best);
 }
 
-static void keep_some(const search_work* w, search_worker* k, int item, int iteration, int elites,
+static void keep_some(const search_work* w, search_worker* k, int number, int iteration, int elites,
                       int finite) {
     const size_t dim = (size_t)(STATES * w->spec->state_dim), n = (size_t)w->controls;
     for (int j = 0; j < w->opt.keep; j++) {
         int c = k->rank[kept_rank(j, w->opt.keep, elites, finite)].candidate;
         size_t to =
-            (size_t)item * (size_t)w->out->per_anchor + (size_t)(iteration * w->opt.keep + j);
+            (size_t)number * (size_t)w->out->per_anchor + (size_t)(iteration * w->opt.keep + j);
         memcpy(w->out->state + to * dim, k->state + (size_t)c * dim, dim * sizeof *k->state);
         for (int i = 0; i < w->controls; i++)
             w->out->action[to * n + (size_t)i] = raw_action(w, k->action + (size_t)c * n, i);
     }
 }
 
-static void search_one(void* arg, int item, int worker) {
-    search_work* w = arg;
-    search_worker* k = &w->worker[worker];
+// Fills the branches of a search; 0: nothing could be simulated.
+static int search(search_work* w, search_worker* k, int number) {
     const env_spec* spec = w->spec;
-    item += w->from;
-    const double* start = w->moments->rows->state + w->out->row[item] * spec->state_dim;
+    const double* start = w->starts->state + w->out->row[number] * spec->state_dim;
     const double* end = start + spec->state_dim;  // the goal's row comes next
+    const int elites = w->opt.candidates / 6 > 2 ? w->opt.candidates / 6 : 2;
     float goal[FIRM_MAX_CONFIG];
-    rng r = rng_start(w->opt.seed, RNG_STREAM(RNG_BRANCH, item));
+    rng r = rng_start(w->opt.seed, RNG_STREAM(RNG_BRANCH, number));
     spec->config(end, goal);
     for (int i = 0; i < w->controls; i++) {
         k->mean[i] = 0;
@@ -172,27 +173,86 @@ static void search_one(void* arg, int item, int worker) {
     for (int n = 0; n < w->opt.iterations; n++) {
         draw(w, k, &r);
         int finite = run_candidates(w, k, start, goal);
-        int elites = w->opt.candidates / 6 > 2 ? w->opt.candidates / 6 : 2;
-        if (finite < elites) {
-            w->broken[item] = 1;
-            return;
-        }
-        keep_some(w, k, item, n, elites, finite);
+        if (finite < elites) return 0;
+        keep_some(w, k, number, n, elites, finite);
         refit(w, k, elites);
     }
     const double* last =
         k->state + (size_t)((k->rank[0].candidate * STATES + BRANCH_CONTROLS) * spec->state_dim);
-    w->reached[item] = (uint8_t)(spec->success(last, end) != 0);
+    w->reached[number] = (uint8_t)(spec->success(last, end) != 0);
+    return 1;
+}
+
+// A branch of the search that did not end at its goal; -1: they all did.
+static int failed_branch(const search_work* w, int number) {
+    const env_spec* spec = w->spec;
+    const int per = w->out->per_anchor;
+    const double* goal = w->starts->state + (w->out->row[number] + 1) * spec->state_dim;
+    rng r = rng_start(w->opt.seed, RNG_STREAM(RNG_ANCHOR, number));
+    int first = (int)rng_below(&r, (uint32_t)per);
+    for (int i = 0; i < per; i++) {
+        int branch = number * per + (first + i) % per;
+        int64_t end = (int64_t)branch * STATES + BRANCH_CONTROLS;
+        if (!spec->success(w->out->state + end * spec->state_dim, goal)) return branch;
+    }
+    return -1;
+}
+
+// The last frames of a branch are the history of the next search, with the same goal.
+static void start_after(search_work* w, int branch, int number) {
+    const int64_t dim = w->spec->state_dim, a = w->spec->action_dim;
+    const int64_t to = (int64_t)number * TRIAL_ROWS;
+    const int64_t from = (int64_t)branch * STATES + STATES - FIRM_HISTORY;
+    const int64_t act = (int64_t)(branch + 1) * BRANCH_CONTROLS - (FIRM_HISTORY - 1);
+    double* state = w->starts->state + to * dim;
+    memcpy(state, w->out->state + from * dim, (size_t)(FIRM_HISTORY * dim) * sizeof *state);
+    memcpy(state + FIRM_HISTORY * dim, state - dim, (size_t)dim * sizeof *state);
+    memcpy(w->starts->action + to * a, w->out->action + act * a,
+           (size_t)((FIRM_HISTORY - 1) * a) * sizeof(float));
+}
+
+static void search_twice(void* arg, int item, int worker) {
+    search_work* w = arg;
+    search_worker* k = &w->worker[worker];
+    int first = SEARCHES * (item + w->from);
+    w->missing[first] = w->missing[first + 1] = 1;
+    if (!search(w, k, first)) return;
+    w->missing[first] = 0;
+    int branch = failed_branch(w, first);
+    if (branch < 0) return;
+    start_after(w, branch, first + 1);
+    w->missing[first + 1] = (uint8_t)!search(w, k, first + 1);
 }
 
 // ---- all of them --------------------------------------------------------------------------------
 
+// Rows of the first searches are the moments'; those of the second ones are filled in later.
+static firm_status alloc_starts(search_work* w, firm_error* err) {
+    const episodes* rows = w->moments->rows;
+    const int count = SEARCHES * w->moments->count;
+    const size_t state = (size_t)(TRIAL_ROWS * w->spec->state_dim);
+    const size_t action = (size_t)(TRIAL_ROWS * w->spec->action_dim);
+    TRY(episodes_alloc(w->spec, count, (int64_t)count * TRIAL_ROWS, &w->starts, err));
+    for (int i = 0; i < count; i++) {
+        size_t from = (size_t)(i / SEARCHES);
+        w->starts->offset[i] = (int64_t)i * TRIAL_ROWS;
+        w->starts->length[i] = TRIAL_ROWS;
+        if (i % SEARCHES) continue;
+        memcpy(w->starts->state + (size_t)i * state, rows->state + from * state,
+               state * sizeof *rows->state);
+        memcpy(w->starts->action + (size_t)i * action, rows->action + from * action,
+               action * sizeof *rows->action);
+    }
+    return FIRM_OK;
+}
+
 static firm_status alloc_branches(search_work* w, firm_error* err) {
-    const size_t n = (size_t)w->moments->count, per = (size_t)(w->opt.iterations * w->opt.keep);
+    const size_t n = (size_t)(SEARCHES * w->moments->count);
+    const size_t per = (size_t)(w->opt.iterations * w->opt.keep);
     branches* b = w->out = mem_calloc(1, sizeof *b);
     if (b) {
         *b = (branches){.spec = w->spec,
-                        .anchors = w->moments->count,
+                        .anchors = (int)n,
                         .per_anchor = (int)per,
                         .planned = 1,
                         .data_hash = w->moments->rows->hash,
@@ -202,36 +262,45 @@ static firm_status alloc_branches(search_work* w, firm_error* err) {
         b->action = mem_alloc(n * per * (size_t)w->controls * sizeof *b->action);
     }
     w->reached = mem_calloc(n, 1);
-    w->broken = mem_calloc(n, 1);
-    if (!b || !b->row || !b->state || !b->action || !w->reached || !w->broken)
+    w->missing = mem_calloc(n, 1);
+    if (!b || !b->row || !b->state || !b->action || !w->reached || !w->missing)
         return FAIL(err, FIRM_E_MEMORY,
-                    "no memory for %zu branches from each of %zu moments; give fewer moments", per,
+                    "no memory for %zu branches of each of %zu searches; give fewer moments", per,
                     n);
-    for (int i = 0; i < w->moments->count; i++)
-        b->row[i] = (int64_t)i * TRIAL_ROWS + FIRM_HISTORY - 1;
+    for (size_t i = 0; i < n; i++) b->row[i] = (int64_t)i * TRIAL_ROWS + FIRM_HISTORY - 1;
     return FIRM_OK;
 }
 
-static void run_all(search_work* w, pool* p, int count) {
+static firm_status open_all(search_work* w, firm_error* err) {
+    TRY(alloc_starts(w, err));
+    TRY(alloc_branches(w, err));
+    w->worker = mem_calloc((size_t)w->workers, sizeof *w->worker);
+    if (!w->worker) return FAIL(err, FIRM_E_MEMORY, "no memory for %d threads", w->workers);
+    for (int i = 0; i < w->workers; i++) TRY(open_worker(w, &w->worker[i], err));
+    return FIRM_OK;
+}
+
+static void run_all(search_work* w, pool* p) {
+    const int count = w->moments->count;
     progress bar;
     progress_begin(&bar, "searches", count);
     for (w->from = 0; w->from < count; w->from += w->workers) {
         int n = count - w->from < w->workers ? count - w->from : w->workers;
-        pool_for(p, n, search_one, w);
+        pool_for(p, n, search_twice, w);
         progress_step(&bar, w->from + n, "");
     }
     progress_end(&bar);
 }
 
-static void drop_broken(search_work* w, int* reached) {
+// Searches that are missing are taken out of the branches.
+static int drop_missing(search_work* w) {
     branches* b = w->out;
     const size_t state = (size_t)(b->per_anchor * STATES * w->spec->state_dim);
     const size_t action = (size_t)(b->per_anchor * w->controls);
-    int kept = 0;
-    *reached = 0;
-    for (int i = 0; i < w->moments->count; i++) {
-        if (w->broken[i]) continue;
-        *reached += w->reached[i];
+    int kept = 0, reached = 0;
+    for (int i = 0; i < b->anchors; i++) {
+        if (w->missing[i]) continue;
+        reached += w->reached[i];
         b->row[kept] = b->row[i];
         memmove(b->state + (size_t)kept * state, b->state + (size_t)i * state,
                 state * sizeof *b->state);
@@ -240,6 +309,7 @@ static void drop_broken(search_work* w, int* reached) {
         kept++;
     }
     b->anchors = kept;
+    return reached;
 }
 
 static firm_status check(const searched_options* opt, firm_error* err) {
@@ -251,43 +321,38 @@ static firm_status check(const searched_options* opt, firm_error* err) {
     return FIRM_OK;
 }
 
+void searched_free(searched* s) {
+    episodes_free(s->starts);
+    branches_free(s->from);
+    *s = (searched){0};
+}
+
 firm_status searched_make(const trial_set* moments, const searched_options* opt, pool* p,
-                          branches** out, int* reached, firm_error* err) {
+                          searched* out, firm_error* err) {
     const env_spec* spec = moments->rows->spec;
     search_work w = {.moments = moments,
                      .opt = *opt,
                      .spec = spec,
                      .controls = BRANCH_CONTROLS * spec->action_dim,
                      .workers = pool_threads(p)};
-    *out = NULL;
+    *out = (searched){0};
     TRY(check(opt, err));
-    firm_status st = alloc_branches(&w, err);
-    if (st == FIRM_OK) {
-        w.worker = mem_calloc((size_t)w.workers, sizeof *w.worker);
-        if (!w.worker) st = FAIL(err, FIRM_E_MEMORY, "no memory for %d threads", w.workers);
-    }
-    for (int i = 0; i < w.workers && st == FIRM_OK; i++) st = open_worker(&w, &w.worker[i], err);
-    if (st == FIRM_OK) {
-        run_all(&w, p, moments->count);
-        drop_broken(&w, reached);
-    }
+    firm_status st = open_all(&w, err);
+    if (st == FIRM_OK) run_all(&w, p);
+    *out = (searched){.starts = w.starts, .from = w.out};
+    if (st == FIRM_OK) out->reached = drop_missing(&w);
     close_workers(&w);
     mem_free(w.reached);
-    mem_free(w.broken);
-    if (st != FIRM_OK) {
-        branches_free(w.out);
-        return st;
-    }
-    *out = w.out;
-    return FIRM_OK;
+    mem_free(w.missing);
+    if (st != FIRM_OK) searched_free(out);
+    return st;
 }
 
 // ---- into a pack --------------------------------------------------------------------------------
 
-firm_status searched_add(const trial_set* moments, const branches* searched, pack* p,
-                         firm_error* err) {
-    const episodes* rows = moments->rows;
-    scenes from = {.e = rows, .b = {searched}};
+firm_status searched_add(const searched* made, pack* p, firm_error* err) {
+    const episodes* rows = made->starts;
+    scenes from = {.e = rows, .b = {made->from}};
     records more = {0};
     TRY(records_of_branches(&from, 0, &more, err));
     // what is seen after the first control would be as many frames as there are branches

@@ -6,6 +6,8 @@
 // From every moment a cross-entropy search like the contract's, with fewer candidates, looks for a
 // way to the configuration that the recording has 25 controls later. Some candidates of every
 // iteration are kept with all that came of them: half of them from the elites, half from the rest.
+// A controller whose plan failed plans again, from a moment like none that was recorded; so a
+// second search begins where a candidate that failed had ended.
 #ifndef EVAL_SEARCHED_H
 #define EVAL_SEARCHED_H
 
@@ -18,14 +20,21 @@ typedef struct searched_options {
     uint64_t seed;
 } searched_options;
 
-// All threads of the pool at work, each on a moment. The branches' rows are those of
-// moments->rows. *reached: moments from which the best candidate ended within the goal's
-// tolerance. A moment from which nothing could be simulated is left out.
+// The starts of all searches, as "episodes" like those of a trial_set, and the branches from them.
+typedef struct searched {
+    episodes* starts;
+    branches* from;
+    int reached;  // searches whose best candidate ended within the goal's tolerance
+} searched;
+
+// All threads of the pool at work, each on a moment: its two searches are the starts 2 i and 2 i +
+// 1. A search from which nothing could be simulated is left out, and so is the second if every
+// candidate had arrived.
 firm_status searched_make(const trial_set* moments, const searched_options* opt, pool* p,
-                          branches** out, int* reached, firm_error* err);
+                          searched* out, firm_error* err);
 // Adds all branches to the second set of interventions of a pack that was read from a file and
-// holds states; their moments' histories are shared.
-firm_status searched_add(const trial_set* moments, const branches* searched, pack* p,
-                         firm_error* err);
+// holds states; those of one search share its history.
+firm_status searched_add(const searched* made, pack* p, firm_error* err);
+void searched_free(searched* s);
 
 #endif

@@ -35,14 +35,14 @@ static void clear(fixture* f) {
     episodes_free(f->e);
 }
 
-static branches* searches(const fixture* f, int threads, int* reached) {
+static searched searches(const fixture* f, int threads) {
     firm_error err;
     pool* p = NULL;
-    branches* out = NULL;
+    searched out = {0};
     searched_options opt = {
         .candidates = CANDIDATES, .iterations = ITERATIONS, .keep = KEEP, .seed = 4};
     if (pool_create(threads, &p, &err) != FIRM_OK ||
-        searched_make(f->moments, &opt, p, &out, reached, &err) != FIRM_OK)
+        searched_make(f->moments, &opt, p, &out, &err) != FIRM_OK)
         test_fail(__FILE__, __LINE__, "%s", err.message);
     pool_free(p);
     return out;
@@ -52,17 +52,18 @@ static const double* state_of(const branches* b, int branch, int control) {
     return b->state + (branch * (BRANCH_CONTROLS + 1) + control) * b->spec->state_dim;
 }
 
-// Every branch begins at its moment, and every state follows from the one before.
-static void check_physics(const fixture* f, const branches* b) {
+// Every branch begins where its search does, and every state follows from the one before.
+static void check_physics(const searched* s) {
     firm_error err;
+    const branches* b = s->from;
     const env_spec* spec = b->spec;
     size_t bytes = (size_t)spec->state_dim * sizeof(double);
     env* world;
     REQUIRE_OK(env_create(spec, &world, &err), err);
     for (int i = 0; i < b->anchors * PER; i++) {
-        const double* moment = f->moments->rows->state + b->row[i / PER] * spec->state_dim;
-        EXPECT(memcmp(state_of(b, i, 0), moment, bytes) == 0);
-        spec->state_set(world, moment);
+        const double* start = s->starts->state + b->row[i / PER] * spec->state_dim;
+        EXPECT(memcmp(state_of(b, i, 0), start, bytes) == 0);
+        spec->state_set(world, start);
         for (int t = 1; t <= BRANCH_CONTROLS; t++) {
             double now[ENV_MAX_STATE];
             spec->step(world, b->action + (i * BRANCH_CONTROLS + t - 1) * spec->action_dim);
@@ -73,17 +74,45 @@ static void check_physics(const fixture* f, const branches* b) {
     env_free(world);
 }
 
+// First searches begin at the moments; a second one where a branch of the first ended, which was
+// not at the goal, and seeks the same goal. Returns how many second ones there are.
+static int check_starts(const fixture* f, const searched* s) {
+    const env_spec* spec = f->e->spec;
+    const branches* b = s->from;
+    size_t row = (size_t)spec->state_dim * sizeof(double);
+    int second = 0;
+    for (int i = 0; i < b->anchors; i++) {
+        int number = (int)(b->row[i] / TRIAL_ROWS);
+        const double* start = s->starts->state + number * TRIAL_ROWS * spec->state_dim;
+        const double* goal = start + FIRM_HISTORY * spec->state_dim;
+        const double* moment = f->moments->rows->state + number / 2 * TRIAL_ROWS * spec->state_dim;
+        EXPECT(memcmp(goal, moment + FIRM_HISTORY * spec->state_dim, row) == 0);
+        if (number % 2 == 0) {
+            EXPECT(memcmp(start, moment, TRIAL_ROWS * row) == 0);
+            continue;
+        }
+        int found = 0;
+        for (int k = (i - 1) * PER; k < i * PER; k++)
+            found += memcmp(state_of(b, k, BRANCH_CONTROLS - FIRM_HISTORY + 1), start,
+                            FIRM_HISTORY * row) == 0;
+        EXPECT_INT(found, 1);
+        EXPECT(!spec->success(start + (FIRM_HISTORY - 1) * spec->state_dim, goal));
+        second++;
+    }
+    return second;
+}
+
 // Mean distance to the goal, in tolerances, of what was kept of an iteration from ranks first ..
-static double distance(const fixture* f, const branches* b, int iteration, int first, int count) {
-    const env_spec* spec = b->spec;
+static double distance(const searched* s, int iteration, int first, int count) {
+    const branches* b = s->from;
     double sum = 0;
     for (int i = 0; i < b->anchors; i++) {
         float goal[FIRM_MAX_CONFIG], end[FIRM_MAX_CONFIG];
-        spec->config(f->moments->rows->state + (b->row[i] + 1) * spec->state_dim, goal);
+        b->spec->config(s->starts->state + (b->row[i] + 1) * b->spec->state_dim, goal);
         for (int j = first; j < first + count; j++) {
             int branch = i * PER + iteration * KEEP + j;
-            spec->config(state_of(b, branch, BRANCH_CONTROLS), end);
-            sum += env_tolerance_units(spec, end, goal);
+            b->spec->config(state_of(b, branch, BRANCH_CONTROLS), end);
+            sum += env_tolerance_units(b->spec, end, goal);
         }
     }
     return sum / (b->anchors * count);
@@ -92,46 +121,48 @@ static double distance(const fixture* f, const branches* b, int iteration, int f
 TEST(eval, searches_get_closer) {
     firm_error err;
     fixture f = {0};
-    int reached[2] = {-1, -2};
     if (!fill(&f, &err)) {
         test_fail(__FILE__, __LINE__, "%s", err.message);
         clear(&f);
         return;
     }
-    branches *one = searches(&f, 1, &reached[0]), *two = searches(&f, 3, &reached[1]);
-    if (one && two) {
-        EXPECT_INT(one->anchors, MOMENTS);
-        EXPECT_INT(one->per_anchor, PER);
-        EXPECT_INT(reached[0], reached[1]);
-        EXPECT(reached[0] > 0);
-        size_t n = (size_t)MOMENTS * PER, dim = (size_t)one->spec->state_dim;
-        EXPECT(memcmp(one->state, two->state, n * 26 * dim * sizeof(double)) == 0);
-        EXPECT(memcmp(one->action, two->action, n * 25 * 2 * sizeof(float)) == 0);
-        check_physics(&f, one);
+    searched one = searches(&f, 1), two = searches(&f, 3);
+    if (one.from && two.from) {
+        EXPECT(one.from->anchors > MOMENTS && one.from->anchors <= 2 * MOMENTS);
+        EXPECT_INT(one.from->per_anchor, PER);
+        EXPECT_INT(one.from->anchors, two.from->anchors);
+        EXPECT_INT(one.reached, two.reached);
+        EXPECT(one.reached > 0);
+        size_t n = (size_t)one.from->anchors * PER, dim = (size_t)f.e->spec->state_dim;
+        EXPECT(memcmp(one.from->state, two.from->state, n * 26 * dim * sizeof(double)) == 0);
+        EXPECT(memcmp(one.from->action, two.from->action, n * 25 * 2 * sizeof(float)) == 0);
+        check_physics(&one);
+        EXPECT(check_starts(&f, &one) > 0);
         // elites are better than the rest, and the last ones better than the first
-        double first = distance(&f, one, 0, 0, KEEP / 2);
-        double rest = distance(&f, one, 0, KEEP / 2, KEEP / 2);
-        double last = distance(&f, one, ITERATIONS - 1, 0, KEEP / 2);
+        double first = distance(&one, 0, 0, KEEP / 2);
+        double rest = distance(&one, 0, KEEP / 2, KEEP / 2);
+        double last = distance(&one, ITERATIONS - 1, 0, KEEP / 2);
         if (!(last < 0.7 * first && first < 0.9 * rest))
             test_fail(__FILE__, __LINE__, "first elites %.2f, rest %.2f, last elites %.2f", first,
                       rest, last);
     }
-    branches_free(one);
-    branches_free(two);
+    searched_free(&one);
+    searched_free(&two);
     clear(&f);
 }
 
-static void check_records(const fixture* f, const branches* b, const pack* p) {
+static void check_records(const searched* s, const pack* p) {
+    const branches* b = s->from;
     const records* r = &p->set[PACK_S];
-    EXPECT_INT(r->count, MOMENTS * PER);
-    EXPECT_INT(r->histories, MOMENTS);
+    EXPECT_INT(r->count, b->anchors * PER);
+    EXPECT_INT(r->histories, b->anchors);
     for (int i = 0; i < r->count; i++) {
         // TwoRoom's configuration is its state
-        int moment = i / PER;
+        int anchor = i / PER;
         float c[FIRM_MAX_CONFIG];
-        EXPECT_INT(r->history[i], moment);
+        EXPECT_INT(r->history[i], anchor);
         EXPECT(r->after[i] == -1);
-        const double* seen = pack_state(p, r->seen[moment * RECORD_FRAMES + RECORD_FRAMES - 1]);
+        const double* seen = pack_state(p, r->seen[anchor * RECORD_FRAMES + RECORD_FRAMES - 1]);
         EXPECT(memcmp(seen, state_of(b, i, 0), 2 * sizeof *seen) == 0);
         for (int k = 0; k < RECORD_POINTS; k++) {
             b->spec->config(state_of(b, i, k * RECORD_MACRO), c);
@@ -139,7 +170,7 @@ static void check_records(const fixture* f, const branches* b, const pack* p) {
         }
         EXPECT(memcmp(r->action + i * RECORD_CONTROLS * 2, b->action + i * RECORD_CONTROLS * 2,
                       RECORD_CONTROLS * 2 * sizeof(float)) == 0);
-        EXPECT(memcmp(r->past + moment * 4, f->moments->rows->action + (b->row[moment] - 2) * 2,
+        EXPECT(memcmp(r->past + anchor * 4, s->starts->action + (b->row[anchor] - 2) * 2,
                       4 * sizeof(float)) == 0);
     }
 }
@@ -148,7 +179,6 @@ TEST(eval, searches_become_records_of_a_pack) {
     firm_error err;
     fixture f = {0};
     char path[600], longer[600];
-    int reached;
     pack p = {0};
     pack_file made;
     config* settings = NULL;
@@ -165,15 +195,15 @@ TEST(eval, searches_become_records_of_a_pack) {
     REQUIRE_OK(settings_load(f.e->spec, "smoke", set, 1, &settings, &err), err);
     REQUIRE_OK(train_pack(settings, f.e->spec, &in, &opt, 0, path, NULL, &err), err);
     REQUIRE_OK(pack_read(path, f.e->spec, &p, &err), err);
-    branches* tried = searches(&f, 1, &reached);
-    if (tried) {
-        REQUIRE_OK(searched_add(f.moments, tried, &p, &err), err);
+    searched tried = searches(&f, 1);
+    if (tried.from) {
+        REQUIRE_OK(searched_add(&tried, &p, &err), err);
         REQUIRE_OK(pack_write(&p, NULL, NULL, longer, &made, &err), err);
         pack_free(&p);
         REQUIRE_OK(pack_read(longer, f.e->spec, &p, &err), err);
-        check_records(&f, tried, &p);
+        check_records(&tried, &p);
     }
-    branches_free(tried);
+    searched_free(&tried);
     pack_free(&p);
     config_free(settings);
     clear(&f);
@@ -182,8 +212,7 @@ TEST(eval, searches_become_records_of_a_pack) {
 TEST(eval, searches_refuse_what_cannot_be) {
     firm_error err;
     fixture f = {0};
-    branches* out;
-    int reached;
+    searched out;
     if (!fill(&f, &err)) {
         test_fail(__FILE__, __LINE__, "%s", err.message);
         clear(&f);
@@ -194,6 +223,6 @@ TEST(eval, searches_refuse_what_cannot_be) {
                                     {.candidates = 8, .iterations = 2, .keep = 1},
                                     {.candidates = 8, .iterations = 2, .keep = 9}};
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
-        EXPECT_INT(searched_make(f.moments, &bad[i], NULL, &out, &reached, &err), FIRM_E_VALUE);
+        EXPECT_INT(searched_make(f.moments, &bad[i], NULL, &out, &err), FIRM_E_VALUE);
     clear(&f);
 }
