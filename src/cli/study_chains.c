@@ -232,15 +232,18 @@ static firm_status finish(study* s, study_chain* c, int code, firm_error* err) {
     return status;
 }
 
-static int chain_ended(const study_chain* c) {
-    return c->at == c->steps;
+// What a chain waits for has ended; chains wait for earlier ones only.
+static int nothing_before(const study* s, const study_chain* c) {
+    for (int i = c->after; i < c->after_end; i++) {
+        const study_chain* before = &s->chain[i];
+        // one whose results were all there may itself wait for one whose are not
+        if (before->at < before->steps || !nothing_before(s, before)) return 0;
+    }
+    return 1;
 }
 
 static int may_start(const study* s, const study_chain* c) {
-    if (c->process || chain_ended(c)) return 0;
-    for (int i = c->after; i < c->after_end; i++)
-        if (!chain_ended(&s->chain[i])) return 0;
-    return 1;
+    return !c->process && c->at < c->steps && nothing_before(s, c);
 }
 
 static firm_status start_some(study* s, int* running, firm_error* err) {
