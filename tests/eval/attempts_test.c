@@ -4,49 +4,36 @@
 
 #include "check.h"
 #include "core/mem.h"
-#include "eval/trials.h"
+#include "moments.h"
 #include "plan/settings.h"
 #include "train/train.h"
 
 enum { MOMENTS = 5 };
 
 typedef struct fixture {
-    episodes* e;
-    data_split split;
+    moments m;
     config* settings;
     firm_model* model;
-    trial_set* moments;
 } fixture;
 
 static int fill(fixture* f, firm_error* err) {
     const env_spec* spec = env_find("tworoom");
     model_shape shape;
-    eval_trials* t = NULL;
-    collect_options few = {.episodes = 60, .seed = 11};
-    trial_options draw = {MOMENTS, 25, 3, 1, &f->split, 1};
-    if (episodes_collect(spec, &few, NULL, &f->e, err) != FIRM_OK ||
-        data_split_make(f->e, 0, &f->split, err) != FIRM_OK ||
+    if (!moments_make(MOMENTS, &f->m, err) ||
         settings_load(spec, "smoke", NULL, 0, &f->settings, err) != FIRM_OK)
         return 0;
     model_shape_read(f->settings, &shape);
     if (model_create(spec, &shape, 0, 5, &f->model, err) != FIRM_OK) return 0;
     mem_free(f->model->config);
     f->model->config = config_dump(f->settings);
-    data_action_stats(f->e, &f->split, f->model->stats.action_mean, f->model->stats.action_std);
-    int ok = eval_trials_draw(f->e, &draw, &t, err) == FIRM_OK &&
-             eval_trials_pack(t, &draw, 0, &f->moments, err) == FIRM_OK;
-    for (int i = 0; ok && i < t->count; i++)
-        EXPECT(!f->split.is_valid[episodes_of_row(f->e, t->trial[i].start)]);
-    eval_trials_free(t);
-    return ok;
+    data_action_stats(f->m.e, &f->m.split, f->model->stats.action_mean, f->model->stats.action_std);
+    return 1;
 }
 
 static void clear(fixture* f) {
-    trial_set_free(f->moments);
     firm_model_free(f->model);
     config_free(f->settings);
-    data_split_free(&f->split);
-    episodes_free(f->e);
+    moments_free(&f->m);
 }
 
 static episodes* attempts(const fixture* f, int threads, int* reached) {
@@ -55,7 +42,7 @@ static episodes* attempts(const fixture* f, int threads, int* reached) {
     episodes* out = NULL;
     attempts_options opt = {.seed = 4};
     if (pool_create(threads, &p, &err) != FIRM_OK ||
-        attempts_make(f->model, f->moments, &opt, p, &out, reached, &err) != FIRM_OK)
+        attempts_make(f->model, f->m.set, &opt, p, &out, reached, &err) != FIRM_OK)
         test_fail(__FILE__, __LINE__, "%s", err.message);
     pool_free(p);
     return out;
@@ -70,7 +57,7 @@ static void check_physics(const fixture* f, const episodes* made) {
     for (int i = 0; i < made->count; i++) {
         const double* state = made->state + made->offset[i] * spec->state_dim;
         const float* action = made->action + made->offset[i] * spec->action_dim;
-        const double* recorded = f->moments->rows->state + i * TRIAL_ROWS * spec->state_dim;
+        const double* recorded = f->m.set->rows->state + i * TRIAL_ROWS * spec->state_dim;
         size_t bytes = (size_t)spec->state_dim * sizeof *state;
         EXPECT(memcmp(state, recorded, FIRM_HISTORY * bytes) == 0);
         spec->state_set(world, state + (FIRM_HISTORY - 1) * spec->state_dim);
@@ -123,10 +110,10 @@ TEST(eval, attempts_become_records_of_a_pack) {
     snprintf(longer, sizeof longer, "%s/q.h5", test_temp_dir());
     const char* pool_size[] = {"train.frame_pool=20"};
     REQUIRE_OK(config_set(f.settings, pool_size[0], &err), err);
-    train_inputs in = {.data = f.e};
+    train_inputs in = {.data = f.m.e};
     train_options opt = {.sources = "F", .threads = 1};
-    REQUIRE_OK(train_pack(f.settings, f.e->spec, &in, &opt, 0, path, NULL, &err), err);
-    REQUIRE_OK(pack_read(path, f.e->spec, &p, &err), err);
+    REQUIRE_OK(train_pack(f.settings, f.m.e->spec, &in, &opt, 0, path, NULL, &err), err);
+    REQUIRE_OK(pack_read(path, f.m.e->spec, &p, &err), err);
     episodes* tried = attempts(&f, 1, &reached);
     if (tried) {
         int64_t before = p.scenes;
@@ -136,7 +123,7 @@ TEST(eval, attempts_become_records_of_a_pack) {
         EXPECT(p.scenes == before + 2 * tried->rows);
         REQUIRE_OK(pack_write(&p, NULL, NULL, longer, &made, &err), err);
         pack_free(&p);
-        REQUIRE_OK(pack_read(longer, f.e->spec, &p, &err), err);
+        REQUIRE_OK(pack_read(longer, f.m.e->spec, &p, &err), err);
         const records* r = &p.set[PACK_S];
         EXPECT_INT(r->count, 2 * MOMENTS * ATTEMPT_RECORDS);
         for (int i = 0; i < r->count; i++) {
@@ -146,7 +133,7 @@ TEST(eval, attempts_become_records_of_a_pack) {
             const int64_t* seen = r->seen + r->history[i] * RECORD_FRAMES;
             const double* state = pack_state(&p, seen[RECORD_FRAMES - 1]);
             int attempt = i / ATTEMPT_RECORDS % MOMENTS;
-            f.e->spec->config(state, c);
+            f.m.e->spec->config(state, c);
             EXPECT(memcmp(c, r->config + i * RECORD_POINTS * 2, 2 * sizeof *c) == 0);
             if (i % ATTEMPT_RECORDS == 1) continue;
             int64_t row = tried->offset[attempt] + FIRM_HISTORY - 1 +

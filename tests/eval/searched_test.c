@@ -5,44 +5,20 @@
 
 #include "check.h"
 #include "core/mem.h"
-#include "eval/trials.h"
+#include "moments.h"
 #include "plan/settings.h"
 #include "train/train.h"
 
 enum { MOMENTS = 5, CANDIDATES = 48, ITERATIONS = 4, KEEP = 6, PER = ITERATIONS * KEEP };
 
-typedef struct fixture {
-    episodes* e;
-    data_split split;
-    trial_set* moments;
-} fixture;
-
-static int fill(fixture* f, firm_error* err) {
-    eval_trials* t = NULL;
-    collect_options few = {.episodes = 60, .seed = 11};
-    trial_options draw = {MOMENTS, 25, 3, 1, &f->split, 1};
-    int ok = episodes_collect(env_find("tworoom"), &few, NULL, &f->e, err) == FIRM_OK &&
-             data_split_make(f->e, 0, &f->split, err) == FIRM_OK &&
-             eval_trials_draw(f->e, &draw, &t, err) == FIRM_OK &&
-             eval_trials_pack(t, &draw, 0, &f->moments, err) == FIRM_OK;
-    eval_trials_free(t);
-    return ok;
-}
-
-static void clear(fixture* f) {
-    trial_set_free(f->moments);
-    data_split_free(&f->split);
-    episodes_free(f->e);
-}
-
-static searched searches(const fixture* f, int threads) {
+static searched searches(const moments* m, int threads) {
     firm_error err;
     pool* p = NULL;
     searched out = {0};
     searched_options opt = {
         .candidates = CANDIDATES, .iterations = ITERATIONS, .keep = KEEP, .seed = 4};
     if (pool_create(threads, &p, &err) != FIRM_OK ||
-        searched_make(f->moments, &opt, p, &out, &err) != FIRM_OK)
+        searched_make(m->set, &opt, p, &out, &err) != FIRM_OK)
         test_fail(__FILE__, __LINE__, "%s", err.message);
     pool_free(p);
     return out;
@@ -76,8 +52,8 @@ static void check_physics(const searched* s) {
 
 // First searches begin at the moments; a second one where a branch of the first ended, which was
 // not at the goal, and seeks the same goal. Returns how many second ones there are.
-static int check_starts(const fixture* f, const searched* s) {
-    const env_spec* spec = f->e->spec;
+static int check_starts(const moments* m, const searched* s) {
+    const env_spec* spec = m->e->spec;
     const branches* b = s->from;
     size_t row = (size_t)spec->state_dim * sizeof(double);
     int second = 0;
@@ -85,7 +61,7 @@ static int check_starts(const fixture* f, const searched* s) {
         int number = (int)(b->row[i] / TRIAL_ROWS);
         const double* start = s->starts->state + number * TRIAL_ROWS * spec->state_dim;
         const double* goal = start + FIRM_HISTORY * spec->state_dim;
-        const double* moment = f->moments->rows->state + number / 2 * TRIAL_ROWS * spec->state_dim;
+        const double* moment = m->set->rows->state + number / 2 * TRIAL_ROWS * spec->state_dim;
         EXPECT(memcmp(goal, moment + FIRM_HISTORY * spec->state_dim, row) == 0);
         if (number % 2 == 0) {
             EXPECT(memcmp(start, moment, TRIAL_ROWS * row) == 0);
@@ -120,24 +96,24 @@ static double distance(const searched* s, int iteration, int first, int count) {
 
 TEST(eval, searches_get_closer) {
     firm_error err;
-    fixture f = {0};
-    if (!fill(&f, &err)) {
+    moments m;
+    if (!moments_make(MOMENTS, &m, &err)) {
         test_fail(__FILE__, __LINE__, "%s", err.message);
-        clear(&f);
+        moments_free(&m);
         return;
     }
-    searched one = searches(&f, 1), two = searches(&f, 3);
+    searched one = searches(&m, 1), two = searches(&m, 3);
     if (one.from && two.from) {
         EXPECT(one.from->anchors > MOMENTS && one.from->anchors <= 2 * MOMENTS);
         EXPECT_INT(one.from->per_anchor, PER);
         EXPECT_INT(one.from->anchors, two.from->anchors);
         EXPECT_INT(one.reached, two.reached);
         EXPECT(one.reached > 0);
-        size_t n = (size_t)one.from->anchors * PER, dim = (size_t)f.e->spec->state_dim;
+        size_t n = (size_t)one.from->anchors * PER, dim = (size_t)m.e->spec->state_dim;
         EXPECT(memcmp(one.from->state, two.from->state, n * 26 * dim * sizeof(double)) == 0);
         EXPECT(memcmp(one.from->action, two.from->action, n * 25 * 2 * sizeof(float)) == 0);
         check_physics(&one);
-        EXPECT(check_starts(&f, &one) > 0);
+        EXPECT(check_starts(&m, &one) > 0);
         // elites are better than the rest, and the last ones better than the first
         double first = distance(&one, 0, 0, KEEP / 2);
         double rest = distance(&one, 0, KEEP / 2, KEEP / 2);
@@ -148,7 +124,7 @@ TEST(eval, searches_get_closer) {
     }
     searched_free(&one);
     searched_free(&two);
-    clear(&f);
+    moments_free(&m);
 }
 
 static void check_records(const searched* s, const pack* p) {
@@ -177,45 +153,45 @@ static void check_records(const searched* s, const pack* p) {
 
 TEST(eval, searches_become_records_of_a_pack) {
     firm_error err;
-    fixture f = {0};
+    moments m;
     char path[600], longer[600];
     pack p = {0};
     pack_file made;
     config* settings = NULL;
-    if (!fill(&f, &err)) {
+    if (!moments_make(MOMENTS, &m, &err)) {
         test_fail(__FILE__, __LINE__, "%s", err.message);
-        clear(&f);
+        moments_free(&m);
         return;
     }
     snprintf(path, sizeof path, "%s/p.h5", test_temp_dir());
     snprintf(longer, sizeof longer, "%s/q.h5", test_temp_dir());
     const char* set[] = {"train.frame_pool=20"};
-    train_inputs in = {.data = f.e};
+    train_inputs in = {.data = m.e};
     train_options opt = {.sources = "F", .threads = 1};
-    REQUIRE_OK(settings_load(f.e->spec, "smoke", set, 1, &settings, &err), err);
-    REQUIRE_OK(train_pack(settings, f.e->spec, &in, &opt, 0, path, NULL, &err), err);
-    REQUIRE_OK(pack_read(path, f.e->spec, &p, &err), err);
-    searched tried = searches(&f, 1);
+    REQUIRE_OK(settings_load(m.e->spec, "smoke", set, 1, &settings, &err), err);
+    REQUIRE_OK(train_pack(settings, m.e->spec, &in, &opt, 0, path, NULL, &err), err);
+    REQUIRE_OK(pack_read(path, m.e->spec, &p, &err), err);
+    searched tried = searches(&m, 1);
     if (tried.from) {
         REQUIRE_OK(searched_add(&tried, &p, &err), err);
         REQUIRE_OK(pack_write(&p, NULL, NULL, longer, &made, &err), err);
         pack_free(&p);
-        REQUIRE_OK(pack_read(longer, f.e->spec, &p, &err), err);
+        REQUIRE_OK(pack_read(longer, m.e->spec, &p, &err), err);
         check_records(&tried, &p);
     }
     searched_free(&tried);
     pack_free(&p);
     config_free(settings);
-    clear(&f);
+    moments_free(&m);
 }
 
 TEST(eval, searches_refuse_what_cannot_be) {
     firm_error err;
-    fixture f = {0};
+    moments m;
     searched out;
-    if (!fill(&f, &err)) {
+    if (!moments_make(MOMENTS, &m, &err)) {
         test_fail(__FILE__, __LINE__, "%s", err.message);
-        clear(&f);
+        moments_free(&m);
         return;
     }
     const searched_options bad[] = {{.candidates = 7, .iterations = 2, .keep = 2},
@@ -223,6 +199,6 @@ TEST(eval, searches_refuse_what_cannot_be) {
                                     {.candidates = 8, .iterations = 2, .keep = 1},
                                     {.candidates = 8, .iterations = 2, .keep = 9}};
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
-        EXPECT_INT(searched_make(f.moments, &bad[i], NULL, &out, &err), FIRM_E_VALUE);
-    clear(&f);
+        EXPECT_INT(searched_make(m.set, &bad[i], NULL, &out, &err), FIRM_E_VALUE);
+    moments_free(&m);
 }
