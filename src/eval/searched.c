@@ -1,5 +1,5 @@
-// searched.c - one simulator per thread and a search of its own: all states of a candidate are kept
-// until its iteration has been ranked.
+// searched.c - the planner's own contract search, on a simulator that lets no candidate go unseen:
+// all states of an iteration's candidates are held until they have been ranked. One per thread.
 #include "eval/searched.h"
 
 #include <math.h>
@@ -9,7 +9,7 @@
 #include "core/log.h"
 #include "core/mem.h"
 #include "data/episodes_internal.h"
-#include "plan/cost.h"
+#include "plan/cem.h"
 
 enum { POINTS = RECORD_POINTS - 1, STATES = BRANCH_CONTROLS + 1, SEARCHES = 2 };
 
@@ -19,19 +19,26 @@ typedef struct ranked {
 } ranked;
 
 typedef struct search_worker {
+    struct search_work* work;
     env* world;
-    float* action;         // (candidates, 25, action_dim), standardised
-    double* state;         // (candidates, 26, state_dim)
-    float *mean, *spread;  // (25, action_dim)
-    ranked* rank;          // (candidates)
+    plan_solver* solver;
+    double* state;  // (candidates, 26, state_dim)
+    float* raw;     // (candidates, 25, action_dim)
+    ranked* rank;   // (candidates)
+    // the search in hand
+    int number, iteration;
+    const double *start, *end;  // states of its moment and its goal
+    float goal[FIRM_MAX_CONFIG];
 } search_worker;
 
 typedef struct search_work {
     const trial_set* moments;
     searched_options opt;
     const env_spec* spec;
+    plan_actions actions;
     int controls;  // numbers in a candidate: 25 x action_dim
-    int from;      // the moment that the pool's item 0 stands for
+    int elites;
+    int from;  // the moment that the pool's item 0 stands for
     search_worker* worker;
     int workers;
     episodes* starts;
@@ -42,66 +49,35 @@ typedef struct search_work {
 static void close_workers(search_work* w) {
     for (int i = 0; w->worker && i < w->workers; i++) {
         search_worker* k = &w->worker[i];
+        plan_solver_free(k->solver);
         env_free(k->world);
-        mem_free(k->action);
         mem_free(k->state);
-        mem_free(k->mean);
-        mem_free(k->spread);
+        mem_free(k->raw);
         mem_free(k->rank);
     }
     mem_free(w->worker);
 }
 
-static firm_status open_worker(const search_work* w, search_worker* k, firm_error* err) {
-    const size_t n = (size_t)w->opt.candidates, c = (size_t)w->controls;
-    TRY(env_create(w->spec, &k->world, err));
-    k->action = mem_alloc(n * c * sizeof *k->action);
-    k->state = mem_alloc(n * STATES * (size_t)w->spec->state_dim * sizeof *k->state);
-    k->mean = mem_alloc(c * sizeof *k->mean);
-    k->spread = mem_alloc(c * sizeof *k->spread);
-    k->rank = mem_alloc(n * sizeof *k->rank);
-    return k->action && k->state && k->mean && k->spread && k->rank
-               ? FIRM_OK
-               : FAIL(err, FIRM_E_MEMORY, "no memory for a search of %d candidates",
-                      w->opt.candidates);
-}
-
 // ---- one search ---------------------------------------------------------------------------------
 
-static float raw_action(const search_work* w, const float* u, int i) {
-    int a = i % w->spec->action_dim;
-    return u[i] * w->moments->action_std[a] + w->moments->action_mean[a];
-}
-
-// Candidate 0 is the mean, as in the contract.
-static void draw(const search_work* w, search_worker* k, rng* r) {
-    for (int c = 0; c < w->opt.candidates; c++)
-        for (int i = 0; i < w->controls; i++)
-            k->action[c * w->controls + i] = k->mean[i] + (c ? k->spread[i] * rng_gauss(r) : 0.0f);
-}
-
-// Runs a candidate; its cost, +inf if the simulation broke down.
-static float simulate(const search_work* w, search_worker* k, int c, const double* start,
-                      const float* goal) {
+// Runs candidate c and notes its states; 0: the simulation broke down.
+static int simulate(search_worker* k, int c, const float* u, float* path) {
+    const search_work* w = k->work;
     const env_spec* spec = w->spec;
-    const plan_cost cost = {.spec = spec, .mode = FIRM_MODE_CONTRACT};
-    const float* u = k->action + (size_t)c * (size_t)w->controls;
     double* state = k->state + (size_t)(c * STATES * spec->state_dim);
-    float c0[FIRM_MAX_CONFIG], path[POINTS * FIRM_MAX_CONFIG], raw[FIRM_MAX_ACTION];
-    memcpy(state, start, (size_t)spec->state_dim * sizeof *state);
-    spec->config(start, c0);
-    env_recall(k->world, start);
+    float* raw = k->raw + (size_t)(c * w->controls);
+    plan_actions_raw(&w->actions, u, BRANCH_CONTROLS, raw);
+    memcpy(state, k->start, (size_t)spec->state_dim * sizeof *state);
+    env_recall(k->world, k->start);
     for (int t = 0; t < BRANCH_CONTROLS; t++) {
-        for (int i = 0; i < spec->action_dim; i++)
-            raw[i] = raw_action(w, u, t * spec->action_dim + i);
-        spec->step(k->world, raw);
+        spec->step(k->world, raw + t * spec->action_dim);
         state += spec->state_dim;
         spec->state_get(k->world, state);
-        if (k->world->fault != FIRM_OK || !spec->fits(state)) return INFINITY;
+        if (k->world->fault != FIRM_OK || !spec->fits(state)) return 0;
         if ((t + 1) % RECORD_MACRO == 0)
-            spec->config(state, path + (t / RECORD_MACRO) * spec->config_dim);
+            spec->config(state, path + t / RECORD_MACRO * spec->config_dim);
     }
-    return plan_cost_path(&cost, c0, path, POINTS, goal, NULL);
+    return 1;
 }
 
 static int by_cost(const void* a, const void* b) {
@@ -110,77 +86,103 @@ static int by_cost(const void* a, const void* b) {
     return (x->candidate > y->candidate) - (x->candidate < y->candidate);
 }
 
-// Returns how many candidates could be simulated; these are ranked first.
-static int run_candidates(const search_work* w, search_worker* k, const double* start,
-                          const float* goal) {
-    int finite = 0;
-    for (int c = 0; c < w->opt.candidates; c++) {
-        k->rank[c] = (ranked){simulate(w, k, c, start, goal), c};
-        if (!(k->rank[c].cost < INFINITY)) k->rank[c].cost = INFINITY;
-        finite += k->rank[c].cost < INFINITY;
-    }
-    qsort(k->rank, (size_t)w->opt.candidates, sizeof *k->rank, by_cost);
-    return finite;
-}
-
-static void refit(const search_work* w, search_worker* k, int elites) {
-    for (int i = 0; i < w->controls; i++) {
-        double sum = 0, squares = 0;
-        for (int e = 0; e < elites; e++) {
-            double u = k->action[k->rank[e].candidate * w->controls + i];
-            sum += u;
-            squares += u * u;
-        }
-        double mean = sum / elites, variance = (squares - sum * mean) / (elites - 1);
-        k->mean[i] = (float)mean;
-        k->spread[i] = variance > 0 ? (float)sqrt(variance) : 0;
-    }
-}
-
-// Rank of the j-th that is kept: evenly over the elites, then evenly over the rest.
+// Rank of the j-th that is kept: evenly over the elites, then evenly over the others.
 static int kept_rank(int j, int keep, int elites, int finite) {
-    int best = keep - keep / 2;
+    int best = keep - keep / 2 < elites ? keep - keep / 2 : elites;
     if (j < best || finite <= elites) return j % best * elites / best;
     return elites + (j - best) * (finite - elites) / (keep - best);
 }
 
-static void keep_some(const search_work* w, search_worker* k, int number, int iteration, int elites,
-                      int finite) {
+static void keep_some(const search_worker* k, int finite) {
+    const search_work* w = k->work;
     const size_t dim = (size_t)(STATES * w->spec->state_dim), n = (size_t)w->controls;
-    for (int j = 0; j < w->opt.keep; j++) {
-        int c = k->rank[kept_rank(j, w->opt.keep, elites, finite)].candidate;
-        size_t to =
-            (size_t)number * (size_t)w->out->per_anchor + (size_t)(iteration * w->opt.keep + j);
-        memcpy(w->out->state + to * dim, k->state + (size_t)c * dim, dim * sizeof *k->state);
-        for (int i = 0; i < w->controls; i++)
-            w->out->action[to * n + (size_t)i] = raw_action(w, k->action + (size_t)c * n, i);
+    size_t to = (size_t)(k->number * w->out->per_anchor + k->iteration * w->opt.keep);
+    for (int j = 0; j < w->opt.keep; j++, to++) {
+        size_t c = (size_t)k->rank[kept_rank(j, w->opt.keep, w->elites, finite)].candidate;
+        memcpy(w->out->state + to * dim, k->state + c * dim, dim * sizeof *k->state);
+        memcpy(w->out->action + to * n, k->raw + c * n, n * sizeof *k->raw);
     }
 }
 
-// Fills the branches of a search; 0: nothing could be simulated.
-static int search(search_work* w, search_worker* k, int number) {
+// Ranks an iteration's candidates as the search does and keeps some of them.
+static void look(search_worker* k, int n, const float* path) {
+    const search_work* w = k->work;
     const env_spec* spec = w->spec;
-    const double* start = w->starts->state + w->out->row[number] * spec->state_dim;
-    const double* end = start + spec->state_dim;  // the goal's row comes next
-    const int elites = w->opt.candidates / 6 > 2 ? w->opt.candidates / 6 : 2;
-    float goal[FIRM_MAX_CONFIG];
-    rng r = rng_start(w->opt.seed, RNG_STREAM(RNG_BRANCH, number));
-    spec->config(end, goal);
-    for (int i = 0; i < w->controls; i++) {
-        k->mean[i] = 0;
-        k->spread[i] = 1;
+    const plan_cost cost = {.spec = spec, .mode = FIRM_MODE_CONTRACT};
+    float c0[FIRM_MAX_CONFIG];
+    int finite = 0;
+    spec->config(k->start, c0);
+    for (int c = 0; c < n; c++) {
+        const float* at = path + c * POINTS * spec->config_dim;
+        k->rank[c] = (ranked){plan_cost_path(&cost, c0, at, POINTS, k->goal, NULL), c};
+        finite += k->rank[c].cost < INFINITY;
     }
-    for (int n = 0; n < w->opt.iterations; n++) {
-        draw(w, k, &r);
-        int finite = run_candidates(w, k, start, goal);
-        if (finite < elites) return 0;
-        keep_some(w, k, number, n, elites, finite);
-        refit(w, k, elites);
+    qsort(k->rank, (size_t)n, sizeof *k->rank, by_cost);
+    w->missing[k->number] |= (uint8_t)(finite < w->elites);
+    if (finite >= w->elites) keep_some(k, finite);
+    int end = (k->rank[0].candidate * STATES + BRANCH_CONTROLS) * spec->state_dim;
+    w->reached[k->number] = (uint8_t)(spec->success(k->state + end, k->end) != 0);
+    k->iteration++;
+}
+
+// A plan_model's rollout: all candidates of an iteration in one call, at last the plan alone.
+static int rollout(void* context, int worker, int n, int horizon, const float* u, float* path) {
+    search_worker* k = context;
+    const int numbers = horizon * k->work->spec->config_dim;
+    int broken = 0;
+    (void)worker;
+    for (int c = 0; c < n; c++, u += k->work->controls) {
+        if (simulate(k, c, u, path + c * numbers)) continue;
+        for (int i = 0; i < numbers; i++) path[c * numbers + i] = NAN;
+        broken++;
     }
-    const double* last =
-        k->state + (size_t)((k->rank[0].candidate * STATES + BRANCH_CONTROLS) * spec->state_dim);
-    w->reached[number] = (uint8_t)(spec->success(last, end) != 0);
-    return 1;
+    if (n > 1) look(k, n, path);
+    return broken;
+}
+
+static firm_status open_worker(search_work* w, search_worker* k, firm_error* err) {
+    const size_t n = (size_t)w->opt.candidates;
+    *k = (search_worker){.work = w};
+    TRY(env_create(w->spec, &k->world, err));
+    k->state = mem_alloc(n * STATES * (size_t)w->spec->state_dim * sizeof *k->state);
+    k->raw = mem_alloc(n * (size_t)w->controls * sizeof *k->raw);
+    k->rank = mem_alloc(n * sizeof *k->rank);
+    if (!k->state || !k->raw || !k->rank)
+        return FAIL(err, FIRM_E_MEMORY, "no memory for a search of %d candidates",
+                    w->opt.candidates);
+    plan_setup setup = {.spec = w->spec,
+                        .options = {.mode = FIRM_MODE_CONTRACT,
+                                    .candidates = w->opt.candidates,
+                                    .iterations = w->opt.iterations,
+                                    .elites = w->elites,
+                                    .horizon = POINTS,
+                                    .replan = POINTS,
+                                    .spread = 1},
+                        .actions = w->actions,
+                        .model = {.context = k,
+                                  .config = w->spec->config_dim,
+                                  .action = RECORD_MACRO * w->spec->action_dim,
+                                  .lanes = 1,
+                                  .workers = 1,
+                                  .whole = 1,
+                                  .rollout = rollout}};
+    return plan_solver_create(&setup, &k->solver, err);
+}
+
+// Fills the branches of a search; 0: too little could be simulated.
+static int search(search_work* w, search_worker* k, int number) {
+    float c0[FIRM_MAX_CONFIG];
+    plan_result result;
+    k->number = number;
+    k->iteration = 0;
+    k->start = w->starts->state + w->out->row[number] * w->spec->state_dim;
+    k->end = k->start + w->spec->state_dim;  // the goal's row comes next
+    w->spec->config(k->start, c0);
+    w->spec->config(k->end, k->goal);
+    w->missing[number] = 0;
+    plan_solver_reset(k->solver, w->opt.seed + (uint64_t)number);
+    plan_solver_solve(k->solver, c0, k->goal, 0, &result);
+    return !w->missing[number];
 }
 
 // A branch of the search that did not end at its goal; -1: they all did.
@@ -215,13 +217,11 @@ static void search_twice(void* arg, int item, int worker) {
     search_work* w = arg;
     search_worker* k = &w->worker[worker];
     int first = SEARCHES * (item + w->from);
-    w->missing[first] = w->missing[first + 1] = 1;
-    if (!search(w, k, first)) return;
-    w->missing[first] = 0;
-    int branch = failed_branch(w, first);
+    int branch = search(w, k, first) ? failed_branch(w, first) : -1;
+    w->missing[first + 1] = 1;
     if (branch < 0) return;
     start_after(w, branch, first + 1);
-    w->missing[first + 1] = (uint8_t)!search(w, k, first + 1);
+    search(w, k, first + 1);
 }
 
 // ---- all of them --------------------------------------------------------------------------------
@@ -330,11 +330,14 @@ void searched_free(searched* s) {
 firm_status searched_make(const trial_set* moments, const searched_options* opt, pool* p,
                           searched* out, firm_error* err) {
     const env_spec* spec = moments->rows->spec;
-    search_work w = {.moments = moments,
-                     .opt = *opt,
-                     .spec = spec,
-                     .controls = BRANCH_CONTROLS * spec->action_dim,
-                     .workers = pool_threads(p)};
+    search_work w = {
+        .moments = moments,
+        .opt = *opt,
+        .spec = spec,
+        .actions = plan_actions_of(spec, RECORD_MACRO, moments->action_mean, moments->action_std),
+        .controls = BRANCH_CONTROLS * spec->action_dim,
+        .elites = opt->candidates / 6 > 2 ? opt->candidates / 6 : 2,
+        .workers = pool_threads(p)};
     *out = (searched){0};
     TRY(check(opt, err));
     firm_status st = open_all(&w, err);

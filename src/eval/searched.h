@@ -3,7 +3,7 @@
 // right thing, then of those that do; recordings show neither, and of the plans that a learned
 // model believes in most fail.
 //
-// From every moment a cross-entropy search like the contract's, with fewer candidates, looks for a
+// From every moment the contract's search, with fewer candidates, looks for a
 // way to the configuration that the recording has 25 controls later. Some candidates of every
 // iteration are kept with all that came of them: half of them from the elites, half from the rest.
 // A controller whose plan failed plans again, from a moment like none that was recorded; so a

@@ -1,6 +1,6 @@
 // searched_test.c - searches through the true simulator from training moments: they get closer,
-// what is kept is what happened, the same for any number of threads, and a pack shares their
-// histories.
+// what is kept is what happened, second ones begin where a failure ended, the bits are the same for
+// any number of threads, and a pack shares their histories.
 #include "eval/searched.h"
 
 #include "check.h"
@@ -124,6 +124,27 @@ TEST(eval, searches_get_closer) {
     }
     searched_free(&one);
     searched_free(&two);
+    moments_free(&m);
+}
+
+// Keeping all candidates keeps each of them once.
+TEST(eval, searches_keep_all_of_them) {
+    firm_error err;
+    moments m;
+    searched all;
+    searched_options opt = {.candidates = 24, .iterations = 1, .keep = 24, .seed = 4};
+    if (!moments_make(1, &m, &err)) {
+        test_fail(__FILE__, __LINE__, "%s", err.message);
+        moments_free(&m);
+        return;
+    }
+    REQUIRE_OK(searched_make(m.set, &opt, NULL, &all, &err), err);
+    const size_t bytes = BRANCH_CONTROLS * 2 * sizeof(float);
+    for (int i = 0; i < 24; i++)
+        for (int k = 0; k < i; k++)
+            EXPECT(memcmp(all.from->action + i * BRANCH_CONTROLS * 2,
+                          all.from->action + k * BRANCH_CONTROLS * 2, bytes) != 0);
+    searched_free(&all);
     moments_free(&m);
 }
 
