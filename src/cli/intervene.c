@@ -40,15 +40,10 @@ static const arg_option options[] = {
     CLI_DEVICE_OPTIONS,
 };
 
-static void show_attempts(const cJSON* j) {
-    printf("%s: %.0f attempts, of which %.0f reached their goals, %.0f records in all, %.1f s\n",
-           cJSON_GetObjectItemCaseSensitive(j, "file")->valuestring, json_get(j, "attempts", 0),
-           json_get(j, "reached", 0), json_get(j, "records", 0), json_get(j, "seconds", 0));
-}
-
-static void show_searched(const cJSON* j) {
-    printf("%s: %.0f searches, of which %.0f reached their goals, %.0f records in all, %.1f s\n",
-           cJSON_GetObjectItemCaseSensitive(j, "file")->valuestring, json_get(j, "searches", 0),
+static void show_addition(const cJSON* j) {
+    const char* what = cJSON_HasObjectItem(j, "searches") ? "searches" : "attempts";
+    printf("%s: %.0f %s, of which %.0f reached their goals, %.0f records in all, %.1f s\n",
+           cJSON_GetObjectItemCaseSensitive(j, "file")->valuestring, json_get(j, what, 0), what,
            json_get(j, "reached", 0), json_get(j, "records", 0), json_get(j, "seconds", 0));
 }
 
@@ -131,8 +126,7 @@ static firm_status open_planned(const args* a, const env_spec* spec, const episo
                           (int)args_int(a, "threads"), out, err);
 }
 
-// ---- attempts and searches, into a pack
-// -----------------------------------------------------------
+// ---- attempts and searches, into a pack ---------------------------------------------------------
 
 static firm_status same_data(const args* a, const trial_set* t, const pack* p, firm_error* err) {
     char split[48];
@@ -260,8 +254,7 @@ static firm_status run_addition(const args* a, const env_spec* spec, const char*
     pack_free(&p);
     trial_set_free(t);
     config_free(settings);
-    if (status == FIRM_OK)
-        return cli_finish(a, json, args_switch(a, "searched") ? show_searched : show_attempts, err);
+    if (status == FIRM_OK) return cli_finish(a, json, show_addition, err);
     cJSON_Delete(json);
     return status;
 }

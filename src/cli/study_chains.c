@@ -53,7 +53,7 @@ static void step_free(study_step* t) {
 
 static study_step* step_of(const line* l) {
     study_step* t = mem_calloc(1, sizeof *t);
-    if (t) t->word = mem_calloc((size_t)l->words + 2, sizeof *t->word);
+    if (t) t->word = mem_calloc((size_t)l->words, sizeof *t->word);
     int ok = t && t->word;
     for (int i = 0; i < l->words && ok; i++)
         if ((ok = (t->word[i] = mem_strdup(l->word[i])) != NULL)) t->words++;
@@ -89,7 +89,7 @@ firm_status study_add(study* s, const line* l, step_result r, firm_error* err) {
         s->skipped++;
         return r.ungated ? FIRM_OK : recall(s, r.file, err);
     }
-    if (c->steps == STUDY_STEPS) return FAIL(err, FIRM_E_USAGE, "a chain of too many steps");
+    CHECK(c->steps < STUDY_STEPS, "a chain of a study has too many steps");
     study_step* t = step_of(l);
     if (!t) return cli_no_memory(err);
     snprintf(t->result, sizeof t->result, "%s", r.file);
@@ -107,7 +107,7 @@ void study_chains_free(study* s) {
 
 // ---- what every step does -----------------------------------------------------------------------
 
-static void in_words(const study_step* t, char text[2048]) {
+static void command_line(const study_step* t, char text[2048]) {
     size_t used = (size_t)snprintf(text, 2048, "firm");
     for (int i = 0; i < t->words && used < 2048; i++)
         used += (size_t)snprintf(text + used, 2048 - used, " %s", t->word[i]);
@@ -116,7 +116,7 @@ static void in_words(const study_step* t, char text[2048]) {
 // Says and notes what is begun.
 static firm_status step_begin(study* s, study_step* t, firm_error* err) {
     char text[2048];
-    in_words(t, text);
+    command_line(t, text);
     log_info("%s", text);
     cJSON *item = cJSON_CreateString(text), *seconds = cJSON_CreateNumber(0);
     t->number = cJSON_GetArraySize(s->steps);
