@@ -37,6 +37,10 @@ typedef struct pusht_world {
     // since the last control began, or since the space was made
     int contacts;  // contact points, summed over the steps
     double depth;  // deepest overlap at one of them, px
+    // of the steps that need not be run (pusht_world.c)
+    int quiet;      // steps since the last contact
+    double box[4];  // the agent's in Chipmunk's tree: left, bottom, right, top
+    int plain;      // run them all the same
 } pusht_world;
 
 // Finite, and near enough that Chipmunk's own checks hold.

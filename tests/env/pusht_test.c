@@ -18,6 +18,8 @@ TEST(env, pusht_absent) {
 }
 
 #else
+#include <chipmunk/chipmunk.h>
+#include <chipmunk/chipmunk_structs.h>
 
 static env* make(void) {
     firm_error err;
@@ -100,6 +102,47 @@ TEST(env, pusht_free_agent) {
         memcpy(before, s, sizeof s);
     }
     env_free(e);
+}
+
+// Steps that are not run (the agent is clear of the block) and a space that is used again leave the
+// same bits as all steps in a fresh space: agent beside the block, far from it, passing a wall.
+TEST(env, pusht_shorter_way_same_bits) {
+    pusht_world fast = {0}, plain = {.plain = 1};
+    rng r = rng_start(4, 0);
+    int touched = 0, left_out = 0;
+    for (int episode = 0; episode < 60; episode++) {
+        double start[PUSHT_STATE] = {rng_uniform(&r, -10, 522), rng_uniform(&r, -10, 522),
+                                     rng_uniform(&r, 60, 450),  rng_uniform(&r, 60, 450),
+                                     rng_uniform(&r, 0, 6.28),  rng_uniform(&r, -200, 200),
+                                     rng_uniform(&r, -200, 200)};
+        void (*begin)(pusht_world*, const double*) =
+            episode % 3 ? pusht_world_recall : pusht_world_set;
+        double a[PUSHT_STATE], b[PUSHT_STATE], push[2] = {0, 0};
+        begin(&fast, start);
+        begin(&plain, start);
+        for (int t = 0; t < 40; t++) {
+            pusht_world_get(&fast, a);
+            pusht_world_get(&plain, b);
+            if (memcmp(a, b, sizeof a) != 0 || fast.contacts != plain.contacts ||
+                memcmp(&fast.depth, &plain.depth, sizeof fast.depth) != 0 ||
+                memcmp(&fast.shape[4]->bb, &plain.shape[4]->bb, sizeof(cpBB)) != 0) {
+                test_fail(__FILE__, __LINE__, "episode %d differs at control %d", episode, t);
+                break;
+            }
+            // now and then towards the block, else on as before
+            if (t % 4 == 0)
+                for (int k = 0; k < 2; k++)
+                    push[k] = rng_gauss(&r) + (episode % 2 ? (a[PUSHT_BX + k] - a[k]) / 200 : 0);
+            pusht_world_step(&fast, push[0], push[1]);
+            pusht_world_step(&plain, push[0], push[1]);
+            touched += fast.contacts > 0;
+            left_out += fast.quiet < plain.quiet;
+        }
+    }
+    EXPECT(touched > 400);
+    EXPECT(left_out > 400);
+    pusht_world_close(&fast);
+    pusht_world_close(&plain);
 }
 
 // ---- the reference package's own runs -----------------------------------------------------------
