@@ -314,9 +314,12 @@ static firm_status train_seeds(study* s, places* p, int before, firm_error* err)
             TRY(train_again(s, p, s->seed[i], run, err));
         else
             TRY(train(s, p, s->seed[i], NULL, "seed", run, err));
-        for (size_t k = 0; k < sizeof evaluations / sizeof *evaluations; k++)
+        const int trained = s->chains - 1;
+        for (size_t k = 0; k < sizeof evaluations / sizeof *evaluations; k++) {
+            TRY(study_chain_begin(s, trained, trained + 1, 0, err));
             TRY(evaluate(s, p, run, evaluations[k].mode, evaluations[k].offset, evaluations[k].arms,
                          err));
+        }
     }
     return FIRM_OK;
 }
