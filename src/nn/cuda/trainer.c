@@ -46,10 +46,15 @@ typedef struct device {
     size_t most_bytes;
     nn_cuda_adamw adamw;
     cudaEvent_t fork, join[NN_MAX_PARTS], used[RING];
+    cudaEvent_t done;        // of the updates so far
     cudaGraphExec_t update;  // NULL until captured
     int warm;                // one plain update has run
     double* report;          // pinned: terms of all parts, norm
 } device;
+
+// For what the host waits for: it sleeps until then instead of asking again and again, which would
+// keep a core busy that other trainings, or a simulator beside them, could use.
+enum { WAITED_FOR = cudaEventDisableTiming | cudaEventBlockingSync };
 
 static firm_status called(device* d, cudaError_t st, const char* what, firm_error* err) {
     return nn_cuda_status(d->q, st, what, err);
@@ -68,7 +73,7 @@ static firm_status fill_table(device* d, device_part* dp, pool* p, firm_error* e
     firm_status st = nn_cuda_feeder_open(&f, part->graph, d->q, (int)chunk, 2, p, err);
     cudaEvent_t sent[2] = {NULL, NULL};
     for (int i = 0; i < 2 && st == FIRM_OK; i++)
-        st = called(d, cudaEventCreateWithFlags(&sent[i], cudaEventDisableTiming), "an event", err);
+        st = called(d, cudaEventCreateWithFlags(&sent[i], WAITED_FOR), "an event", err);
     int turn = 0;
     for (int64_t at = 0; at < part->rows && st == FIRM_OK; at += chunk, turn ^= 1) {
         int n = (int)(part->rows - at < chunk ? part->rows - at : chunk);
@@ -123,8 +128,7 @@ static firm_status open_samples(nn_trainer* t, device* d, device_part* dp, firm_
     if (part->rows) return fill_table(d, dp, t->opt.p, err);
     for (int i = 0; i < RING; i++) {
         dp->held[i] = -1;
-        TRY(called(d, cudaEventCreateWithFlags(&dp->copied[i], cudaEventDisableTiming), "an event",
-                   err));
+        TRY(called(d, cudaEventCreateWithFlags(&dp->copied[i], WAITED_FOR), "an event", err));
     }
     return nn_cuda_feeder_open(&dp->feed, part->graph, d->q, part->batch, RING, t->opt.p, err);
 }
@@ -236,6 +240,7 @@ static firm_status open_blocks(nn_trainer* t, device* d, firm_error* err) {
     if (!t->moments) return FAIL(err, FIRM_E_MEMORY, "no memory for the optimiser");
     TRY(called(d, cudaStreamCreateWithFlags(&d->copies, cudaStreamNonBlocking), "a stream", err));
     TRY(called(d, cudaEventCreateWithFlags(&d->fork, cudaEventDisableTiming), "an event", err));
+    TRY(called(d, cudaEventCreateWithFlags(&d->done, WAITED_FOR), "an event", err));
     for (int i = 0; i < RING; i++)
         TRY(called(d, cudaEventCreateWithFlags(&d->used[i], cudaEventDisableTiming), "an event",
                    err));
@@ -286,6 +291,7 @@ static void device_close(nn_trainer* t) {
     for (int i = 0; i < RING; i++)
         if (d->used[i]) cudaEventDestroy(d->used[i]);
     if (d->fork) cudaEventDestroy(d->fork);
+    if (d->done) cudaEventDestroy(d->done);
     if (d->copies) cudaStreamDestroy(d->copies);
     if (d->report) cudaFreeHost(d->report);
     void* block[] = {d->params, d->moments, d->grad, d->clock,
@@ -389,7 +395,9 @@ static firm_status device_read(nn_trainer* t, firm_error* err) {
     }
     TRY(called(d, cudaMemcpyAsync(at, d->norm, sizeof *at, cudaMemcpyDeviceToHost, d->stream),
                "copying losses", err));
-    TRY(nn_cuda_wait(d->q, err));
+    TRY(called(d, cudaEventRecord(d->done, d->stream), "an event", err));
+    TRY(called(d, cudaEventSynchronize(d->done), "work on the GPU", err));
+    TRY(nn_cuda_wait(d->q, err));  // for what went wrong on the way
     t->norm = *at;
     t->loss = 0;
     at = d->report;
