@@ -8,6 +8,7 @@
 #include <signal.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -162,11 +163,22 @@ static void log_path(const study* s, const study_step* t, const char* ending, ch
     snprintf(out, LINE_WORD, "%.1000s/logs/%03d.%s", s->out, t->number + 1, ending);
 }
 
+// Nothing waits for an evaluation.
+static int is_last(const study_step* t) {
+    return strcmp(t->word[0], "eval") == 0;
+}
+
+// A training needs its core the moment its GPU is done; what trainings wait for comes next.
+static int niceness(const study_step* t) {
+    return strcmp(t->word[0], "train") == 0 ? 0 : is_last(t) ? 10 : 5;
+}
+
 // In the child: only what may be called between fork() and exec().
-static void become(char** argv, const char* program, const char* out, const char* err) {
+static void become(char** argv, const char* program, int nicer, const char* out, const char* err) {
     int o = open(out, O_WRONLY | O_CREAT | O_TRUNC, 0644);
     int e = open(err, O_WRONLY | O_CREAT | O_TRUNC, 0644);
     prctl(PR_SET_PDEATHSIG, SIGTERM);  // a study that is killed leaves nobody behind
+    setpriority(PRIO_PROCESS, 0, getpriority(PRIO_PROCESS, 0) + nicer);
     if (o >= 0 && e >= 0 && dup2(o, 1) >= 0 && dup2(e, 2) >= 0) execv(program, argv);
     _exit(127);
 }
@@ -183,7 +195,7 @@ static firm_status start(study* s, study_chain* c, firm_error* err) {
     memcpy(argv + 1, t->word, sizeof *argv * (size_t)t->words);
     argv[1 + t->words] = json;
     c->process = fork();
-    if (c->process == 0) become(argv, program, out, log);
+    if (c->process == 0) become(argv, program, niceness(t), out, log);
     if (c->process > 0) return FIRM_OK;
     return FAIL(err, FIRM_E_IO, "cannot start a process: %s; use fewer --jobs", strerror(errno));
 }
@@ -246,11 +258,30 @@ static int may_start(const study* s, const study_chain* c) {
     return !c->process && c->at < c->steps && nothing_before(s, c);
 }
 
+// How many evaluations run, and how many other steps are still to begin.
+static void count_steps(const study* s, int* evaluations, int* others) {
+    *evaluations = *others = 0;
+    for (int i = 0; i < s->chains; i++) {
+        const study_chain* c = &s->chain[i];
+        if (c->process && is_last(c->step[c->at])) ++*evaluations;
+        for (int k = c->at + (c->process != 0); k < c->steps; k++) *others += !is_last(c->step[k]);
+    }
+}
+
+// Evaluations take what the others leave, and half of the jobs at most while there are others to
+// come: a training that has to wait for them leaves a GPU idle.
 static firm_status start_some(study* s, int* running, firm_error* err) {
-    for (int i = 0; i < s->chains && *running < (int)args_int(s->a, "jobs"); i++) {
-        if (!may_start(s, &s->chain[i])) continue;
-        TRY(start(s, &s->chain[i], err));
-        ++*running;
+    const int jobs = (int)args_int(s->a, "jobs");
+    for (int last = 0; last < 2; last++) {
+        for (int i = 0; i < s->chains && *running < jobs; i++) {
+            study_chain* c = &s->chain[i];
+            int evaluations, others;
+            if (!may_start(s, c) || is_last(c->step[c->at]) != last) continue;
+            count_steps(s, &evaluations, &others);
+            if (last && others && evaluations >= jobs / 2) break;
+            TRY(start(s, c, err));
+            ++*running;
+        }
     }
     return FIRM_OK;
 }

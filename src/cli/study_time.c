@@ -27,14 +27,18 @@ static firm_status read_settings(const study* s, const env_spec* spec, const cha
     return cli_settings(&a, spec, NULL, out, err);
 }
 
-// Runs a bench command and keeps its result.
-static firm_status bench(const study* s, const char* what, const env_spec* spec, const char* flag,
-                         const char* value, cJSON** json, firm_error* err) {
+// Runs a bench command, as short as it goes, and keeps its result.
+static firm_status bench(const study* s, const char* what, const env_spec* spec, const char* device,
+                         cJSON** json, firm_error* err) {
     char* argv[] = {"bench",
                     (char*)what,
                     (char*)spec->name,
-                    (char*)flag,
-                    (char*)value,
+                    "--seconds",
+                    "0.5",
+                    "--repeats",
+                    "3",
+                    "--device",
+                    (char*)device,
                     "--threads",
                     (char*)args_text(s->a, "threads")};
     *json = NULL;
@@ -46,11 +50,11 @@ static firm_status measure(const study* s, const env_spec* spec, const config* s
     int threads = (int)args_int(s->a, "threads");
     cJSON* j;
     TRY(train_bench(settings, spec, args_text(s->a, "device"), threads, 1.0, &v->train, err));
-    TRY(bench(s, "env", spec, "--seconds", "0.5", &j, err));
+    TRY(bench(s, "env", spec, "cpu", &j, err));
     v->steps_per_s = json_get(j, "steps_per_s", 1);
     cJSON_Delete(j);
     if (strcmp(args_text(s->a, "device"), "cuda") == 0) {
-        TRY(bench(s, "plan", spec, "--device", "cuda", &j, err));
+        TRY(bench(s, "plan", spec, "cuda", &j, err));
         v->contract_ms = json_get(j, "ms_per_solve", 0) + json_get(j, "perception_ms", 0);
         v->reach_ms = json_get(j, "reach_ms_per_solve", 0);
         cJSON_Delete(j);
