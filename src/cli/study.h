@@ -25,6 +25,7 @@ typedef struct study_step study_step;
 typedef struct study_chain {
     study_step* step[STUDY_STEPS];
     int steps, after, after_end;
+    int task;       // whose steps they are
     int at;         // the next step, or the one that runs
     pid_t process;  // which runs it; 0: none
 } study_chain;
@@ -40,7 +41,8 @@ typedef struct study {
     int attempts[STUDY_TASKS];   // of every seed's first model of TASK-plus; 0: none
     char anew[STUDY_TASKS][32];  // ... and the stage from which on it is then learned anew
     int packed[STUDY_TASKS][2];  // the trainings (of TASK-plus) can read a pack
-    char threads[16];            // of the commands being added
+    int adding;                  // the task whose commands are being added, and ...
+    char threads[16];            // ... their threads
     study_chain chain[STUDY_CHAINS];
     int chains, to_do;
     cJSON *steps, *step_seconds;  // the command lines that were or would be run, how long they took

@@ -34,7 +34,8 @@ firm_status study_chain_begin(study* s, int after, int after_end, int whole, fir
         return FAIL(err, FIRM_E_USAGE,
                     "this is a study of more than %d parts; give fewer --tasks or --seeds",
                     STUDY_CHAINS);
-    s->chain[s->chains++] = (study_chain){.after = after, .after_end = after_end};
+    s->chain[s->chains++] =
+        (study_chain){.after = after, .after_end = after_end, .task = s->adding};
     // One at a time may have all threads; side by side each has twice its share, since a step that
     // waits for a GPU or a disk leaves its own to the others.
     int jobs = (int)args_int(s->a, "jobs"), threads = (int)args_int(s->a, "threads");
@@ -168,9 +169,11 @@ static int is_last(const study_step* t) {
     return strcmp(t->word[0], "eval") == 0;
 }
 
-// A training needs its core the moment its GPU is done; what trainings wait for comes next.
-static int niceness(const study_step* t) {
-    return strcmp(t->word[0], "train") == 0 ? 0 : is_last(t) ? 10 : 5;
+// A training needs its core the moment its GPU is done. What trainings wait for comes next, one
+// task's before another's: side by side at the same pace, all would be ready as late as the last.
+static int niceness(const study_chain* c, const study_step* t) {
+    if (strcmp(t->word[0], "train") == 0) return 0;
+    return is_last(t) ? 18 : c->task < 4 ? 1 + 4 * c->task : 17;
 }
 
 // In the child: only what may be called between fork() and exec().
@@ -195,7 +198,7 @@ static firm_status start(study* s, study_chain* c, firm_error* err) {
     memcpy(argv + 1, t->word, sizeof *argv * (size_t)t->words);
     argv[1 + t->words] = json;
     c->process = fork();
-    if (c->process == 0) become(argv, program, niceness(t), out, log);
+    if (c->process == 0) become(argv, program, niceness(c, t), out, log);
     if (c->process > 0) return FIRM_OK;
     return FAIL(err, FIRM_E_IO, "cannot start a process: %s; use fewer --jobs", strerror(errno));
 }

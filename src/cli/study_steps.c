@@ -357,6 +357,7 @@ static firm_status add_plus(study* s, int task, int first, firm_error* err) {
 firm_status study_add_task(study* s, int task, firm_error* err) {
     static const char* const modes[] = {"contract", "reach"};
     places p;
+    s->adding = task;
     find_places(s, task, NULL, &p);
     if (!s->only_say) TRY(file_make_dirs(p.folder, err));
     TRY(study_chain_begin(s, 0, 0, 1, err));
