@@ -73,15 +73,8 @@ __device__ __forceinline__ void post(uint32_t base, uint32_t rank, const char* f
 
 // Waits until all sixteen slices have come.
 __device__ __forceinline__ void await(uint32_t base, int which, uint32_t& phases) {
-    uint32_t bar = base + AT_BAR + (uint32_t)which * 8, done, parity = phases >> which & 1;
-    do
-        asm volatile(
-            "{\n.reg .pred p;\nmbarrier.try_wait.parity.shared::cta.b64 p, [%1], %2;\n"
-            "selp.u32 %0, 1, 0, p;\n}"
-            : "=r"(done)
-            : "r"(bar), "r"(parity)
-            : "memory");
-    while (!done);
+    uint32_t bar = base + AT_BAR + (uint32_t)which * 8, parity = phases >> which & 1;
+    while (!barrier_passed(bar, parity)) continue;
     phases ^= 1u << which;
 }
 

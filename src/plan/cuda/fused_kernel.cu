@@ -73,23 +73,13 @@ __device__ __forceinline__ void note_stuck(const fused_args& p, uint32_t what, u
     p.stuck[4] = threadIdx.x, p.stuck[0] = 1;
     __threadfence_system();
 }
-__device__ __forceinline__ uint32_t try_wait(uint32_t bar, uint32_t parity) {
-    uint32_t done;
-    asm volatile(
-        "{\n.reg .pred p;\nmbarrier.try_wait.parity.shared::cta.b64 p, [%1], %2;\n"
-        "selp.u32 %0, 1, 0, p;\n}"
-        : "=r"(done)
-        : "r"(bar), "r"(parity)
-        : "memory");
-    return done;
-}
 
 // Waits until place `at` is filled, for the time of this parity.
 __device__ __forceinline__ void wait_for(const fused_args& p, uint32_t base, uint32_t at,
                                          uint32_t parity) {
     int tries = 0;
 #pragma unroll 1
-    while (!try_wait(base + AT_FULL + at * 8, parity))
+    while (!barrier_passed(base + AT_FULL + at * 8, parity))
         if (++tries == MOST_TRIES) {
             note_stuck(p, STUCK_PLACE, at);
             asm volatile("trap;\nexit;");
