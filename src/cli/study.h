@@ -8,7 +8,8 @@
 //   OUT/TASK/ablation-X-seed-N/  the run, eval-contract-25.json; X: F, I, no-fiber, mismatch
 //   OUT/TASK-plus/               branches, params and seed-N of the settings TASK-plus; where these
 //                                ask for attempts, first-N (whose they are), moments-N.h5 and
-//                                pack-N.h5, too
+//                                pack-N.h5, too; for searches before them, moments-0.h5 and
+//                                pack-recorded.h5
 //   OUT/report/index.html, report.md
 //   OUT/logs/NNN.txt             with several jobs: what the last sitting's steps printed
 #ifndef CLI_STUDY_H
@@ -39,6 +40,7 @@ typedef struct study {
     int only_say;                // name the steps, run none
     int oracle[STUDY_TASKS];     // the true simulator is fast enough to search through
     int attempts[STUDY_TASKS];   // of every seed's first model of TASK-plus; 0: none
+    int searched[STUDY_TASKS];   // moments searched from before them; 0: none
     char anew[STUDY_TASKS][32];  // ... and the stage from which on it is then learned anew
     int packed[STUDY_TASKS][2];  // the trainings (of TASK-plus) can read a pack
     int adding;                  // the task whose commands are being added, and ...
@@ -65,8 +67,8 @@ typedef struct study_extra {
 } study_extra;
 const study_extra* study_plus(const study* s, const env_spec* spec);
 
-// A command line under construction; 44 kB, so the steps keep theirs static.
-enum { LINE_WORD = 1100, LINE_WORDS = 40 };
+// A command line under construction; 185 kB, so the steps keep theirs static.
+enum { LINE_WORD = 1100, LINE_WORDS = 40 + 2 * ARGS_MAX_VALUES };  // the study's own, and --set
 typedef struct line {
     char word[LINE_WORDS][LINE_WORD];
     int words;
@@ -91,7 +93,8 @@ firm_status study_chains_run(study* s, firm_error* err);
 void study_chains_free(study* s);
 
 // Seconds for one task, one step after the other, from speeds measured now; also decides
-// s->oracle[task] and looks up s->attempts[task], s->anew[task] and s->packed[task].
+// s->oracle[task] and looks up s->attempts[task], s->searched[task], s->anew[task] and
+// s->packed[task].
 firm_status study_estimate(study* s, int task, double* seconds, firm_error* err);
 // Adds everything of one task; then the page and the tables, page receives its path.
 firm_status study_add_task(study* s, int task, firm_error* err);

@@ -46,6 +46,7 @@ typedef struct places {
     const study_extra* plus;  // NULL: the study's own settings
     const char* config;       // of plus
     int attempts;             // of plus: moments that each seed's first model attempts
+    int searched;             // ... and from which the true simulator is searched through before
     const char* anew;         // ... and the stage from which on it is then learned anew
     int packed;               // trainings read pack.h5
     char folder[512];
@@ -65,6 +66,7 @@ static void find_places(const study* s, int task, const study_extra* plus, place
     const env_spec* spec = p->spec = s->task[task];
     p->plus = plus;
     p->attempts = plus ? s->attempts[task] : 0;
+    p->searched = plus ? s->searched[task] : 0;
     p->anew = s->anew[task];
     p->packed = s->packed[task][plus != NULL];
     p->config = plus ? plus->config : NULL;
@@ -214,15 +216,16 @@ static void numbered(const places* p, const char* name, int number, char out[LIN
     snprintf(out, LINE_WORD, "%s/%s-%d.h5", p->folder, name, number);
 }
 
-static firm_status draw_moments(study* s, places* p, int number, const char* path,
-                                firm_error* err) {
+// Other ones for every number.
+static firm_status draw_moments(study* s, places* p, int number, int count, firm_error* err) {
     static line l;
-    char text[32];
+    char text[32], path[LINE_WORD];
+    numbered(p, "moments", number, path);
     line_begin(&l, "trials", p->spec);
     line_flag(&l, "--data", p->data);
     line_add(&l, "--training");
     line_add(&l, "--unsolved");
-    snprintf(text, sizeof text, "%d", p->attempts);
+    snprintf(text, sizeof text, "%d", count);
     line_flag(&l, "--trials", text);
     snprintf(text, sizeof text, "%d", 20 + number);
     line_flag(&l, "--seed", text);
@@ -252,22 +255,7 @@ static firm_status attempt(study* s, places* p, int number, firm_error* err) {
     return study_add(s, &l, (step_result){.file = longer}, err);
 }
 
-// Every seed's first model, then what comes of their plans. pack-0, made by the chain before, holds
-// what the stages learned anew read.
-static firm_status attempts(study* s, places* p, int before, firm_error* err) {
-    char run[LINE_WORD], moments[LINE_WORD];
-    int first = s->chains;
-    for (int i = 0; i < s->seeds; i++) {
-        TRY(study_chain_begin(s, before, before + 1, 0, err));
-        TRY(train(s, p, s->seed[i], NULL, "first", run, err));
-        numbered(p, "moments", i + 1, moments);
-        TRY(draw_moments(s, p, i + 1, moments, err));
-    }
-    TRY(study_chain_begin(s, first, s->chains, 1, err));
-    for (int i = 0; i < s->seeds; i++) TRY(attempt(s, p, i + 1, err));
-    return FIRM_OK;
-}
-
+// What the stages learned anew read: pack-0, or what searches are added to for it.
 static firm_status pack_for_attempts(study* s, places* p, firm_error* err) {
     static line l;
     char file[LINE_WORD];
@@ -275,9 +263,44 @@ static firm_status pack_for_attempts(study* s, places* p, firm_error* err) {
     line_begin(&l, "pack", p->spec);
     add_sources(p, &l);
     line_flag(&l, "--from", p->anew);
+    line_flag(&l, "-o", p->searched ? in_folder(p, "pack-recorded.h5") : file);
+    line_settings(s, p->spec, p->config, &l);
+    return study_add(
+        s, &l, (step_result){.file = p->searched ? in_folder(p, "pack-recorded.h5") : file}, err);
+}
+
+static firm_status search(study* s, places* p, firm_error* err) {
+    static line l;
+    char moments[LINE_WORD], file[LINE_WORD];
+    TRY(draw_moments(s, p, 0, p->searched, err));
+    numbered(p, "moments", 0, moments);
+    numbered(p, "pack", 0, file);
+    line_begin(&l, "intervene", p->spec);
+    line_add(&l, "--searched");
+    line_flag(&l, "--moments", moments);
+    line_flag(&l, "--pack", in_folder(p, "pack-recorded.h5"));
     line_flag(&l, "-o", file);
     line_settings(s, p->spec, p->config, &l);
     return study_add(s, &l, (step_result){.file = file}, err);
+}
+
+// Searches and every seed's first model, then what comes of these models' plans, when the chain
+// `before` has made what they read.
+static firm_status attempts(study* s, places* p, int before, firm_error* err) {
+    char run[LINE_WORD];
+    int first = s->chains;
+    if (p->searched) {
+        TRY(study_chain_begin(s, before, before + 1, 1, err));
+        TRY(search(s, p, err));
+    }
+    for (int i = 0; i < s->seeds; i++) {
+        TRY(study_chain_begin(s, before, before + 1, 0, err));
+        TRY(train(s, p, s->seed[i], NULL, "first", run, err));
+        TRY(draw_moments(s, p, i + 1, p->attempts, err));
+    }
+    TRY(study_chain_begin(s, first, s->chains, 1, err));
+    for (int i = 0; i < s->seeds; i++) TRY(attempt(s, p, i + 1, err));
+    return FIRM_OK;
 }
 
 // The transition anew, from what all the seeds' attempts added; the first run's eyes.

@@ -135,12 +135,19 @@ static void add_main(study* s, int task, const config* settings, const speeds* v
             spec->name, oracle / 60);
 }
 
+// Of the two searches from a moment, 25 controls ahead.
+static double searching_steps(const config* settings) {
+    return 2.0 * 25 * (double)config_int(settings, "intervene", "searched_candidates") *
+           (double)config_int(settings, "intervene", "searched_iterations");
+}
+
 // TASK-plus: same shapes, so the speeds are the same. With attempts every seed is trained twice.
 static firm_status add_plus(study* s, int task, const char* name, const speeds* v, double* seconds,
                             firm_error* err) {
     config* settings;
     TRY(read_settings(s, s->task[task], name, &settings, err));
     s->attempts[task] = (int)config_int(settings, "intervene", "attempts");
+    if (s->attempts[task]) s->searched[task] = (int)config_int(settings, "intervene", "searched");
     snprintf(s->anew[task], sizeof s->anew[task], "%s",
              config_text(settings, "intervene", "attempts_from"));
     s->packed[task][1] = can_pack(settings) && s->seeds > 1;
@@ -149,6 +156,7 @@ static firm_status add_plus(study* s, int task, const char* name, const speeds* 
         1.2 * s->seeds *
         (twice * training_seconds(settings, &v->train) + 2e-3 * s->attempts[task] * v->contract_ms +
          solving_seconds((double)args_int(s->a, "trials"), v));
+    *seconds += s->searched[task] * searching_steps(settings) / v->steps_per_s;
     config_free(settings);
     return FIRM_OK;
 }

@@ -21,6 +21,9 @@ const config_key train_keys[] = {
      "firm reproduce: training moments that each seed's first model attempts; 0: none"},
     {"intervene", "attempts_from", CONFIG_TEXT, 0, 0, "rollout", NULL,
      "the stage from which on a model is then learned anew"},
+    {"intervene", "searched", CONFIG_INT, 0, 1e6, "0", NULL,
+     "firm reproduce: training moments at which the true simulator is searched through, to be "
+     "learned from with the attempts; 0: none"},
     {"intervene", "searched_candidates", CONFIG_INT, 8, 65535, "96", NULL,
      "candidates of a search of firm intervene --searched"},
     {"intervene", "searched_iterations", CONFIG_INT, 1, 1000, "5", NULL, "likewise iterations"},

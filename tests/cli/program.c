@@ -14,7 +14,7 @@
 #include "core/image.h"
 #include "env/env.h"
 
-enum { MAX_WORDS = 64 };
+enum { MAX_WORDS = 128 };
 
 // Splits `line` in place into words.
 static int split(char* line, char** word) {
@@ -36,7 +36,7 @@ static pid_t spawn(const char* folder, const char* line, long file_limit, const 
                    const char* err) {
     pid_t child = fork();
     if (child != 0) return child;
-    char text[4096], *word[MAX_WORDS] = {FIRM_BINARY_DIR "/firm"};
+    char text[4096], *word[1 + MAX_WORDS] = {FIRM_BINARY_DIR "/firm"};
     snprintf(text, sizeof text, "%s", line);
     split(text, word + 1);
     int o = open(out, O_WRONLY | O_CREAT | O_TRUNC, 0644),

@@ -487,6 +487,21 @@ TEST(cli, reproduce_says_what_it_would_do) {
                           "s/cube-plus/seed-2 --seed 2"),
                1);
     EXPECT_INT(steps_with(j, "-o s/cube-plus/seed-2/eval-"), 4);
+    EXPECT_INT(steps_with(j, "--searched"), 0);
+    cJSON_Delete(j);
+    // with searches, which the attempts are then added to; and with more settings than words of a
+    // study's own
+    char many[512] = "";
+    for (int i = 0; i < 24; i++) strcat(many, " --set train.lanes=8");
+    if (!(j = JSON_OF(firm_run(folder, 0, "%s --set intervene.searched=30%s", plus, many)))) return;
+    EXPECT_INT(steps_with(j, "--from belief -o s/cube-plus/pack-recorded.h5"), 1);
+    EXPECT_INT(steps_with(j, "--unsolved --trials 30 --seed 20 -o s/cube-plus/moments-0.h5"), 1);
+    EXPECT_INT(steps_with(j,
+                          "firm intervene cube --searched --moments s/cube-plus/moments-0.h5 "
+                          "--pack s/cube-plus/pack-recorded.h5 -o s/cube-plus/pack-0.h5"),
+               1);
+    EXPECT_INT(steps_with(j, "--pack s/cube-plus/pack-0.h5 --seed 1 --model s/cube-plus/first-2/"),
+               1);
     cJSON_Delete(j);
 #else
     test_skip("built without MuJoCo; run `make mujoco`");
