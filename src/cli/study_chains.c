@@ -271,17 +271,17 @@ static void count_steps(const study* s, int* evaluations, int* others) {
     }
 }
 
-// Evaluations take what the others leave, and half of the jobs at most while there are others to
-// come: a training that has to wait for them leaves a GPU idle.
+// Evaluations take what the others leave, and few of the jobs while there are others to come: a
+// training that has to wait for them leaves a GPU idle.
 static firm_status start_some(study* s, int* running, firm_error* err) {
-    const int jobs = (int)args_int(s->a, "jobs");
+    const int jobs = (int)args_int(s->a, "jobs"), few = jobs > 4 ? jobs / 4 : 1;
     for (int last = 0; last < 2; last++) {
         for (int i = 0; i < s->chains && *running < jobs; i++) {
             study_chain* c = &s->chain[i];
             int evaluations, others;
             if (!may_start(s, c) || is_last(c->step[c->at]) != last) continue;
             count_steps(s, &evaluations, &others);
-            if (last && others && evaluations >= jobs / 2) break;
+            if (last && others && evaluations >= few) break;
             TRY(start(s, c, err));
             ++*running;
         }
