@@ -19,7 +19,7 @@
 
 #include "cli/cli.h"
 
-enum { STUDY_TASKS = 8, STUDY_SEEDS = 16, STUDY_CHAINS = 512, STUDY_STEPS = 64 };
+enum { STUDY_TASKS = 8, STUDY_SEEDS = 16, STUDY_CHAINS = 2048, STUDY_STEPS = 64 };
 
 typedef struct study_step study_step;
 // Steps that follow one another; they begin when chains `after` to `after_end` - 1 have ended.
@@ -40,8 +40,8 @@ typedef struct study {
     int only_say;                // name the steps, run none
     int oracle[STUDY_TASKS];     // the true simulator is fast enough to search through
     int attempts[STUDY_TASKS];   // of every seed's first model of TASK-plus; 0: none
-    int searched[STUDY_TASKS];   // moments searched from before them; 0: none
     char anew[STUDY_TASKS][32];  // ... and the stage from which on it is then learned anew
+    int searched[STUDY_TASKS];   // moments of searches before the attempts; 0: none
     int packed[STUDY_TASKS][2];  // the trainings (of TASK-plus) can read a pack
     int adding;                  // the task whose commands are being added, and ...
     char threads[16];            // ... their threads

@@ -109,15 +109,17 @@ void study_chains_free(study* s) {
 
 // ---- what every step does -----------------------------------------------------------------------
 
-static void command_line(const study_step* t, char text[2048]) {
-    size_t used = (size_t)snprintf(text, 2048, "firm");
-    for (int i = 0; i < t->words && used < 2048; i++)
-        used += (size_t)snprintf(text + used, 2048 - used, " %s", t->word[i]);
+enum { LINE_TEXT = 16384 };
+
+static void command_line(const study_step* t, char text[LINE_TEXT]) {
+    size_t used = (size_t)snprintf(text, LINE_TEXT, "firm");
+    for (int i = 0; i < t->words && used < LINE_TEXT; i++)
+        used += (size_t)snprintf(text + used, LINE_TEXT - used, " %s", t->word[i]);
 }
 
 // Says and notes what is begun.
 static firm_status step_begin(study* s, study_step* t, firm_error* err) {
-    char text[2048];
+    char text[LINE_TEXT];
     command_line(t, text);
     log_info("%s", text);
     cJSON *item = cJSON_CreateString(text), *seconds = cJSON_CreateNumber(0);

@@ -46,8 +46,8 @@ typedef struct places {
     const study_extra* plus;  // NULL: the study's own settings
     const char* config;       // of plus
     int attempts;             // of plus: moments that each seed's first model attempts
-    int searched;             // ... and from which the true simulator is searched through before
     const char* anew;         // ... and the stage from which on it is then learned anew
+    int searched;             // of plus: moments of searches before the attempts
     int packed;               // trainings read pack.h5
     char folder[512];
     char data[LINE_WORD], branches[LINE_WORD], structured[LINE_WORD], file[LINE_WORD];
