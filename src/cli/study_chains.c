@@ -263,27 +263,27 @@ static int may_start(const study* s, const study_chain* c) {
     return !c->process && c->at < c->steps && nothing_before(s, c);
 }
 
-// How many evaluations run, and how many other steps are still to begin.
-static void count_steps(const study* s, int* evaluations, int* others) {
-    *evaluations = *others = 0;
+// Evaluations have few of the jobs while there are other steps to begin: a training that has to
+// wait for them leaves a GPU idle.
+static int evaluation_may_start(const study* s, int jobs) {
+    const int few = jobs > 4 ? jobs / 4 : 1;
+    int evaluations = 0, others = 0;
     for (int i = 0; i < s->chains; i++) {
         const study_chain* c = &s->chain[i];
-        if (c->process && is_last(c->step[c->at])) ++*evaluations;
-        for (int k = c->at + (c->process != 0); k < c->steps; k++) *others += !is_last(c->step[k]);
+        evaluations += c->process && is_last(c->step[c->at]);
+        for (int k = c->at + (c->process != 0); k < c->steps; k++) others += !is_last(c->step[k]);
     }
+    return !others || evaluations < few;
 }
 
-// Evaluations take what the others leave, and few of the jobs while there are others to come: a
-// training that has to wait for them leaves a GPU idle.
+// Evaluations come last: they take what the other steps leave.
 static firm_status start_some(study* s, int* running, firm_error* err) {
-    const int jobs = (int)args_int(s->a, "jobs"), few = jobs > 4 ? jobs / 4 : 1;
+    const int jobs = (int)args_int(s->a, "jobs");
     for (int last = 0; last < 2; last++) {
         for (int i = 0; i < s->chains && *running < jobs; i++) {
             study_chain* c = &s->chain[i];
-            int evaluations, others;
             if (!may_start(s, c) || is_last(c->step[c->at]) != last) continue;
-            count_steps(s, &evaluations, &others);
-            if (last && others && evaluations >= few) break;
+            if (last && !evaluation_may_start(s, jobs)) break;
             TRY(start(s, c, err));
             ++*running;
         }

@@ -259,14 +259,16 @@ static firm_status attempt(study* s, places* p, int number, firm_error* err) {
 static firm_status pack_for_attempts(study* s, places* p, firm_error* err) {
     static line l;
     char file[LINE_WORD];
-    numbered(p, "pack", 0, file);
+    if (p->searched)
+        in_folder_of(p->folder, "pack-recorded.h5", file);
+    else
+        numbered(p, "pack", 0, file);
     line_begin(&l, "pack", p->spec);
     add_sources(p, &l);
     line_flag(&l, "--from", p->anew);
-    line_flag(&l, "-o", p->searched ? in_folder(p, "pack-recorded.h5") : file);
+    line_flag(&l, "-o", file);
     line_settings(s, p->spec, p->config, &l);
-    return study_add(
-        s, &l, (step_result){.file = p->searched ? in_folder(p, "pack-recorded.h5") : file}, err);
+    return study_add(s, &l, (step_result){.file = file}, err);
 }
 
 static firm_status search(study* s, places* p, firm_error* err) {

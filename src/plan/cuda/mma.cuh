@@ -1,5 +1,5 @@
-// mma.cuh - what the kernels on the tensor cores are made of: copies into shared memory, fragments,
-// the product of two fragments, and what becomes of the heads' results.
+// mma.cuh - what the kernels on the tensor cores are made of: copies into shared memory, asking a
+// barrier, fragments, the product of two fragments, and what becomes of the heads' results.
 #ifndef PLAN_CUDA_MMA_CUH
 #define PLAN_CUDA_MMA_CUH
 
