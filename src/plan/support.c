@@ -9,21 +9,21 @@
 
 enum { LANES = 16, BETWEEN = 3 };  // points looked at on the way from one macro step to the next
 
-typedef float (*nearest_fn)(const float* points, int count, int dim, const float* c);
-float plan_support_nearest_plain(const float* points, int count, int dim, const float* c);
+typedef float nearest_fn(const float* points, int count, int dim, const float* c, float enough,
+                         int* at);
+nearest_fn plan_support_nearest_plain;
 #if defined(__x86_64__)
-float plan_support_nearest_avx2(const float* points, int count, int dim, const float* c);
-float plan_support_nearest_avx512(const float* points, int count, int dim, const float* c);
+nearest_fn plan_support_nearest_avx2, plan_support_nearest_avx512;
 #endif
 
 struct plan_support {
     int count, dim, pairs;  // count rounded up to LANES by repeating the last point
-    float radius;
-    float* points;  // (dim, count)
-    nearest_fn nearest;
+    float radius, inside;   // squared distance that surely is within the radius
+    float* points;          // (dim, count)
+    nearest_fn* nearest;
 };
 
-static nearest_fn choose(void) {
+static nearest_fn* choose(void) {
 #if defined(__x86_64__)
     switch (simd_best()) {
         case SIMD_AVX512: return plan_support_nearest_avx512;
@@ -48,6 +48,7 @@ firm_status plan_support_create(const float* points, int count, int dim, int pai
     s->dim = dim;
     s->pairs = pairs;
     s->radius = radius;
+    s->inside = (1 - 1e-5f) * radius * radius;
     s->nearest = choose();
     for (int k = 0; k < rounded; k++)
         for (int i = 0; i < dim; i++)
@@ -63,21 +64,24 @@ void plan_support_free(plan_support* s) {
     mem_free(s);
 }
 
-static float outside(const plan_support* s, const float* c) {
-    float d = sqrtf(s->nearest(s->points, s->count, s->dim, c)) / s->radius - 1.0f;
+// Inside one point will do, and that of the step before is most often near: *at is where to look
+// first. The answer does not depend on it.
+static float outside(const plan_support* s, const float* c, int* at) {
+    float d = sqrtf(s->nearest(s->points, s->count, s->dim, c, s->inside, at)) / s->radius - 1.0f;
     return d > 0.0f ? d : 0.0f;
 }
 
 float plan_support_stray(const plan_support* s, const float* c0, const float* path, int steps) {
     float total = 0.0f;
+    int at = 0;
     for (int k = 0; k < steps; k++) {
         const float *from = k ? path + (k - 1) * s->dim : c0, *to = path + k * s->dim;
-        float worst = outside(s, to);
+        float worst = outside(s, to, &at);
         // a straight way between sines and cosines leaves the circle, so only plain positions
         for (int j = 1; j <= BETWEEN && s->pairs == 0; j++) {
             float c[FIRM_MAX_CONFIG], f = (float)j / (BETWEEN + 1);
             for (int i = 0; i < s->dim; i++) c[i] = from[i] + f * (to[i] - from[i]);
-            float d = outside(s, c);
+            float d = outside(s, c, &at);
             if (d > worst) worst = d;
         }
         total += worst < 4.0f ? worst : 4.0f;

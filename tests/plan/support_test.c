@@ -32,6 +32,31 @@ TEST(plan, support_finds_the_nearest_point) {
     plan_support_free(s);
 }
 
+// where a step was found inside is where the next is looked for first; it must not show
+TEST(plan, support_of_a_path_is_that_of_its_steps) {
+    enum { COUNT = 777, DIM = 3, STEPS = 7 };
+    static float point[COUNT * DIM];
+    rng r = rng_start(2, RNG_STREAM(RNG_TEST, 9));
+    for (int i = 0; i < COUNT * DIM; i++) point[i] = (float)rng_uniform(&r, -1, 1);
+    firm_error err;
+    plan_support* s;
+    REQUIRE_OK(plan_support_create(point, COUNT, DIM, 1, 0.12f, &s, &err), err);
+    int inside = 0, outside = 0;
+    for (int trial = 0; trial < 100; trial++) {
+        float path[STEPS * DIM], sum = 0;
+        for (int i = 0; i < STEPS * DIM; i++) path[i] = (float)rng_uniform(&r, -1.1, 1.1);
+        for (int k = 0; k < STEPS; k++) {
+            float one = plan_support_stray(s, path, path + k * DIM, 1);
+            sum += one;
+            inside += one == 0;
+            outside += one > 0;
+        }
+        EXPECT_NEAR(plan_support_stray(s, path, path, STEPS), sum, 0);
+    }
+    EXPECT(inside > 100 && outside > 100);
+    plan_support_free(s);
+}
+
 // two rooms of points with a gap between them
 static plan_support* two_strips(void) {
     float point[200];
