@@ -8,6 +8,7 @@
 #include <stdint.h>
 
 extern "C" {
+#include "core/clock.h"
 #include "core/mem.h"
 #include "core/rng.h"
 #include "core/status.h"
@@ -99,6 +100,7 @@ struct plan_gpu {
     char device[256];
     int major, minor, processors;
     cudaStream_t stream;
+    cudaEvent_t done;  // what was asked for last; waiting for it may sleep
     host_layer host[LAYERS];
     layer layers[LAYERS];
     size_t element;  // bytes of an operand
