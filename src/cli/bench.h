@@ -11,6 +11,7 @@ firm_status bench_plan(const args* a, const env_spec* spec, cJSON* j, firm_error
 // Median time of `repeats` solves through the public controller, in ms, with random weights of the
 // settings' shape when model is NULL.
 firm_status bench_solve_ms(const env_spec* spec, const firm_model* model, const config* settings,
-                           firm_mode mode, int threads, int repeats, double* ms, firm_error* err);
+                           const firm_controller_params* p, int repeats, double* ms,
+                           firm_error* err);
 
 #endif

@@ -94,9 +94,9 @@ static firm_status solve(subject* s, firm_step* step, int64_t* allocations, firm
     return FIRM_OK;
 }
 
-static firm_status median_ms(const env_spec* spec, const firm_model* model, const config* settings,
-                             const firm_controller_params* p, int repeats, double* ms,
-                             firm_error* err) {
+firm_status bench_solve_ms(const env_spec* spec, const firm_model* model, const config* settings,
+                           const firm_controller_params* p, int repeats, double* ms,
+                           firm_error* err) {
     subject s;
     eval_times times = {0};
     TRY(subject_open(&s, spec, model, settings, p, err));
@@ -110,14 +110,6 @@ static firm_status median_ms(const env_spec* spec, const firm_model* model, cons
     eval_times_free(&times);
     subject_close(&s);
     return status;
-}
-
-firm_status bench_solve_ms(const env_spec* spec, const firm_model* model, const config* settings,
-                           firm_mode mode, int threads, int repeats, double* ms, firm_error* err) {
-    firm_controller_params p = firm_controller_params_default();
-    p.mode = mode;
-    p.threads = threads;
-    return median_ms(spec, model, settings, &p, repeats, ms, err);
 }
 
 typedef struct measured {
@@ -283,7 +275,7 @@ static firm_status bench_both(const args* a, const env_spec* spec, const firm_mo
     subject_close(&s);
     TRY(status);
     how.mode = FIRM_MODE_REACH;
-    TRY(median_ms(spec, model, settings, &how, repeats, &reach_ms, err));
+    TRY(bench_solve_ms(spec, model, settings, &how, repeats, &reach_ms, err));
     return json_add_number(j, "reach_ms_per_solve", reach_ms, 5) ? FIRM_OK : cli_no_memory(err);
 }
 

@@ -27,6 +27,7 @@ typedef struct study_chain {
     study_step* step[STUDY_STEPS];
     int steps, after, after_end;
     int task;       // whose steps they are
+    int behind;     // others' steps go first where they share a GPU
     int at;         // the next step, or the one that runs
     pid_t process;  // which runs it; 0: none
 } study_chain;

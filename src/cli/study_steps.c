@@ -355,6 +355,7 @@ static firm_status ablate(study* s, places* p, int before, firm_error* err) {
     for (int i = 0; (a = study_ablation_at(s, p->spec, i)); i++) {
         for (int k = 0; k < (a->once ? 1 : s->seeds); k++) {
             TRY(study_chain_begin(s, before, before + 1, 0, err));
+            s->chain[s->chains - 1].behind = 1;
             TRY(train(s, p, s->seed[k], a, "seed", run, err));
             TRY(evaluate(s, p, run, "contract", "25", "firm", err));
         }

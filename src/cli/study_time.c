@@ -27,41 +27,40 @@ static firm_status read_settings(const study* s, const env_spec* spec, const cha
     return cli_settings(&a, spec, NULL, out, err);
 }
 
-// Runs a bench command, as short as it goes, and keeps its result.
-static firm_status bench(const study* s, const char* what, const env_spec* spec, const char* device,
-                         cJSON** json, firm_error* err) {
+// Of the simulator.
+static firm_status measure_steps(const study* s, const env_spec* spec, double* per_s,
+                                 firm_error* err) {
     char* argv[] = {"bench",
-                    (char*)what,
+                    "env",
                     (char*)spec->name,
                     "--seconds",
                     "0.5",
-                    "--repeats",
-                    "3",
-                    "--device",
-                    (char*)device,
                     "--threads",
                     (char*)args_text(s->a, "threads")};
-    *json = NULL;
-    return cli_run(sizeof argv / sizeof *argv, argv, json, err);
+    cJSON* json = NULL;
+    TRY(cli_run(sizeof argv / sizeof *argv, argv, &json, err));
+    *per_s = json_get(json, "steps_per_s", 1);
+    cJSON_Delete(json);
+    return FIRM_OK;
 }
 
 static firm_status measure(const study* s, const env_spec* spec, const config* settings, speeds* v,
                            firm_error* err) {
-    int threads = (int)args_int(s->a, "threads");
-    cJSON* j;
-    TRY(train_bench(settings, spec, args_text(s->a, "device"), threads, 1.0, &v->train, err));
-    TRY(bench(s, "env", spec, "cpu", &j, err));
-    v->steps_per_s = json_get(j, "steps_per_s", 1);
-    cJSON_Delete(j);
-    if (strcmp(args_text(s->a, "device"), "cuda") == 0) {
-        TRY(bench(s, "plan", spec, "cuda", &j, err));
-        v->contract_ms = json_get(j, "ms_per_solve", 0) + json_get(j, "perception_ms", 0);
-        v->reach_ms = json_get(j, "reach_ms_per_solve", 0);
-        cJSON_Delete(j);
-        return FIRM_OK;
+    const char* device = args_text(s->a, "device");
+    firm_controller_params p = firm_controller_params_default();
+    p.threads = (int)args_int(s->a, "threads");
+    int solves = 1;
+    if (strcmp(device, "cuda") == 0) {
+        p.device = FIRM_DEVICE_CUDA;
+        p.precision = FIRM_PRECISION_TF32;
+        solves = 3;  // the first one loads the kernels
     }
-    TRY(bench_solve_ms(spec, NULL, settings, FIRM_MODE_CONTRACT, threads, 1, &v->contract_ms, err));
-    return bench_solve_ms(spec, NULL, settings, FIRM_MODE_REACH, threads, 1, &v->reach_ms, err);
+    TRY(train_bench(settings, spec, device, p.threads, 1.0, &v->train, err));
+    TRY(measure_steps(s, spec, &v->steps_per_s, err));
+    p.mode = FIRM_MODE_CONTRACT;
+    TRY(bench_solve_ms(spec, NULL, settings, &p, solves, &v->contract_ms, err));
+    p.mode = FIRM_MODE_REACH;
+    return bench_solve_ms(spec, NULL, settings, &p, solves, &v->reach_ms, err);
 }
 
 // Samples of an update; a source without a batch of its own has that of the stage.
