@@ -12,23 +12,13 @@ The test data/reads_blosc_of_python compares every number and every pixel: in ro
 """
 
 import os
-import subprocess
 import sys
-import tempfile
-import venv
+
+from throwaway import ROOT, run_inside
 
 PACKAGES = ["numpy==2.4.6", "h5py==3.11.0", "hdf5plugin==4.4.0"]
-ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 FILE = os.path.join(ROOT, "tests", "golden", "blosc-tworoom.h5")
 EPISODES, LENGTH, SIDE = 2, 30, 224
-
-
-def run_in_venv():
-    with tempfile.TemporaryDirectory() as folder:
-        venv.create(folder, with_pip=True)
-        python = os.path.join(folder, "bin", "python")
-        subprocess.check_call([python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check"] + PACKAGES)
-        subprocess.check_call([python, os.path.abspath(__file__), "--inside"])
 
 
 def write():
@@ -64,4 +54,4 @@ def write():
 
 
 if __name__ == "__main__":
-    write() if "--inside" in sys.argv else run_in_venv()
+    write() if "--inside" in sys.argv else run_inside(__file__, PACKAGES)

@@ -26,15 +26,12 @@ implementations can agree.
 import os
 import re
 import struct
-import subprocess
 import sys
-import tempfile
 import types
-import venv
 
-ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+from throwaway import REFERENCE, ROOT, load, run_inside
+
 GOLDEN = os.path.join(ROOT, "tests", "golden")
-REFERENCE = "stable-worldmodel==0.1.1"
 # of the reference package's own needs, what its two environments import
 OTHERS = ["numpy==2.4.6", "scipy==1.17.1", "gymnasium==1.4.0", "loguru==0.7.3", "lxml==6.1.3", "pygame==2.6.1",
           "pymunk==7.3.1", "shapely==2.2.0"]
@@ -47,32 +44,12 @@ def pins():
 
 
 def run_in_venv():
-    with tempfile.TemporaryDirectory() as folder:
-        venv.create(folder, with_pip=True)
-        python = os.path.join(folder, "bin", "python")
-        pip = [python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
-        wanted = pins()
-        subprocess.check_call(pip + OTHERS + [p for p in wanted if not p.startswith("ogbench")])
-        # without their dependencies, which are for training
-        subprocess.check_call(pip + ["--no-deps", REFERENCE] + [p for p in wanted if p.startswith("ogbench")])
-        subprocess.check_call([python, os.path.abspath(__file__), "--inside"], env={**os.environ, "MUJOCO_GL": "disable"})
+    bare = [p for p in pins() if p.startswith("ogbench")]
+    run_inside(__file__, OTHERS + [p for p in pins() if p not in bare], [REFERENCE] + bare, MUJOCO_GL="disable")
 
 
-def load(name):
-    """Imports one environment: the packages' own __init__ files want training libraries."""
-    import importlib
-    import importlib.util
-
-    if "stable_worldmodel" not in sys.modules:
-        base = list(importlib.util.find_spec("stable_worldmodel").submodule_search_locations)[0]
-        for package in ("", ".envs", ".envs.ogbench", ".envs.dmcontrol", ".envs.dmcontrol.custom_tasks"):
-            module = types.ModuleType("stable_worldmodel" + package)
-            module.__path__ = [os.path.join(base, *package.split(".")[1:])]
-            sys.modules[module.__name__] = module
-        top = sys.modules["stable_worldmodel"]
-        top.utils = importlib.import_module("stable_worldmodel.utils")
-        top.spaces = importlib.import_module("stable_worldmodel.spaces")
-    return importlib.import_module("stable_worldmodel.envs." + name)
+def environment(name):
+    return load(name, "ogbench", "dmcontrol", "dmcontrol.custom_tasks")
 
 
 def words(values, kind="d"):
@@ -89,7 +66,7 @@ def reacher(lines):
     import mujoco
     import numpy as np
 
-    env = load("dmcontrol.reacher").ReacherDMControlWrapper(task="qpos_match")
+    env = environment("dmcontrol.reacher").ReacherDMControlWrapper(task="qpos_match")
     rng = np.random.default_rng(20240611)
 
     def put(state, goal=None):
@@ -159,8 +136,8 @@ def view(info):
 
 
 def cube_env():
-    env = load("ogbench.cube_env").CubeEnv(env_type="single", mode="data_collection", terminate_at_goal=False,
-                                           visualize_info=False)
+    env = environment("ogbench.cube_env").CubeEnv(env_type="single", mode="data_collection", terminate_at_goal=False,
+                                                  visualize_info=False)
     env.reset()
     return env
 
@@ -202,6 +179,9 @@ def cube(lines):
     env = cube_env()
     rng = np.random.default_rng(20240612)
     env._np_random = rng
+    # every reset draws what varies between episodes with a seed of its own, which the package leaves to chance
+    draw = env.variation_space.seed
+    env.variation_space.seed = lambda seed=None: draw(int(rng.integers(2**31)))
     chance = Chance(rng)
     for module in (cube_plan, plan_oracle, cube_markov):
         replace_random(module, chance)

@@ -19,45 +19,14 @@ File format of pusht.txt:
 
 import os
 import struct
-import subprocess
 import sys
-import tempfile
-import venv
+
+from throwaway import REFERENCE, ROOT, load, run_inside
 
 PACKAGES = ["numpy==2.4.6", "gymnasium==1.4.0", "loguru==0.7.3", "pymunk==7.3.1", "pygame==2.6.1",
             "opencv-python-headless==5.0.0.93", "shapely==2.2.0"]
-REFERENCE = "stable-worldmodel==0.1.1"
-ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 GOLDEN = os.path.join(ROOT, "tests", "golden")
 STEPS, EVERY = 100, 4
-
-
-def run_in_venv():
-    with tempfile.TemporaryDirectory() as folder:
-        venv.create(folder, with_pip=True)
-        python = os.path.join(folder, "bin", "python")
-        pip = [python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
-        subprocess.check_call(pip + PACKAGES)
-        # without its dependencies: of the package, only the environment, its drawing and its spaces are used
-        subprocess.check_call(pip + ["--no-deps", REFERENCE])
-        subprocess.check_call([python, os.path.abspath(__file__), "--inside"])
-
-
-def load_environment():
-    """Imports the environment alone: the packages' own __init__ files want training libraries."""
-    import importlib
-    import importlib.util
-    import types
-
-    base = list(importlib.util.find_spec("stable_worldmodel").submodule_search_locations)[0]
-    for name in ("stable_worldmodel", "stable_worldmodel.envs", "stable_worldmodel.envs.pusht"):
-        package = types.ModuleType(name)
-        package.__path__ = [os.path.join(base, *name.split(".")[1:])]
-        sys.modules[name] = package
-    top = sys.modules["stable_worldmodel"]
-    top.utils = importlib.import_module("stable_worldmodel.utils")
-    top.spaces = importlib.import_module("stable_worldmodel.spaces")
-    return importlib.import_module("stable_worldmodel.envs.pusht.env").PushT
 
 
 def put(env, state):
@@ -110,7 +79,7 @@ def main():
     from importlib.metadata import version
 
     assert REFERENCE.endswith("==" + version("stable-worldmodel"))
-    env = load_environment()(render_mode="rgb_array")
+    env = load("pusht.env", "pusht").PushT(render_mode="rgb_array")
     env.reset(seed=1)
     # the package's default places for bodies in a new space, not the random ones of that reset
     for key in (("agent", "start_position"), ("block", "start_position"), ("block", "angle")):
@@ -159,4 +128,4 @@ def main():
 
 
 if __name__ == "__main__":
-    main() if "--inside" in sys.argv else run_in_venv()
+    main() if "--inside" in sys.argv else run_inside(__file__, PACKAGES, [REFERENCE])

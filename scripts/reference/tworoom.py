@@ -15,43 +15,12 @@ File format, all numbers float32 bits in hexadecimal:
 
 import os
 import struct
-import subprocess
 import sys
-import tempfile
-import venv
+
+from throwaway import REFERENCE, ROOT, load, run_inside
 
 PACKAGES = ["torch==1.12.1", "numpy==1.26.4", "gymnasium==1.4.0", "loguru==0.7.3"]
-REFERENCE = "stable-worldmodel==0.1.1"
-ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 GOLDEN = os.path.join(ROOT, "tests", "golden", "tworoom.txt")
-
-
-def run_in_venv():
-    with tempfile.TemporaryDirectory() as folder:
-        venv.create(folder, with_pip=True)
-        python = os.path.join(folder, "bin", "python")
-        pip = [python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
-        subprocess.check_call(pip + PACKAGES)
-        # without its dependencies: of the package, only the environment and its spaces are used
-        subprocess.check_call(pip + ["--no-deps", REFERENCE])
-        subprocess.check_call([python, os.path.abspath(__file__), "--inside"])
-
-
-def load_environment():
-    """Imports the environment alone: the packages' own __init__ files want training libraries."""
-    import importlib
-    import importlib.util
-    import types
-
-    base = list(importlib.util.find_spec("stable_worldmodel").submodule_search_locations)[0]
-    for name in ("stable_worldmodel", "stable_worldmodel.envs", "stable_worldmodel.envs.two_room"):
-        package = types.ModuleType(name)
-        package.__path__ = [os.path.join(base, *name.split(".")[1:])]
-        sys.modules[name] = package
-    top = sys.modules["stable_worldmodel"]
-    top.utils = importlib.import_module("stable_worldmodel.utils")
-    top.spaces = importlib.import_module("stable_worldmodel.spaces")
-    return importlib.import_module("stable_worldmodel.envs.two_room.env").TwoRoomEnv
 
 
 def bits(value):
@@ -86,7 +55,7 @@ def main():
     import torch
     from importlib.metadata import version
 
-    env = load_environment()(render_mode="rgb_array")
+    env = load("two_room.env", "two_room").TwoRoomEnv(render_mode="rgb_array")
     env.reset(seed=1)
     rng = np.random.default_rng(20240607)
     lines = [
@@ -123,4 +92,4 @@ def main():
 
 
 if __name__ == "__main__":
-    main() if "--inside" in sys.argv else run_in_venv()
+    main() if "--inside" in sys.argv else run_inside(__file__, PACKAGES, [REFERENCE])
