@@ -6,6 +6,7 @@
 
 #include "check.h"
 #include "core/config.h"
+#include "core/each_failing.h"
 #include "core/file.h"
 #include "core/image.h"
 #include "core/json.h"
@@ -43,24 +44,6 @@ TEST(core, mem_injected_failure) {
     mem_free(a);
     mem_free(b);
     mem_free(e);
-}
-
-typedef firm_status (*attempt)(firm_error* err);
-
-// Lets 0, 1, 2, ... allocations succeed until the attempt does; returns how many it needs.
-static int fail_each(int line, attempt run) {
-    for (int n = 0; n < 2000; n++) {
-        firm_error err = {0};
-        mem_fail_after(n);
-        firm_status status = run(&err);
-        mem_fail_after(-1);
-        if (status == FIRM_OK) return n;
-        if (status != FIRM_E_MEMORY || !err.message[0])
-            test_fail(__FILE__, line, "allocation %d failing gives status %d: %s", n, status,
-                      err.message);
-    }
-    test_fail(__FILE__, line, "never succeeds");
-    return 0;
 }
 
 static const config_key keys[] = {
@@ -152,17 +135,17 @@ static void write_text(const char* name, const char* text) {
 }
 
 TEST(core, mem_failure_in_config) {
-    EXPECT(fail_each(__LINE__, try_config) >= 15);
+    EXPECT(FAIL_EACH(try_config) >= 15);
     write_text("mem.ini", "[plan]\ncandidates = 9\n");
-    EXPECT(fail_each(__LINE__, try_config_file) >= 5);
+    EXPECT(FAIL_EACH(try_config_file) >= 5);
 }
 
 TEST(core, mem_failure_in_image) {
     for (size_t i = 0; i < sizeof picture; i++) picture[i] = (uint8_t)(i * i >> 3);
-    EXPECT(fail_each(__LINE__, try_encode) >= 3);
+    EXPECT(FAIL_EACH(try_encode) >= 3);
     snprintf(path, sizeof path, "%s/mem.png", test_temp_dir());
-    EXPECT(fail_each(__LINE__, try_write_png) >= 3);
-    EXPECT(fail_each(__LINE__, try_read_png) >= 3);
+    EXPECT(FAIL_EACH(try_write_png) >= 3);
+    EXPECT(FAIL_EACH(try_read_png) >= 3);
     EXPECT(memcmp(picture, read_back, sizeof picture) == 0);
     mem_fail_after(0);
     EXPECT(image_base64(picture, 10) == NULL);
@@ -171,10 +154,10 @@ TEST(core, mem_failure_in_image) {
 
 TEST(core, mem_failure_in_json_and_pool) {
     write_text("mem.json", "{\"a\": [1, 2, 3]}\n");
-    EXPECT(fail_each(__LINE__, try_json) >= 1);
-    EXPECT(fail_each(__LINE__, try_pool) >= 4);
+    EXPECT(FAIL_EACH(try_json) >= 1);
+    EXPECT(FAIL_EACH(try_pool) >= 4);
 }
 
 TEST(core, mem_failure_in_growing_read) {
-    EXPECT(fail_each(__LINE__, try_growing_read) >= 3);
+    EXPECT(FAIL_EACH(try_growing_read) >= 3);
 }

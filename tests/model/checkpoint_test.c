@@ -1,6 +1,7 @@
 // checkpoint_test.c - model files: what is written is read back, to the bit where it can be; what
 // goes wrong with writing leaves nothing behind; training checkpoints. damage_test.c has the
 // damaged files, files.h the small models both use.
+#include "core/each_failing.h"
 #include "core/file.h"
 #include "core/mem.h"
 #include "files.h"
@@ -481,26 +482,11 @@ static firm_status try_resume(firm_error* err) {
     return checkpoint_read_training(memory_path, memory_model, NULL, 0, &note, 1, err);
 }
 
-static int fail_each(int line, firm_status (*run)(firm_error* err)) {
-    for (int n = 0; n < 2000; n++) {
-        firm_error err = {0};
-        mem_fail_after(n);
-        firm_status status = run(&err);
-        mem_fail_after(-1);
-        if (status == FIRM_OK) return n;
-        if (status != FIRM_E_MEMORY || !err.message[0])
-            test_fail(__FILE__, line, "allocation %d failing gives status %d: %s", n, status,
-                      err.message);
-    }
-    test_fail(__FILE__, line, "never succeeds");
-    return 0;
-}
-
 TEST(model, checkpoint_out_of_memory) {
     memory_model = small_model(1);
     snprintf(memory_path, sizeof memory_path, "%s", temp_path("memory.safetensors"));
-    EXPECT(fail_each(__LINE__, try_write) > 4);
-    EXPECT(fail_each(__LINE__, try_resume) > 3);
-    EXPECT(fail_each(__LINE__, try_load) > 10);
+    EXPECT(FAIL_EACH(try_write) > 4);
+    EXPECT(FAIL_EACH(try_resume) > 3);
+    EXPECT(FAIL_EACH(try_load) > 10);
     firm_model_free(memory_model);
 }
