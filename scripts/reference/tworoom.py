@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Writes tests/golden/tworoom.txt from the reference package's own TwoRoom environment.
 
-Run `scripts/reference/tworoom.py` with Python 3.10: it makes a throw-away virtual environment, installs
+Run `scripts/reference/tworoom.py` with Python 3.11: it makes a throw-away virtual environment, installs
 the pinned packages from PyPI there, drives swm/TwoRoom-v1 through action sequences (random ones, and ones
 aimed at walls, door and corners) and records every state bit for bit, plus a few frames. The test
 env/tworoom_golden compares our simulator with it: states exactly, pixels within one level.
@@ -19,7 +19,7 @@ import sys
 
 from throwaway import REFERENCE, ROOT, load, run_inside
 
-PACKAGES = ["torch==1.12.1", "numpy==1.26.4", "gymnasium==1.4.0", "loguru==0.7.3"]
+PACKAGES = ["torch==1.13.1", "numpy==1.26.4", "gymnasium==1.4.0", "loguru==0.7.3"]
 GOLDEN = os.path.join(ROOT, "tests", "golden", "tworoom.txt")
 
 
