@@ -27,7 +27,7 @@ static firm_status read_settings(const study* s, const env_spec* spec, const cha
     return cli_settings(&a, spec, NULL, out, err);
 }
 
-// Of the simulator.
+// Controls of the simulator, all threads together.
 static firm_status measure_steps(const study* s, const env_spec* spec, double* per_s,
                                  firm_error* err) {
     char* argv[] = {"bench",

@@ -427,8 +427,8 @@ static void write_search(plan_gpu* g, int i, const plan_gpu_problem* p, const fl
     }
 }
 
-// Spins while the GPU is about to be done, as it is when it is ours alone; behind others' work the
-// core is left to them.
+// Spins for as long as one search takes on a GPU of its own, and longer; in a large batch, or
+// behind other programs' work, the core is left to others.
 static cudaError_t wait_for_stream(const plan_gpu* g) {
     const int64_t spin_ns = 4000000;
     cudaError_t code = cudaEventRecord(g->done, g->stream);
