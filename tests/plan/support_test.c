@@ -6,55 +6,55 @@
 #include "core/rng.h"
 #include "plan/cost.h"
 
-TEST(plan, support_finds_the_nearest_point) {
-    enum { COUNT = 301, DIM = 5 };
-    static float point[COUNT * DIM];
-    rng r = rng_start(1, RNG_STREAM(RNG_TEST, 9));
-    for (int i = 0; i < COUNT * DIM; i++) point[i] = (float)rng_uniform(&r, -1, 1);
-    firm_error err;
-    plan_support* s;
-    REQUIRE_OK(plan_support_create(point, COUNT, DIM, 1, 0.05f, &s, &err), err);
-    for (int trial = 0; trial < 50; trial++) {
-        float c[DIM], least = 1e9f;
-        for (int i = 0; i < DIM; i++) c[i] = (float)rng_uniform(&r, -1, 1);
-        for (int k = 0; k < COUNT; k++) {
-            float d = 0;
-            for (int i = 0; i < DIM; i++)
-                d += (c[i] - point[k * DIM + i]) * (c[i] - point[k * DIM + i]);
-            if (d < least) least = d;
-        }
-        float want = sqrtf(least) / 0.05f - 1;
-        want = want < 0 ? 0 : want > 4 ? 4 : want;
-        EXPECT_NEAR(plan_support_stray(s, c, c, 1), want, 1e-4);
+// What a step at c costs, from the distances to all points.
+static float stray_by_hand(const float* point, int count, int dim, float radius, const float* c) {
+    float least = 1e9f;
+    for (int k = 0; k < count; k++) {
+        float d = 0;
+        for (int i = 0; i < dim; i++)
+            d += (c[i] - point[k * dim + i]) * (c[i] - point[k * dim + i]);
+        if (d < least) least = d;
     }
-    // a point of the support itself never strays
-    EXPECT_NEAR(plan_support_stray(s, point, point + (COUNT - 1) * DIM, 1), 0, 0);
-    plan_support_free(s);
+    float d = sqrtf(least) / radius - 1;
+    return d < 0 ? 0 : d > 4 ? 4 : d;
 }
 
-// where a step was found inside is where the next is looked for first; it must not show
-TEST(plan, support_of_a_path_is_that_of_its_steps) {
-    enum { COUNT = 777, DIM = 3, STEPS = 7 };
-    static float point[COUNT * DIM];
-    rng r = rng_start(2, RNG_STREAM(RNG_TEST, 9));
-    for (int i = 0; i < COUNT * DIM; i++) point[i] = (float)rng_uniform(&r, -1, 1);
+// Paths through scattered points, most of their steps outside or about half of them inside. Where a
+// step was found inside is where the next is looked for first; it must not show.
+static void expect_stray(int count, int dim, float radius, int least_inside) {
+    enum { POINTS = 800, DIMS = 5, STEPS = 7, PATHS = 100 };
+    static float point[POINTS * DIMS];
+    rng r = rng_start(1, RNG_STREAM(RNG_TEST, 9));
+    for (int i = 0; i < count * dim; i++) point[i] = (float)rng_uniform(&r, -1, 1);
     firm_error err;
     plan_support* s;
-    REQUIRE_OK(plan_support_create(point, COUNT, DIM, 1, 0.12f, &s, &err), err);
+    REQUIRE_OK(plan_support_create(point, count, dim, 1, radius, &s, &err), err);
     int inside = 0, outside = 0;
-    for (int trial = 0; trial < 100; trial++) {
-        float path[STEPS * DIM], sum = 0;
-        for (int i = 0; i < STEPS * DIM; i++) path[i] = (float)rng_uniform(&r, -1.1, 1.1);
+    for (int n = 0; n < PATHS; n++) {
+        float path[STEPS * DIMS], sum = 0;
+        for (int i = 0; i < STEPS * dim; i++) path[i] = (float)rng_uniform(&r, -1.1, 1.1);
         for (int k = 0; k < STEPS; k++) {
-            float one = plan_support_stray(s, path, path + k * DIM, 1);
+            const float* c = path + k * dim;
+            float one = plan_support_stray(s, c, c, 1);
+            EXPECT_NEAR(one, stray_by_hand(point, count, dim, radius, c), 1e-4);
             sum += one;
             inside += one == 0;
             outside += one > 0;
         }
         EXPECT_NEAR(plan_support_stray(s, path, path, STEPS), sum, 0);
     }
-    EXPECT(inside > 100 && outside > 100);
+    EXPECT(inside >= least_inside && outside > 100);
+    // a point of the support itself never strays
+    EXPECT_NEAR(plan_support_stray(s, point, point + (count - 1) * dim, 1), 0, 0);
     plan_support_free(s);
+}
+
+TEST(plan, support_finds_the_nearest_point) {
+    expect_stray(301, 5, 0.05f, 0);
+}
+
+TEST(plan, support_of_a_path_is_that_of_its_steps) {
+    expect_stray(777, 3, 0.12f, 100);
 }
 
 // two rooms of points with a gap between them
