@@ -13,7 +13,8 @@
 //
 // Threads: a firm_model is read-only once loaded and may be shared by any number of controllers in
 // any threads. Every other handle belongs to one thread at a time. Each firm_x made here is
-// released by firm_x_free(); NULL is fine there. Nothing here calls exit(), prints, or changes
+// released by firm_x_free(); NULL is fine there. Anywhere else a handle or buffer that is NULL
+// gives FIRM_E_USAGE unless it is marked nullable. Nothing here calls exit(), prints, or changes
 // global state except firm_set_log(). After firm_controller_create() no call below allocates
 // memory.
 #ifndef FIRM_H
@@ -94,7 +95,7 @@ typedef struct firm_model_info {
 
 // Reads a .safetensors model file, of one model or of an ensemble. The caller frees *model.
 FIRM_API firm_status firm_model_load(const char* path, firm_model** model, firm_error* err);
-FIRM_API void firm_model_info_get(const firm_model* model, firm_model_info* info);
+FIRM_API firm_status firm_model_info_get(const firm_model* model, firm_model_info* info);
 FIRM_API void firm_model_free(firm_model* model);
 
 // ---- controller: push frames, set a goal, ask for actions ---------------------------------------
@@ -136,7 +137,7 @@ typedef struct firm_controller_params {
 typedef struct firm_step {
     float action[FIRM_MAX_ACTION];  // the raw control to execute now, in the environment's units
     int solved;      // 1 if this call planned, 0 if the action came from the plan in hand
-    int late;        // 1 if the deadline cut the search short
+    int late;        // 1 if the deadline cut the search short or was missed
     int nonfinite;   // candidates dropped because their prediction was not finite
     int iterations;  // iterations finished by the solve
     double solve_ms;
@@ -156,19 +157,24 @@ FIRM_API firm_controller_params firm_controller_params_default(void);
 FIRM_API firm_status firm_controller_create(const firm_model* model,
                                             const firm_controller_params* params,
                                             firm_controller** ctl, firm_error* err);
-FIRM_API size_t firm_controller_bytes(const firm_controller* ctl);  // what create reserved
+FIRM_API size_t firm_controller_bytes(const firm_controller* ctl);  // what create reserved; NULL: 0
 // Encodes a goal image (H, W, 3). Forgets the plan in hand, keeps the history.
 FIRM_API firm_status firm_controller_goal(firm_controller* ctl, const uint8_t* rgb);
 // Appends a frame and the raw control executed between the previous frame and this one (NULL with
 // the first frame of an episode). Frames follow each other at the control period.
 FIRM_API firm_status firm_controller_push(firm_controller* ctl, const uint8_t* rgb,
                                           const float* action);
-// The next raw control. deadline_ns is an absolute firm_clock_ns() time, 0 for none; a usable
-// action comes back even when it has passed. Needs a goal and at least one frame.
+// The next raw control. deadline_ns is an absolute firm_clock_ns() time, 0 for none. The search
+// uses the time that is left after perception: with little of it, fewer candidates and a shorter
+// look ahead. With none, the control of the plan in hand comes back. Needs a goal and at least one
+// frame.
 FIRM_API firm_status firm_controller_act(firm_controller* ctl, int64_t deadline_ns,
                                          firm_step* step);
 // Forgets history, goal and plan, and restarts the random streams from `seed`.
-FIRM_API void firm_controller_reset(firm_controller* ctl, uint64_t seed);
+FIRM_API firm_status firm_controller_reset(firm_controller* ctl, uint64_t seed);
+// Why the last call on this controller failed: one sentence, or "" if it succeeded. Valid until the
+// next call on it.
+FIRM_API const char* firm_controller_error(const firm_controller* ctl);
 FIRM_API void firm_controller_free(firm_controller* ctl);
 
 #ifdef __cplusplus

@@ -6,7 +6,14 @@
 
 #include "firm.h"
 
+static int64_t (*pretended)(void);
+
+void clock_pretend(int64_t (*now)(void)) {
+    pretended = now;
+}
+
 int64_t clock_ns(void) {
+    if (pretended) return pretended();
     struct timespec t;
     clock_gettime(CLOCK_MONOTONIC, &t);
     return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;

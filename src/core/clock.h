@@ -6,5 +6,7 @@
 
 int64_t clock_ns(void);
 double clock_seconds(void);
+// For tests of deadlines: from now on `now` tells the time; NULL: the clock does again.
+void clock_pretend(int64_t (*now)(void));
 
 #endif

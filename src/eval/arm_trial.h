@@ -35,6 +35,10 @@ struct eval_arm {
     double goal[ENV_MAX_STATE];
     float goal_config[FIRM_MAX_CONFIG];
 
+    // what a deadline counts from: when the latest frame came; 0: the arm decides without frames
+    int64_t seen_ns;
+    eval_times late;  // ms past the deadline of each decision that planned, where there is one
+
     firm_controller* controller;  // firm, oracle-config
 
     pool* threads;  // oracle-dynamics
@@ -63,6 +67,8 @@ typedef struct arm_trial {
 firm_status arm_trial_open(arm_trial* t, eval_arm* arm, const eval_trials* trials, frames* pictures,
                            int number, eval_outcome* out, eval_trace* trace, firm_error* err);
 firm_status arm_trial_begin(arm_trial* t, firm_error* err);  // shows the start to the arm
+// Why a call of the arm failed, as a sentence or a phrase.
+const char* arm_trial_why(const arm_trial* t, firm_status status);
 int arm_trial_goes_on(const arm_trial* t);
 firm_status arm_trial_decide(arm_trial* t, eval_times* times, firm_error* err);
 firm_status arm_trial_step(arm_trial* t, firm_error* err);  // one control and a look

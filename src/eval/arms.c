@@ -30,9 +30,12 @@ static firm_status firm_open(eval_arm* arm, firm_error* err) {
 
 static firm_status firm_begin(eval_arm* arm, const arm_start* start) {
     firm_controller_reset(arm->controller, start->seed);
-    for (int i = 0; i < FIRM_HISTORY; i++)
+    for (int i = 0; i < FIRM_HISTORY; i++) {
+        // earlier frames came in earlier control periods
+        arm->seen_ns = clock_ns();
         TRY(firm_controller_push(arm->controller, start->frame[i],
                                  i ? start->action[i - 1] : NULL));
+    }
     return firm_controller_goal(arm->controller, start->goal_frame);
 }
 
@@ -41,6 +44,7 @@ static firm_status firm_act(eval_arm* arm, int64_t deadline_ns, firm_step* step)
 }
 
 static firm_status firm_look(eval_arm* arm, const uint8_t* rgb, const float* action) {
+    arm->seen_ns = clock_ns();
     return firm_controller_push(arm->controller, rgb, action);
 }
 
@@ -200,6 +204,7 @@ firm_status eval_arm_create(const char* name, const eval_setup* setup, eval_arm*
 
 void eval_arm_free(eval_arm* arm) {
     if (!arm) return;
+    eval_times_free(&arm->late);
     firm_controller_free(arm->controller);
     plan_solver_free(arm->solver);
     plan_oracle_free(arm->oracle);
@@ -208,6 +213,12 @@ void eval_arm_free(eval_arm* arm) {
     mem_free(arm->raw);
     mem_free(arm->picture);
     mem_free(arm);
+}
+
+eval_times eval_arm_take_late(eval_arm* arm) {
+    eval_times late = arm->late;
+    arm->late = (eval_times){0};
+    return late;
 }
 
 const char* eval_arm_name(const eval_arm* arm) {
@@ -273,6 +284,11 @@ static float units_now(const eval_arm* arm) {
     return env_tolerance_units(arm->setup.spec, c, arm->goal_config);
 }
 
+const char* arm_trial_why(const arm_trial* t, firm_status status) {
+    const char* why = t->arm->controller ? firm_controller_error(t->arm->controller) : "";
+    return why[0] ? why : firm_status_str(status);
+}
+
 // Calls of the arm are timed; the simulator and its pictures are not the planner's.
 #define TIMED(call)                                                                        \
     do {                                                                                   \
@@ -281,7 +297,7 @@ static float units_now(const eval_arm* arm) {
         t->out->seconds += (double)(clock_ns() - begun_) * 1e-9;                           \
         if (timed_ != FIRM_OK)                                                             \
             return FAIL(err, timed_, "arm '%s' failed in trial %d: %s", t->arm->ops->name, \
-                        t->number, firm_status_str(timed_));                               \
+                        t->number, arm_trial_why(t, timed_));                              \
     } while (0)
 
 firm_status arm_trial_open(arm_trial* t, eval_arm* arm, const eval_trials* trials, frames* pictures,
@@ -315,8 +331,13 @@ int arm_trial_goes_on(const arm_trial* t) {
 firm_status arm_trial_decide(arm_trial* t, eval_times* times, firm_error* err) {
     eval_arm* arm = t->arm;
     double ms = arm->setup.deadline_ms;
-    TIMED(arm->ops->act(arm, ms > 0 ? clock_ns() + (int64_t)(ms * 1e6) : 0, &t->step));
+    int64_t from = arm->seen_ns ? arm->seen_ns : clock_ns();
+    int64_t deadline = ms > 0 ? from + (int64_t)(ms * 1e6) : 0;
+    TIMED(arm->ops->act(arm, deadline, &t->step));
+    if (deadline && t->step.solved)
+        TRY(eval_times_add(&arm->late, fmax(0, (double)(clock_ns() - deadline) * 1e-6), err));
     t->out->solves += t->step.solved;
+    t->out->iterations += t->step.solved ? t->step.iterations : 0;
     t->out->late += t->step.solved && t->step.late;
     t->out->nonfinite += t->step.solved ? t->step.nonfinite : 0;
     if (t->step.solved && times) TRY(eval_times_add(times, t->step.solve_ms, err));

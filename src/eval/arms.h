@@ -27,7 +27,7 @@ typedef struct eval_setup {
     plan_actions actions;  // standardisation for the oracle: the model's or the data's
     int threads;           // 0: all cores
     uint64_t seed;
-    double deadline_ms;  // per decision; 0: none
+    double deadline_ms;  // per decision, from the moment its frame is there; 0: none
     int fan;             // candidates recorded in traces
     firm_device device;  // where the learned arms plan
     firm_precision precision;
@@ -39,7 +39,7 @@ typedef struct eval_outcome {
     int success;    // the task's success test held after some control
     int solved_at_start;
     int steps;  // controls executed
-    int solves;
+    int solves, iterations;
     int late, nonfinite;  // solves cut short by the deadline; candidates dropped
     double seconds;       // inside perception and planning
     float closest;        // smallest distance to the goal after any control, in tolerance units
@@ -55,6 +55,9 @@ firm_status eval_arm_create(const char* name, const eval_setup* setup, eval_arm*
 void eval_arm_free(eval_arm* arm);
 const char* eval_arm_name(const eval_arm* arm);
 void eval_arm_deadline(eval_arm* arm, double ms);  // per decision, from now on; 0: none
+
+// Milliseconds past the deadline of every decision that planned so far; the caller frees the list.
+eval_times eval_arm_take_late(eval_arm* arm);
 
 // Runs one trial with a budget of 2 x offset controls. times and trace are nullable; a trace given
 // is begun here and freed by the caller.

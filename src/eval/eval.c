@@ -18,11 +18,11 @@ enum { MAX_ARMS = 8, ARM_NAME = 32, FAN = 24, BATCH = 25 };
 
 typedef struct arm_result {
     char name[ARM_NAME];
-    eval_outcome* outcome;  // (trials)
-    int8_t* success;        // (trials)
-    uint64_t* hash;         // (trials)
-    int reached;            // successes so far
-    eval_times times;
+    eval_outcome* outcome;   // (trials)
+    int8_t* success;         // (trials)
+    uint64_t* hash;          // (trials)
+    int reached;             // successes so far
+    eval_times times, late;  // late: with a deadline only
 } arm_result;
 
 typedef struct evaluation {
@@ -250,6 +250,7 @@ static firm_status run_singly(evaluation* e, arm_result* a, cJSON* traces, int f
         eval_trace_free(&trace);
         if (status == FIRM_OK) note_outcomes(a, i, i + 1, bar);
     }
+    a->late = eval_arm_take_late(arm);
     eval_arm_free(arm);
     return status;
 }
@@ -321,7 +322,7 @@ static int goals_shown(const evaluation* e) {
 
 static firm_status arm_json(const evaluation* e, arm_result* a, cJSON* into, firm_error* err) {
     int n = e->trials->count, solved = 0, unsolved_reached = 0, reached = 0, late = 0,
-        nonfinite = 0, shown = goals_shown(e), shown_reached = 0;
+        nonfinite = 0, iterations = 0, shown = goals_shown(e), shown_reached = 0;
     double seconds = 0.0, steps = 0.0;
     paired_interval ci;
     TRY(paired_rate(a->success, n, e->p->seed, BOOTSTRAP_RESAMPLES, &ci, err));
@@ -335,6 +336,7 @@ static firm_status arm_json(const evaluation* e, arm_result* a, cJSON* into, fir
         unsolved_reached += o->success && !o->solved_at_start;
         shown_reached += o->success && goal_shown(e, i);
         late += o->late;
+        iterations += o->iterations;
         nonfinite += o->nonfinite;
         seconds += o->seconds;
         steps += o->steps;
@@ -359,8 +361,12 @@ static firm_status arm_json(const evaluation* e, arm_result* a, cJSON* into, fir
                          a->times.count ? eval_times_mean(&a->times) : NAN, 5) &&
          json_add_number(json, "solves_per_episode", (double)a->times.count / n, 5) &&
          json_add_number(json, "controls_per_episode", steps / n, 5) &&
+         json_add_number(json, "iterations_per_solve",
+                         a->times.count ? (double)iterations / a->times.count : NAN, 5) &&
          cJSON_AddNumberToObject(json, "late_solves", late) &&
          cJSON_AddNumberToObject(json, "nonfinite_candidates", nonfinite);
+    if (a->late.count)
+        ok = ok && json_add_number(json, "late_ms_p99", eval_times_quantile(&a->late, 0.99), 5);
     // a list that was taken over must not be deleted twice
     ok = put(json, "outcomes", outcomes) && ok;
     ok = put(json, "controls", controls) && ok;
@@ -489,6 +495,7 @@ firm_status eval_run(const eval_params* p, cJSON** result, cJSON** traces, firm_
         mem_free(e.arm[i].success);
         mem_free(e.arm[i].hash);
         eval_times_free(&e.arm[i].times);
+        eval_times_free(&e.arm[i].late);
     }
     plan_gpu_free(e.gpu);
     frames_free(e.pictures);

@@ -41,7 +41,7 @@ static void pose_piece(void* arg, int item, int worker) {
     s->trial.out->seconds += (double)(clock_ns() - begun) * 1e-9;
     if (s->status != FIRM_OK)
         FAIL(&s->error, s->status, "arm '%s' failed in trial %d: %s", arm->ops->name,
-             s->trial.number, firm_status_str(s->status));
+             s->trial.number, arm_trial_why(&s->trial, s->status));
 }
 
 static void step_piece(void* arg, int item, int worker) {

@@ -234,9 +234,10 @@ model_params model_count(const firm_model* m) {
     return p;
 }
 
-void firm_model_info_get(const firm_model* m, firm_model_info* info) {
+firm_status firm_model_info_get(const firm_model* m, firm_model_info* info) {
+    if (info) memset(info, 0, sizeof *info);
+    if (!m || !info) return FIRM_E_USAGE;
     const env_spec* e = m->env;
-    memset(info, 0, sizeof *info);
     info->task = e->name;
     info->image_size = ENV_IMAGE;
     info->action_dim = e->action_dim;
@@ -250,6 +251,7 @@ void firm_model_info_get(const firm_model* m, firm_model_info* info) {
         info->distance_tolerance[i] = e->distance[i].tolerance;
     }
     info->parameters = model_count(m).total;
+    return FIRM_OK;
 }
 
 void model_standardise(const firm_model* m, const float* raw, int controls, float* out) {

@@ -1,53 +1,14 @@
-// cem.c - the solver: propose, predict, price, select, refit, until done or out of time.
-// The candidates come from propose.c, predictions from a plan_model, costs from cost.c.
-#include "plan/cem.h"
-
+// cem.c - the solver: iterations (iterate.c) until done or out of time.
+//
+// Under a deadline the search is anytime. Another iteration begins only if it should end in time.
+// When few whole ones fit, each tries fewer candidates; when not even the smallest batch fits at
+// this horizon, the horizon is cut. What was found so far, or the plan in hand, is always there.
 #include <math.h>
 #include <string.h>
 
 #include "core/clock.h"
 #include "core/mem.h"
-#include "plan/propose.h"
-
-// Candidates of one piece of work at most; about one cache block of the learned transition.
-enum { PIECE = 96 };
-
-// Best candidates, best first.
-typedef struct elite_set {
-    int count;
-    float* u;      // (elites, longest * action), rows of fixed stride
-    float* c;      // (elites, longest * config)
-    float* value;  // (elites) cost
-    int* arrival;  // (elites)
-} elite_set;
-
-struct plan_solver {
-    plan_setup setup;
-    plan_cost cost;
-    int longest;        // horizon that memory is taken for
-    uint64_t solve;     // number of the next solve, part of the noise key
-    int have_plan;      // elites hold (shifted) plans of the last solve
-    int horizon;        // of the current or last solve
-    int arrival;        // of the last plan, minus what was executed; 0: did not arrive
-    double slowest_ns;  // per candidate and macro step, of any iteration so far
-    double final_ns;    // of evaluating the final mean
-
-    float *mean, *spread;  // (longest * action)
-    float* u;              // (candidates, horizon, action)
-    float* c;              // (candidates, horizon, config)
-    float* value;         // (candidates + elites): the candidates' costs, then those of kept elites
-    int *arrive, *order;  // (candidates), (candidates + elites)
-    elite_set best, last;  // of this iteration, of the one before
-    float *plan, *path, *fan_path;
-    float c0[FIRM_MAX_CONFIG], goal[FIRM_MAX_CONFIG];
-    plan_proposal proposal;
-    const float* recalled;  // for the next solve; count 0: none
-    int recalled_count, recalled_length;
-    int nonfinite_piece[1 << 10];
-    int pieces;
-    char* memory;
-    size_t bytes;
-};
+#include "plan/cem_internal.h"
 
 // ---- memory -------------------------------------------------------------------------------------
 
@@ -84,8 +45,9 @@ static firm_status time_gpu(plan_solver* s, firm_error* err) {
     for (int i = 0; i < 2; i++) {  // the first one loads the kernels
         int64_t begun = clock_ns();
         TRY(plan_gpu_solve(s->setup.gpu->gpu, 1, &p, o->iterations, 0, &a, err));
-        s->slowest_ns =
-            (double)(clock_ns() - begun) / ((double)o->iterations * o->candidates * o->horizon);
+        if (i > 0)
+            plan_pace_add(&s->pace, plan_units(s, o->candidates), o->iterations * o->horizon,
+                          clock_ns() - begun);
     }
     return FIRM_OK;
 }
@@ -122,6 +84,7 @@ firm_status plan_solver_create(const plan_setup* setup, plan_solver** out, firm_
     plan_solver* s = mem_calloc(1, sizeof *s);
     if (!s) return FAIL(err, FIRM_E_MEMORY, "no memory for a planner");
     s->setup = *setup;
+    s->now = setup->options;
     s->longest = longest;
     s->cost = (plan_cost){.spec = setup->spec,
                           .mode = setup->options.mode,
@@ -161,7 +124,7 @@ size_t plan_solver_bytes(const plan_solver* s) {
 void plan_solver_forget(plan_solver* s) {
     s->have_plan = 0;
     s->horizon = s->setup.options.horizon;
-    s->arrival = 0;
+    s->arrival = s->cut = 0;
 }
 
 void plan_solver_reset(plan_solver* s, uint64_t seed) {
@@ -170,186 +133,92 @@ void plan_solver_reset(plan_solver* s, uint64_t seed) {
     s->solve = 0;
 }
 
-// ---- one iteration ------------------------------------------------------------------------------
+// ---- deadlines ----------------------------------------------------------------------------------
 
-// Pieces are whole units of the model's lanes and as even as these allow; every thread gets equally
-// many. Their number depends on the threads, the results do not: see net.h.
-static int count_pieces(const plan_solver* s) {
-    int lanes = s->setup.model.lanes, units = (s->setup.options.candidates + lanes - 1) / lanes;
-    int threads = pool_threads(s->setup.threads), most = PIECE / lanes > 0 ? PIECE / lanes : 1;
-    int pieces = (units + threads * most - 1) / (threads * most) * threads;
-    int limit = (int)(sizeof s->nonfinite_piece / sizeof *s->nonfinite_piece);
-    if (pieces > units) pieces = units;
-    return pieces > limit ? limit : pieces;
+// Under a deadline: iterations worth having, and candidates worth having in one of them.
+enum { FEW_ITERATIONS = 3, FEW_CANDIDATES = 32 };
+
+static double left_ns(int64_t deadline_ns) {
+    return (double)(deadline_ns - clock_ns());
 }
 
-// The candidates of one piece: *from .. *to - 1.
-static void piece_range(const plan_solver* s, int item, int* from, int* to) {
-    int n = s->setup.options.candidates, lanes = s->setup.model.lanes;
-    int units = (n + lanes - 1) / lanes;
-    *from = (int)((int64_t)units * item / s->pieces) * lanes;
-    *to = (int)((int64_t)units * (item + 1) / s->pieces) * lanes;
-    if (*to > n) *to = n;
+// Whether a batch should end within ns.
+static int in_time(const plan_solver* s, int units, double ns) {
+    return 1.1 * plan_pace_expect(&s->pace, units, s->horizon) <= ns;
 }
 
-static void draw_piece(void* arg, int item, int worker) {
-    (void)worker;
-    plan_solver* s = arg;
-    int from, to;
-    piece_range(s, item, &from, &to);
-    size_t us = (size_t)s->horizon * (size_t)s->setup.model.action;
-    for (int i = from; i < to; i++) plan_propose(&s->proposal, i, s->u + (size_t)i * us);
+// Candidates of a batch one unit wide: a unit on every thread.
+static int per_unit(const plan_solver* s) {
+    return s->setup.model.lanes * (s->setup.model.whole ? 1 : pool_threads(s->setup.threads));
 }
 
-static void price_piece(void* arg, int item, int worker) {
-    (void)worker;
-    plan_solver* s = arg;
-    int from, to;
-    piece_range(s, item, &from, &to);
-    size_t cs = (size_t)s->horizon * (size_t)s->setup.model.config;
-    for (int i = from; i < to; i++)
-        s->value[i] = plan_cost_path(&s->cost, s->c0, s->c + (size_t)i * cs, s->horizon, s->goal,
-                                     &s->arrive[i]);
+static int narrowest(const plan_solver* s) {
+    int n = per_unit(s) > 2 ? per_unit(s) : 2;
+    return n < s->setup.options.candidates ? n : s->setup.options.candidates;
 }
 
-static void run_piece(void* arg, int item, int worker) {
-    plan_solver* s = arg;
-    const plan_model* model = &s->setup.model;
-    int from, to;
-    piece_range(s, item, &from, &to);
-    size_t us = (size_t)s->horizon * (size_t)model->action,
-           cs = (size_t)s->horizon * (size_t)model->config;
-    draw_piece(s, item, worker);
-    s->nonfinite_piece[item] = model->rollout(model->context, worker, to - from, s->horizon,
-                                              s->u + (size_t)from * us, s->c + (size_t)from * cs);
-    price_piece(s, item, worker);
-}
-
-// Draws, predicts and prices all candidates; returns how many are not finite.
-static int run_candidates(plan_solver* s) {
-    const plan_model* model = &s->setup.model;
-    int nonfinite = 0;
-    s->pieces = count_pieces(s);
-    if (model->whole) {
-        pool_for(s->setup.threads, s->pieces, draw_piece, s);
-        nonfinite =
-            model->rollout(model->context, 0, s->setup.options.candidates, s->horizon, s->u, s->c);
-        pool_for(s->setup.threads, s->pieces, price_piece, s);
-        return nonfinite;
+// Candidates of the widest batch that should end within ns at this horizon; 0: none does.
+static int widest(const plan_solver* s, double ns) {
+    int most = s->setup.options.candidates, low = 0, high = plan_units(s, most);
+    if (plan_pace_expect(&s->pace, 1, 1) == 0) return narrowest(s);  // find out
+    while (low < high) {  // low units fit, more than high do not
+        int middle = (low + high + 1) / 2;
+        if (in_time(s, middle, ns))
+            low = middle;
+        else
+            high = middle - 1;
     }
-    pool_for(s->setup.threads, s->pieces, run_piece, s);
-    for (int i = 0; i < s->pieces; i++) nonfinite += s->nonfinite_piece[i];
-    return nonfinite;
+    int64_t n = (int64_t)low * per_unit(s);
+    if (n == 1) n = 0;  // elites need two
+    return n < most ? (int)n : most;
 }
 
-static int better(const float* value, int a, int b) {
-    return value[a] < value[b] || (value[a] == value[b] && a < b);
+static void set_horizon(plan_solver* s, int horizon) {
+    int a = s->setup.model.action, old = s->horizon;
+    s->horizon = horizon;
+    for (int i = 0; i < s->best.count && horizon > old; i++)
+        memset(s->best.u + (size_t)i * (size_t)(s->longest * a) + (size_t)(old * a), 0,
+               (size_t)((horizon - old) * a) * sizeof(float));
 }
 
-// Heap sort of ids by (value, id): no allocation, and ties have one answer. Costs are never NaN.
-static void sort_ids(const float* value, int* id, int n) {
-    for (int phase = 0, root = n / 2 - 1, end = n; phase < 2; phase++)
-        for (;;) {
-            if (phase == 0) {
-                if (root < 0) break;
-            } else {
-                if (--end <= 0) break;
-                int top = id[0];
-                id[0] = id[end];
-                id[end] = top;
-                root = 0;
-            }
-            for (int i = root, child; (child = 2 * i + 1) < end; i = child) {
-                if (child + 1 < end && better(value, id[child], id[child + 1])) child++;
-                if (!better(value, id[i], id[child])) break;
-                int keep = id[i];
-                id[i] = id[child];
-                id[child] = keep;
-            }
-            if (phase == 0) root--;
-        }
-}
-
-// Ranks this iteration's candidates and the kept elites, and copies the best into s->best.
-static void select_elites(plan_solver* s, int kept) {
-    int n = s->setup.options.candidates, elites = s->setup.options.elites, horizon = s->horizon;
-    size_t us = (size_t)horizon * (size_t)s->setup.model.action,
-           cs = (size_t)horizon * (size_t)s->setup.model.config;
-    size_t eu = (size_t)(s->longest * s->setup.model.action),
-           ec = (size_t)(s->longest * s->setup.model.config);
-    elite_set swap = s->last;
-    s->last = s->best;
-    s->best = swap;
-    for (int i = 0; i < kept; i++) s->value[n + i] = s->last.value[i];
-    for (int i = 0; i < n + kept; i++) s->order[i] = i;
-    sort_ids(s->value, s->order, n + kept);
-    int count = 0;
-    for (; count < elites && isfinite(s->value[s->order[count]]); count++) {
-        int id = s->order[count], old = id - n;
-        const float* u = old < 0 ? s->u + (size_t)id * us : s->last.u + (size_t)old * eu;
-        const float* c = old < 0 ? s->c + (size_t)id * cs : s->last.c + (size_t)old * ec;
-        memcpy(s->best.u + (size_t)count * eu, u, us * sizeof(float));
-        memcpy(s->best.c + (size_t)count * ec, c, cs * sizeof(float));
-        s->best.value[count] = s->value[id];
-        s->best.arrival[count] = old < 0 ? s->arrive[id] : s->last.arrival[old];
+// Nothing should end in time, and nothing was tried in this solve. If the narrowest batch could
+// end in time all the same, it is tried; if only a shorter one could, the horizon is cut.
+static int last_resort(plan_solver* s, double ns) {
+    if (plan_pace_least(&s->pace, 1, s->horizon) > ns) {
+        int steps = (int)(ns / plan_pace_least(&s->pace, 1, 1));
+        if (steps < 1) return 0;
+        set_horizon(s, steps);
     }
-    s->best.count = count;
+    return narrowest(s);
 }
 
-// Mean and unbiased deviation of the elites; with none (all candidates not finite) the fit stays.
-static void refit(plan_solver* s) {
-    int n = s->horizon * s->setup.model.action, elites = s->best.count;
-    size_t eu = (size_t)(s->longest * s->setup.model.action);
-    if (elites == 0) return;
-    for (int j = 0; j < n; j++) {
-        double sum = 0.0, squares = 0.0;
-        for (int i = 0; i < elites; i++) sum += s->best.u[(size_t)i * eu + (size_t)j];
-        double mean = sum / elites;
-        for (int i = 0; i < elites; i++) {
-            double d = s->best.u[(size_t)i * eu + (size_t)j] - mean;
-            squares += d * d;
-        }
-        s->mean[j] = (float)mean;
-        if (elites > 1) s->spread[j] = (float)sqrt(squares / (elites - 1));
-        if (s->setup.options.mode == FIRM_MODE_REACH && s->spread[j] < s->setup.options.floor)
-            s->spread[j] = s->setup.options.floor;
+// Sets s->now to as many candidates as the time left allows; returns 0 when it allows none.
+// reserve: macro steps of a single candidate that come after the last iteration.
+static int fits(plan_solver* s, int64_t deadline_ns, int reserve, plan_result* r) {
+    const plan_options* o = &s->setup.options;
+    s->now = *o;
+    if (deadline_ns == 0) return 1;
+    double all = left_ns(deadline_ns), ns = all - 1.1 * plan_pace_expect(&s->pace, 1, reserve);
+    int n = 0;
+    if (ns > 0) {
+        // a few iterations find more than one of all candidates does
+        int whole = widest(s, ns), more = FEW_ITERATIONS - r->iterations;
+        n = more > 1 ? widest(s, ns / more) : whole;
+        if (n < FEW_CANDIDATES) n = whole < FEW_CANDIDATES ? whole : FEW_CANDIDATES;
     }
+    if (n == 0 && all > 0 && r->iterations == 0) n = last_resort(s, all);
+    if (n > o->candidates) n = o->candidates;
+    if (n < o->candidates) {
+        r->late = 1;
+        s->now.candidates = n;
+        s->now.elites = (int)((int64_t)o->elites * n / o->candidates);
+        if (s->now.elites < 2) s->now.elites = 2;
+        if (s->now.keep > s->now.elites) s->now.keep = s->now.elites;
+    }
+    return n > 0;
 }
 
 // ---- a solve ------------------------------------------------------------------------------------
-
-static int fits(const plan_solver* s, int64_t deadline_ns, int iterations) {
-    if (deadline_ns == 0) return 1;
-    double rows = (double)s->setup.options.candidates * s->horizon;
-    double need = iterations * 1.1 * s->slowest_ns * rows + 1.1 * s->final_ns;
-    return (double)(deadline_ns - clock_ns()) > need;
-}
-
-static void iterate(plan_solver* s, int iteration, int given, int kept, plan_result* r) {
-    const plan_options* o = &s->setup.options;
-    int64_t begun = clock_ns();
-    s->proposal = (plan_proposal){.options = o,
-                                  .actions = &s->setup.actions,
-                                  .seed = s->setup.seed,
-                                  .solve = s->solve,
-                                  .iteration = iteration,
-                                  .horizon = s->horizon,
-                                  .mean = s->mean,
-                                  .spread = s->spread,
-                                  .given = given,
-                                  .given_stride = s->longest * s->setup.model.action,
-                                  .given_plan = s->best.u,
-                                  .recorded = s->recalled_count,
-                                  .recorded_length = s->recalled_length,
-                                  .recorded_plan = s->recalled};
-    r->nonfinite += run_candidates(s);
-    select_elites(s, kept);
-    refit(s);
-    double rows = (double)o->candidates * s->horizon, ns = (double)(clock_ns() - begun) / rows;
-    if (ns > s->slowest_ns) s->slowest_ns = ns;
-    r->iterations++;
-    r->rows += (int64_t)rows;
-}
 
 static void start_fit(plan_solver* s, const float* mean) {
     int n = s->horizon * s->setup.model.action;
@@ -359,28 +228,40 @@ static void start_fit(plan_solver* s, const float* mean) {
     }
 }
 
-static void solve_contract(plan_solver* s, int64_t deadline_ns, plan_result* r) {
-    const plan_options* o = &s->setup.options;
-    start_fit(s, NULL);
-    for (int i = 0; i < o->iterations; i++) {
-        if (!fits(s, deadline_ns, 1)) {
-            r->late = 1;
-            break;
-        }
-        iterate(s, i, 0, 0, r);
-    }
+// The mean was never a candidate: it is predicted once, for its path.
+static void take_mean(plan_solver* s, plan_result* r) {
     memcpy(s->plan, s->mean, (size_t)(s->horizon * s->setup.model.action) * sizeof(float));
-    double sum = 0.0;
-    for (int i = 0; i < s->best.count && r->iterations; i++) sum += s->best.value[i];
-    if (r->iterations && s->best.count) r->elite_cost = (float)(sum / s->best.count);
     if (r->iterations == 0) return;
-    // the mean was never a candidate: predict it once, for its path
     int64_t begun = clock_ns();
     float* path = s->path + s->setup.model.config;
     s->setup.model.rollout(s->setup.model.context, 0, 1, s->horizon, s->plan, path);
     r->cost = plan_cost_path(&s->cost, s->c0, path, s->horizon, s->goal, &r->arrival);
-    double ns = (double)(clock_ns() - begun);
-    if (ns > s->final_ns) s->final_ns = ns;
+    plan_pace_add(&s->pace, 1, s->horizon, clock_ns() - begun);
+}
+
+// The best candidate, whose path is known.
+static void take_best(plan_solver* s, plan_result* r) {
+    int a = s->setup.model.action, c = s->setup.model.config;
+    memcpy(s->plan, s->best.u, (size_t)(s->horizon * a) * sizeof(float));
+    memcpy(s->path + c, s->best.c, (size_t)(s->horizon * c) * sizeof(float));
+    r->cost = s->best.value[0];
+    r->arrival = s->best.arrival[0];
+}
+
+static void solve_contract(plan_solver* s, int64_t deadline_ns, plan_result* r) {
+    const plan_options* o = &s->setup.options;
+    s->horizon = o->horizon;
+    start_fit(s, NULL);
+    for (int i = 0; i < o->iterations && fits(s, deadline_ns, s->horizon, r); i++)
+        plan_iterate(s, i, 0, 0, r);
+    double sum = 0.0;
+    for (int i = 0; i < s->best.count && r->iterations; i++) sum += s->best.value[i];
+    if (r->iterations && s->best.count) r->elite_cost = (float)(sum / s->best.count);
+    if (deadline_ns && r->iterations && s->best.count &&
+        left_ns(deadline_ns) < plan_pace_expect(&s->pace, 1, s->horizon))
+        take_best(s, r);
+    else
+        take_mean(s, r);
 }
 
 static int arrives(const plan_solver* s) {
@@ -392,17 +273,16 @@ static int arrives(const plan_solver* s) {
 // Iterations at one horizon, from the elites in hand if there are any. Returns 0 when out of time.
 static int search(plan_solver* s, int64_t deadline_ns, int* iteration, plan_result* r) {
     const plan_options* o = &s->setup.options;
+    if (!fits(s, deadline_ns, 0, r)) return 0;
     int given = s->have_plan ? s->best.count : 0;
-    if (given > o->keep) given = o->keep;
+    if (given > s->now.keep) given = s->now.keep;
+    if (given > s->now.candidates - 1) given = s->now.candidates - 1;
     start_fit(s, s->have_plan && s->best.count ? s->best.u : NULL);
     float best = INFINITY;
     for (int i = 0, since = 0; i < o->iterations; i++) {
-        if (!fits(s, deadline_ns, 1)) {
-            r->late = 1;
-            return 0;
-        }
-        int kept = i == 0 ? 0 : s->best.count < o->keep ? s->best.count : o->keep;
-        iterate(s, (*iteration)++, i == 0 ? given : 0, kept, r);
+        if (i > 0 && !fits(s, deadline_ns, 0, r)) return 0;
+        int kept = i == 0 ? 0 : s->best.count < s->now.keep ? s->best.count : s->now.keep;
+        plan_iterate(s, (*iteration)++, i == 0 ? given : 0, kept, r);
         s->have_plan = s->best.count > 0;
         // a hundredth of a tolerance is no gain worth another iteration
         since = s->best.count && s->best.value[0] < best - 0.01f ? 0 : since + 1;
@@ -412,42 +292,43 @@ static int search(plan_solver* s, int64_t deadline_ns, int* iteration, plan_resu
     return 1;
 }
 
-static void set_horizon(plan_solver* s, int horizon) {
-    int a = s->setup.model.action, old = s->horizon;
-    s->horizon = horizon;
-    for (int i = 0; i < s->best.count && horizon > old; i++)
-        memset(s->best.u + (size_t)i * (size_t)(s->longest * a) + (size_t)(old * a), 0,
-               (size_t)((horizon - old) * a) * sizeof(float));
+// Where to look first: two macro steps beyond the last plan's arrival, or further than a search
+// that the deadline ended before it arrived.
+static int first_horizon(const plan_solver* s) {
+    const plan_options* o = &s->setup.options;
+    int horizon = s->horizon;
+    if (s->have_plan && s->arrival > 0)
+        horizon = s->arrival + 2 > o->horizon ? s->arrival + 2 : o->horizon;
+    else if (s->cut)
+        horizon = 2 * s->horizon > o->horizon ? 2 * s->horizon : o->horizon;
+    return horizon < o->horizon_max ? horizon : o->horizon_max;
 }
 
 static void solve_reach(plan_solver* s, int64_t deadline_ns, plan_result* r) {
     const plan_options* o = &s->setup.options;
     int iteration = 0;
-    // two macro steps to spare beyond the last plan's arrival
-    if (s->have_plan && s->arrival > 0) {
-        int horizon = s->arrival + 2 > o->horizon ? s->arrival + 2 : o->horizon;
-        set_horizon(s, horizon < o->horizon_max ? horizon : o->horizon_max);
-    }
+    set_horizon(s, first_horizon(s));
     while (search(s, deadline_ns, &iteration, r) && !arrives(s) && s->horizon < o->horizon_max)
         set_horizon(s, 2 * s->horizon < o->horizon_max ? 2 * s->horizon : o->horizon_max);
-    int a = s->setup.model.action, c = s->setup.model.config;
+    int a = s->setup.model.action;
+    s->cut = r->late;
     if (!s->have_plan) {
-        memcpy(s->plan, s->mean, (size_t)(s->horizon * a) * sizeof(float));
+        memset(s->plan, 0, (size_t)(s->horizon * a) * sizeof(float));
         return;
     }
-    memcpy(s->plan, s->best.u, (size_t)(s->horizon * a) * sizeof(float));
     s->arrival = 0;
-    if (r->iterations == 0) return;
-    memcpy(s->path + c, s->best.c, (size_t)(s->horizon * c) * sizeof(float));
-    r->cost = s->best.value[0];
-    r->arrival = s->best.arrival[0];
+    if (r->iterations == 0) {  // the plan in hand, whose path is not known any more
+        memcpy(s->plan, s->best.u, (size_t)(s->horizon * a) * sizeof(float));
+        return;
+    }
+    take_best(s, r);
     if (arrives(s)) s->arrival = r->arrival;
 }
 
 // Copies the paths of `fan` candidates of the last iteration, evenly over the ranks.
 static void spread_fan(plan_solver* s, plan_result* r) {
-    int n = s->setup.options.candidates, c = s->setup.model.config, kept = 0, finite = 0;
-    for (int i = 0; i < s->setup.options.elites + n && kept < n; i++) {
+    int n = s->now.candidates, c = s->setup.model.config, kept = 0, finite = 0;
+    for (int i = 0; i < s->now.elites + n && kept < n; i++) {
         int id = s->order[i];
         if (id >= n) continue;
         s->order[kept++] = id;
@@ -466,10 +347,13 @@ static void spread_fan(plan_solver* s, plan_result* r) {
 
 // ---- on a GPU -----------------------------------------------------------------------------------
 
-// Iterations that fit before the deadline, none or more.
+// Iterations that should end before the deadline. One is tried when it could, too.
 static int iterations_that_fit(const plan_solver* s, int64_t deadline_ns) {
-    int n = s->setup.options.iterations;
-    while (n > 0 && !fits(s, deadline_ns, n)) n--;
+    int n = s->setup.options.iterations, units = plan_units(s, s->setup.options.candidates);
+    if (deadline_ns == 0) return n;
+    double ns = left_ns(deadline_ns);
+    while (n > 0 && 1.1 * plan_pace_expect(&s->pace, units, n * s->horizon) > ns) n--;
+    if (n == 0 && ns > 0 && plan_pace_least(&s->pace, units, s->horizon) <= ns) n = 1;
     return n;
 }
 
@@ -487,7 +371,7 @@ static void take_answer(plan_solver* s, const plan_gpu_answer* a, int iterations
     memcpy(s->value, a->value, (size_t)n * sizeof(float));
     memcpy(s->c, a->paths, (size_t)n * (size_t)(s->horizon * c) * sizeof(float));
     for (int i = 0; i < n; i++) s->order[i] = i;
-    sort_ids(s->value, s->order, n);
+    plan_sort_ids(s->value, s->order, n);
 }
 
 static void solve_on_gpu(plan_solver* s, int64_t deadline_ns, plan_result* r) {
@@ -500,11 +384,15 @@ static void solve_on_gpu(plan_solver* s, int64_t deadline_ns, plan_result* r) {
     int64_t begun = clock_ns();
     plan_solver_pose(s, s->c0, s->goal, &p);
     p.m0 = s->setup.gpu->m0;
-    r->status = plan_gpu_solve(s->setup.gpu->gpu, 1, &p, iterations, s->setup.fan > 0, &a, NULL);
-    if (r->status != FIRM_OK) return;
+    r->status =
+        plan_gpu_solve(s->setup.gpu->gpu, 1, &p, iterations, s->setup.fan > 0, &a, &s->error);
+    if (r->status != FIRM_OK) {
+        r->error = &s->error;
+        return;
+    }
     take_answer(s, &a, iterations, r);
-    double ns = (double)(clock_ns() - begun) / (double)r->rows;
-    if (ns > s->slowest_ns) s->slowest_ns = ns;
+    plan_pace_add(&s->pace, plan_units(s, s->setup.options.candidates), iterations * s->horizon,
+                  clock_ns() - begun);
 }
 
 void plan_solver_pose(plan_solver* s, const float* c0, const float* goal,
@@ -534,6 +422,7 @@ static void end(plan_solver* s, plan_result* r) {
     for (int k = 1; k <= s->horizon && r->iterations == 0; k++)
         memcpy(s->path + k * c, s->c0, (size_t)c * sizeof(float));
     if (r->iterations && s->setup.fan) spread_fan(s, r);
+    r->empty = r->iterations == 0 && !s->have_plan;
     r->plan = s->plan;
     r->path = s->path;
     r->horizon = s->horizon;

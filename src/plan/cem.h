@@ -39,11 +39,13 @@ typedef struct plan_setup {
 
 // Pointers stay valid until the next call on the same solver.
 typedef struct plan_result {
-    firm_status status;  // a GPU may fail; there is no plan then
-    int late;            // the deadline cut the search short, or was missed
-    int nonfinite;       // candidates dropped because their prediction was not finite
-    int iterations;      // finished
-    int64_t rows;        // candidates x macro steps predicted
+    firm_status status;       // a GPU may fail; there is no plan then
+    const firm_error* error;  // why, if it failed; else NULL
+    int empty;                // nothing was predicted and no plan was in hand: the plan is zero
+    int late;                 // the deadline cut the search short, or was missed
+    int nonfinite;            // candidates dropped because their prediction was not finite
+    int iterations;           // finished
+    int64_t rows;             // candidates x macro steps predicted
     double ms;
     float cost;        // of the plan; contract: of the mean that is returned. +inf if not evaluated
     float elite_cost;  // contract: mean cost of the last elites, the figure the baseline reports
@@ -62,8 +64,9 @@ size_t plan_solver_bytes(const plan_solver* s);
 
 // Searches a plan from c0 (the model's own start must have been set to match) to goal. deadline_ns:
 // an absolute clock_ns() time, 0 for none. It is read between iterations; another one starts only
-// if the slowest so far still fits. With no time at all the plan in hand (or the zero plan) comes
-// back, its path not evaluated.
+// if, by the pace of recent ones (pace.h), it should end in time. When few whole iterations fit,
+// they try fewer candidates, and when not even that fits, a shorter horizon. With no time at all
+// the plan in hand (or the zero plan) comes back, its path not evaluated.
 void plan_solver_solve(plan_solver* s, const float* c0, const float* goal, int64_t deadline_ns,
                        plan_result* result);
 // Reach mode: recorded sequences that the next solve tries, most promising first; (count, length)

@@ -54,7 +54,10 @@ struct firm_controller {
     plan_result result;
     int given, ready;    // controls handed out of the plan; controls before the next solve
     double accepted_ms;  // of a search made elsewhere and not yet reported; 0: none
+    firm_error error;    // why the last call failed
 };
+
+static const char no_controller[] = "the controller is NULL; make one with firm_controller_create";
 
 firm_controller_params firm_controller_params_default(void) {
     return (firm_controller_params){.mode = FIRM_MODE_REACH};
@@ -202,8 +205,16 @@ static firm_status build(firm_controller* c, const firm_controller_params* p, pl
 firm_status controller_create_with(const firm_model* model, const firm_controller_params* params,
                                    const plan_options* options, plan_gpu* shared,
                                    firm_controller** out, firm_error* err) {
+    if (!out) return FAIL(err, FIRM_E_USAGE, "there is nowhere to put the controller: ctl is NULL");
     *out = NULL;
+    if (!model)
+        return FAIL(err, FIRM_E_USAGE,
+                    "a controller needs a model and it is NULL; load one with firm_model_load");
     firm_controller_params p = params ? *params : firm_controller_params_default();
+    if (p.mode != FIRM_MODE_CONTRACT && p.mode != FIRM_MODE_REACH)
+        return FAIL(err, FIRM_E_USAGE,
+                    "there is no planner mode %d; use FIRM_MODE_CONTRACT or FIRM_MODE_REACH",
+                    (int)p.mode);
     if (p.candidates < 0 || p.iterations < 0 || p.elites < 0 || p.horizon < 0 || p.fan < 0 ||
         p.threads < 0)
         return FAIL(err, FIRM_E_USAGE, "controller parameters must not be negative");
@@ -247,6 +258,7 @@ void firm_controller_free(firm_controller* c) {
 }
 
 size_t firm_controller_bytes(const firm_controller* c) {
+    if (!c) return 0;
     size_t bytes = sizeof *c + plan_solver_bytes(c->solver);
     for (int i = 0; i < c->members; i++) bytes += member_bytes(c, &c->member[i]);
     if (c->ensemble) bytes += plan_ensemble_bytes(c->ensemble);
@@ -266,32 +278,67 @@ static void take_mean(const firm_controller* c, const float* each, float* mean) 
     plan_ensemble_mean(each, c->members, c->m->env->config_dim, c->m->env->pairs, mean);
 }
 
-firm_status firm_controller_goal(firm_controller* c, const uint8_t* rgb) {
+// A new call: whatever an earlier one complained of is over.
+static void begin_call(firm_controller* c) {
+    c->error = (firm_error){0};
+}
+
+// The sentence of a failure that has none of its own.
+static firm_status failed(firm_controller* c, firm_status status, const char* doing) {
+    if (status == FIRM_OK || c->error.status != FIRM_OK) return status;
+    return FAIL(&c->error, status, "%s failed: %s", doing, firm_status_str(status));
+}
+
+const char* firm_controller_error(const firm_controller* c) {
+    return c ? c->error.message : no_controller;
+}
+
+static firm_status ground_goal(firm_controller* c, const uint8_t* rgb) {
     float each[(1 + MODEL_MEMBERS) * FIRM_MAX_CONFIG];
-    if (!rgb) return FIRM_E_USAGE;
     for (int i = 0; i < c->members; i++)
         TRY(perception_ground(c->member[i].eyes, rgb, each + i * c->m->env->config_dim));
     take_mean(c, each, c->goal);
+    return FIRM_OK;
+}
+
+firm_status firm_controller_goal(firm_controller* c, const uint8_t* rgb) {
+    if (!c) return FIRM_E_USAGE;
+    begin_call(c);
+    if (!rgb)
+        return FAIL(&c->error, FIRM_E_USAGE, "the goal image is NULL; give %d x %d x 3 bytes",
+                    ENV_IMAGE, ENV_IMAGE);
+    TRY(failed(c, ground_goal(c, rgb), "looking at the goal image"));
     c->has_goal = 1;
     c->has_truth = 0;
     drop_plan(c);
     return FIRM_OK;
 }
 
-firm_status firm_controller_push(firm_controller* c, const uint8_t* rgb, const float* action) {
-    const int dim = c->m->env->config_dim;
+static firm_status see_frame(firm_controller* c, const uint8_t* rgb, const float* action) {
+    const int dim = c->m->env->config_dim, soon = c->ready - c->given <= 1;
     float each[(1 + MODEL_MEMBERS) * FIRM_MAX_CONFIG];
-    if (!rgb) return FIRM_E_USAGE;
-    for (int i = 0; action && i < c->m->env->action_dim; i++)
-        if (!isfinite(action[i])) return FIRM_E_VALUE;
-    c->has_truth = 0;
     for (int i = 0; i < c->members; i++) {
         perception* eyes = c->member[i].eyes;
-        TRY(perception_push(eyes, rgb, action));
+        TRY(perception_push(eyes, rgb, action, soon));
         memcpy(each + i * dim, perception_config(eyes), (size_t)dim * sizeof *each);
     }
     take_mean(c, each, c->config);
     return FIRM_OK;
+}
+
+firm_status firm_controller_push(firm_controller* c, const uint8_t* rgb, const float* action) {
+    if (!c) return FIRM_E_USAGE;
+    begin_call(c);
+    if (!rgb)
+        return FAIL(&c->error, FIRM_E_USAGE, "the frame is NULL; give %d x %d x 3 bytes", ENV_IMAGE,
+                    ENV_IMAGE);
+    for (int i = 0; action && i < c->m->env->action_dim; i++)
+        if (!isfinite(action[i]))
+            return FAIL(&c->error, FIRM_E_VALUE,
+                        "number %d of the action is not finite; give the control that was executed",
+                        i);
+    c->has_truth = 0;
+    return failed(c, see_frame(c, rgb, action), "looking at the frame");
 }
 
 void controller_set_truth(firm_controller* c, const float* history, const float* goal) {
@@ -313,7 +360,8 @@ static void take_plan(firm_controller* c) {
     plan_actions_raw(&c->actions, c->result.plan, c->result.horizon * MODEL_CONTROLS, c->raw);
     c->given = 0;
     int macros = c->options.replan < c->result.horizon ? c->options.replan : c->result.horizon;
-    c->ready = macros * MODEL_CONTROLS;
+    // without a plan the next control searches again
+    c->ready = c->result.empty ? 1 : macros * MODEL_CONTROLS;
 }
 
 // Where the search starts.
@@ -348,6 +396,7 @@ static firm_status solve(firm_controller* c, const float* goal, int64_t deadline
         plan_solver_recall(c->solver, plan, count, MODEL_RECORDED * c->m->env->action_dim);
     }
     plan_solver_solve(c->solver, c0, goal, deadline_ns, &c->result);
+    if (c->result.status != FIRM_OK && c->result.error) c->error = *c->result.error;
     TRY(c->result.status);
     for (int i = 0; i < c->members; i++)
         if (c->member[i].gpu) TRY(c->member[i].learned_gpu->status);
@@ -388,13 +437,20 @@ void controller_accept(firm_controller* c, const plan_gpu_answer* answer, double
 }
 
 firm_status firm_controller_act(firm_controller* c, int64_t deadline_ns, firm_step* step) {
-    memset(step, 0, sizeof *step);
+    if (step) memset(step, 0, sizeof *step);
+    if (!c) return FIRM_E_USAGE;
+    begin_call(c);
+    if (!step) return FAIL(&c->error, FIRM_E_USAGE, "there is nowhere to put the step: it is NULL");
     const env_spec* env = c->m->env;
-    if (!c->has_goal || !has_seen(c)) return FIRM_E_USAGE;
+    if (!c->has_goal)
+        return FAIL(&c->error, FIRM_E_USAGE, "there is no goal; set one with firm_controller_goal");
+    if (!has_seen(c))
+        return FAIL(&c->error, FIRM_E_USAGE,
+                    "no frame was seen; give the camera's with firm_controller_push");
     const float* goal = c->has_truth ? c->truth_goal : c->goal;
     if (c->given >= c->ready) {
         int64_t started = clock_ns();
-        TRY(solve(c, goal, deadline_ns));
+        TRY(failed(c, solve(c, goal, deadline_ns), "planning"));
         step->solved = 1;
         step->solve_ms = (double)(clock_ns() - started) * 1e-6;
     } else if (c->accepted_ms > 0) {
@@ -430,9 +486,12 @@ firm_status firm_controller_act(firm_controller* c, int64_t deadline_ns, firm_st
     return FIRM_OK;
 }
 
-void firm_controller_reset(firm_controller* c, uint64_t seed) {
+firm_status firm_controller_reset(firm_controller* c, uint64_t seed) {
+    if (!c) return FIRM_E_USAGE;
+    begin_call(c);
     for (int i = 0; i < c->members; i++) perception_reset(c->member[i].eyes);
     c->has_goal = c->has_truth = 0;
     drop_plan(c);
     plan_solver_reset(c->solver, seed);
+    return FIRM_OK;
 }

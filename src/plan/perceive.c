@@ -1,4 +1,5 @@
-// perceive.c - three small graphs run once per frame or per plan; all memory at creation.
+// perceive.c - three small graphs run once per frame or per plan; all memory at creation. A frame
+// that a plan will soon start from is grounded and compared with the one before it side by side.
 #include "plan/perceive.h"
 
 #include <string.h>
@@ -10,13 +11,16 @@ enum { HIST = MODEL_HISTORY, BYTES = ENV_IMAGE * ENV_IMAGE * 3 };
 
 typedef struct seen_frame {
     uint8_t* rgb;
-    float* tokens;                  // E(o, 0)
+    float* tokens;  // E(o, 0)
+    float* change;  // E(o, o - the frame before), once `changed` says so
+    int changed;
     float config[FIRM_MAX_CONFIG];  // G(E(o, 0))
     float action[FIRM_MAX_ACTION];  // standardised control that led here
 } seen_frame;
 
 struct perception {
     const firm_model* m;
+    pool* threads;
     int tokens;              // numbers in a frame's tokens
     seen_frame frame[HIST];  // oldest first
     int count;
@@ -29,6 +33,8 @@ struct perception {
     // the call in progress
     const uint8_t* rgb;
     const float* truth;
+    int compared[HIST - 1];  // frames whose change is wanted
+    firm_status status[2];   // of grounding and of comparing
 };
 
 static firm_status build(perception* p, pool* threads, firm_error* err) {
@@ -73,12 +79,14 @@ firm_status perception_create(const firm_model* m, pool* threads, perception** o
     perception* p = mem_calloc(1, sizeof *p);
     if (!p) return FAIL(err, FIRM_E_MEMORY, "no memory for a controller");
     p->m = m;
+    p->threads = threads;
     p->tokens = model_token_count(m) * model_token_width(m);
     firm_status st = FIRM_OK;
     for (int f = 0; f < HIST; f++) {
         p->frame[f].rgb = mem_calloc(1, BYTES);
         p->frame[f].tokens = mem_calloc((size_t)p->tokens, sizeof(float));
-        if (!p->frame[f].rgb || !p->frame[f].tokens) st = FIRM_E_MEMORY;
+        p->frame[f].change = mem_calloc((size_t)p->tokens, sizeof(float));
+        if (!p->frame[f].rgb || !p->frame[f].tokens || !p->frame[f].change) st = FIRM_E_MEMORY;
     }
     if (st != FIRM_OK) FAIL(err, st, "no memory for a controller");
     if (st == FIRM_OK) st = build(p, threads, err);
@@ -95,6 +103,7 @@ void perception_free(perception* p) {
     for (int f = 0; f < HIST; f++) {
         mem_free(p->frame[f].rgb);
         mem_free(p->frame[f].tokens);
+        mem_free(p->frame[f].change);
     }
     nn_exec_free(p->still_run);
     nn_exec_free(p->change_run);
@@ -106,7 +115,7 @@ void perception_free(perception* p) {
 }
 
 size_t perception_bytes(const perception* p) {
-    return sizeof *p + HIST * (BYTES + (size_t)p->tokens * sizeof(float)) +
+    return sizeof *p + HIST * (BYTES + 2 * (size_t)p->tokens * sizeof(float)) +
            nn_exec_bytes(p->still_run) + nn_exec_bytes(p->change_run) +
            nn_exec_bytes(p->belief_run);
 }
@@ -135,13 +144,52 @@ firm_status perception_ground(perception* p, const uint8_t* rgb, float* c) {
     return FIRM_OK;
 }
 
-firm_status perception_push(perception* p, const uint8_t* rgb, const float* action) {
+static firm_status fill_change(void* ctx, const nn_feed* feed) {
+    perception* p = ctx;
+    for (int i = 0; i < feed->count; i++) {
+        int f = p->compared[feed->first + i];
+        memcpy(nn_feed_bytes(feed, p->change_image) + (size_t)i * BYTES, p->frame[f].rgb, BYTES);
+        memcpy(nn_feed_bytes(feed, p->change_before) + (size_t)i * BYTES, p->frame[f - 1].rgb,
+               BYTES);
+    }
+    return FIRM_OK;
+}
+
+// The change of frames `from` and later, where it is not there yet.
+static firm_status compare(perception* p, int from) {
+    int n = 0;
+    for (int f = from; f < HIST; f++)
+        if (!p->frame[f].changed) p->compared[n++] = f;
+    if (n == 0) return FIRM_OK;
+    TRY(nn_exec_forward(p->change_run, n, fill_change, p));
+    const float* changes = nn_exec_output(p->change_run, p->change_tokens);
+    for (int i = 0; i < n; i++) {
+        seen_frame* f = &p->frame[p->compared[i]];
+        memcpy(f->change, changes + (size_t)i * (size_t)p->tokens,
+               (size_t)p->tokens * sizeof(float));
+        f->changed = 1;
+    }
+    return FIRM_OK;
+}
+
+static void look(void* arg, int item, int worker) {
+    (void)worker;
+    perception* p = arg;
+    seen_frame* f = &p->frame[HIST - 1];
+    p->status[item] = item ? compare(p, HIST - 1) : perception_ground(p, f->rgb, f->config);
+}
+
+firm_status perception_push(perception* p, const uint8_t* rgb, const float* action, int soon) {
     seen_frame oldest = p->frame[0];
     memmove(&p->frame[0], &p->frame[1], (HIST - 1) * sizeof *p->frame);
     p->frame[HIST - 1] = oldest;
     seen_frame* f = &p->frame[HIST - 1];
     memcpy(f->rgb, rgb, BYTES);
-    TRY(perception_ground(p, rgb, f->config));
+    f->changed = 0;
+    p->status[1] = FIRM_OK;
+    pool_for(p->threads, soon && p->count && !p->m->shape.no_fiber ? 2 : 1, look, p);
+    TRY(p->status[0]);
+    TRY(p->status[1]);
     memcpy(f->tokens, nn_exec_output(p->still_run, p->still_tokens),
            (size_t)p->tokens * sizeof(float));
     float none[FIRM_MAX_ACTION] = {0};
@@ -153,30 +201,19 @@ firm_status perception_push(perception* p, const uint8_t* rgb, const float* acti
             memcpy(p->frame[i].tokens, f->tokens, (size_t)p->tokens * sizeof(float));
             memcpy(p->frame[i].config, f->config, sizeof f->config);
             memcpy(p->frame[i].action, f->action, sizeof f->action);
+            p->frame[i].changed = 0;
         }
     }
     if (p->count < HIST) p->count++;
     return FIRM_OK;
 }
 
-static firm_status fill_change(void* ctx, const nn_feed* feed) {
-    perception* p = ctx;
-    for (int i = 0; i < feed->count; i++) {
-        int f = feed->first + i + 1;
-        memcpy(nn_feed_bytes(feed, p->change_image) + (size_t)i * BYTES, p->frame[f].rgb, BYTES);
-        memcpy(nn_feed_bytes(feed, p->change_before) + (size_t)i * BYTES, p->frame[f - 1].rgb,
-               BYTES);
-    }
-    return FIRM_OK;
-}
-
 static firm_status fill_belief(void* ctx, const nn_feed* feed) {
     perception* p = ctx;
     size_t size = (size_t)p->tokens, dim = (size_t)p->m->env->config_dim;
-    const float* changes = nn_exec_output(p->change_run, p->change_tokens);
     for (int f = 0; f < HIST; f++) {
-        memcpy(nn_feed_real(feed, p->belief_tokens[f]),
-               f ? changes + (size_t)(f - 1) * size : p->frame[0].tokens, size * sizeof(float));
+        memcpy(nn_feed_real(feed, p->belief_tokens[f]), f ? p->frame[f].change : p->frame[0].tokens,
+               size * sizeof(float));
         memcpy(nn_feed_real(feed, p->belief_config[f]),
                p->truth ? p->truth + (size_t)f * dim : p->frame[f].config, dim * sizeof(float));
         if (f + 1 < HIST)
@@ -194,7 +231,7 @@ firm_status perception_state(perception* p, const float* truth, float* c0, float
         memset(fiber, 0, (size_t)p->m->shape.fiber * sizeof *fiber);
         return FIRM_OK;
     }
-    TRY(nn_exec_forward(p->change_run, HIST - 1, fill_change, p));
+    TRY(compare(p, 1));
     TRY(nn_exec_forward(p->belief_run, 1, fill_belief, p));
     memcpy(fiber, nn_exec_output(p->belief_run, p->belief_fiber),
            (size_t)p->m->shape.fiber * sizeof *fiber);

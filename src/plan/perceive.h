@@ -1,6 +1,6 @@
 // perceive.h - from pixels to the planner's start (c, m) and goal: E, G, B and R as a controller
-// runs them. Every pushed frame is grounded at once; the two change images and the belief wait
-// until a plan is made.
+// runs them. Every pushed frame is grounded at once. Its change since the frame before is encoded
+// beside that when a plan will soon need it, else when a plan is made; so is the belief.
 #ifndef PLAN_PERCEIVE_H
 #define PLAN_PERCEIVE_H
 
@@ -15,8 +15,9 @@ size_t perception_bytes(const perception* p);
 void perception_reset(perception* p);
 // Grounds a picture without touching the history.
 firm_status perception_ground(perception* p, const uint8_t* rgb, float* c);
-// action: raw control between the previous frame and this one, NULL with the first
-firm_status perception_push(perception* p, const uint8_t* rgb, const float* action);
+// action: raw control between the previous frame and this one, NULL with the first. soon: a plan
+// will start from this frame or the next one. It changes when work is done, not what comes out.
+firm_status perception_push(perception* p, const uint8_t* rgb, const float* action, int soon);
 int perception_frames(const perception* p);           // frames seen, at most 3
 const float* perception_config(const perception* p);  // (config_dim) of the latest frame
 // truth: (3, config_dim) to use instead of the grounded configurations, or NULL. Fills c0 and the

@@ -97,7 +97,7 @@ static void alone(const firm_model* m, uint8_t* rgb, const float* truth, const f
     EXPECT_INT(perception_ground(eyes, rgb, goal), FIRM_OK);
     for (uint64_t k = 0; k < 3; k++) {
         draw_picture(rgb, 2 + k);
-        EXPECT_INT(perception_push(eyes, rgb, k ? still : NULL), FIRM_OK);
+        EXPECT_INT(perception_push(eyes, rgb, k ? still : NULL, k == 2), FIRM_OK);
     }
     EXPECT(m->shape.fiber <= 8 && horizon <= MODEL_HORIZON);
     EXPECT_INT(perception_state(eyes, truth, path, fiber), FIRM_OK);

@@ -1,0 +1,57 @@
+// cem_internal.h - the solver's memory, shared by its parts: cem.c (solves) and iterate.c (one
+// iteration).
+#ifndef PLAN_CEM_INTERNAL_H
+#define PLAN_CEM_INTERNAL_H
+
+#include "plan/cem.h"
+#include "plan/pace.h"
+#include "plan/propose.h"
+
+// Best candidates, best first.
+typedef struct elite_set {
+    int count;
+    float* u;      // (elites, longest * action), rows of fixed stride
+    float* c;      // (elites, longest * config)
+    float* value;  // (elites) cost
+    int* arrival;  // (elites)
+} elite_set;
+
+struct plan_solver {
+    plan_setup setup;
+    plan_options now;  // of this iteration: setup.options, or fewer candidates under a deadline
+    plan_cost cost;
+    int longest;     // horizon that memory is taken for
+    uint64_t solve;  // number of the next solve, part of the noise key
+    int have_plan;   // elites hold (shifted) plans of the last solve
+    int horizon;     // of the current or last solve
+    int arrival;     // of the last plan, minus what was executed; 0: did not arrive
+    int cut;         // the deadline ended the last search before it arrived
+    plan_pace pace;  // of batches of candidates
+
+    float *mean, *spread;  // (longest * action)
+    float* u;              // (candidates, horizon, action)
+    float* c;              // (candidates, horizon, config)
+    float* value;         // (candidates + elites): the candidates' costs, then those of kept elites
+    int *arrive, *order;  // (candidates), (candidates + elites)
+    elite_set best, last;  // of this iteration, of the one before
+    float *plan, *path, *fan_path;
+    float c0[FIRM_MAX_CONFIG], goal[FIRM_MAX_CONFIG];
+    plan_proposal proposal;
+    const float* recalled;  // for the next solve; count 0: none
+    int recalled_count, recalled_length;
+    int nonfinite_piece[1 << 10];
+    int pieces;
+    firm_error error;  // why the last solve failed
+    char* memory;
+    size_t bytes;
+};
+
+// Draws, predicts and prices s->now.candidates candidates, and fits the proposals to the best.
+// `given` elites of the last solve enter as candidates, `kept` of the last iteration compete.
+void plan_iterate(plan_solver* s, int iteration, int given, int kept, plan_result* r);
+// Candidates per thread of a batch, in units of the model's lanes.
+int plan_units(const plan_solver* s, int candidates);
+// Ids in the order of (value, id): no allocation, and ties have one answer. Costs are never NaN.
+void plan_sort_ids(const float* value, int* id, int n);
+
+#endif

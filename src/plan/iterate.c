@@ -1,0 +1,184 @@
+// iterate.c - one iteration of the search: draw, predict and price the candidates, keep the best,
+// fit the next proposals to them.
+#include <math.h>
+#include <string.h>
+
+#include "core/clock.h"
+#include "plan/cem_internal.h"
+
+// Candidates of one piece of work at most; about one cache block of the learned transition.
+enum { PIECE = 96 };
+
+int plan_units(const plan_solver* s, int candidates) {
+    int lanes = s->setup.model.lanes, threads = pool_threads(s->setup.threads);
+    int units = (candidates + lanes - 1) / lanes;
+    return s->setup.model.whole ? units : (units + threads - 1) / threads;
+}
+
+// Pieces are whole units of the model's lanes and as even as these allow; every thread gets equally
+// many. Their number depends on the threads, the results do not: see net.h.
+static int count_pieces(const plan_solver* s) {
+    int lanes = s->setup.model.lanes, units = (s->now.candidates + lanes - 1) / lanes;
+    int threads = pool_threads(s->setup.threads), most = PIECE / lanes > 0 ? PIECE / lanes : 1;
+    int pieces = (units + threads * most - 1) / (threads * most) * threads;
+    int limit = (int)(sizeof s->nonfinite_piece / sizeof *s->nonfinite_piece);
+    if (pieces > units) pieces = units;
+    return pieces > limit ? limit : pieces;
+}
+
+// The candidates of one piece: *from .. *to - 1.
+static void piece_range(const plan_solver* s, int item, int* from, int* to) {
+    int n = s->now.candidates, lanes = s->setup.model.lanes;
+    int units = (n + lanes - 1) / lanes;
+    *from = (int)((int64_t)units * item / s->pieces) * lanes;
+    *to = (int)((int64_t)units * (item + 1) / s->pieces) * lanes;
+    if (*to > n) *to = n;
+}
+
+static void draw_piece(void* arg, int item, int worker) {
+    (void)worker;
+    plan_solver* s = arg;
+    int from, to;
+    piece_range(s, item, &from, &to);
+    size_t us = (size_t)s->horizon * (size_t)s->setup.model.action;
+    for (int i = from; i < to; i++) plan_propose(&s->proposal, i, s->u + (size_t)i * us);
+}
+
+static void price_piece(void* arg, int item, int worker) {
+    (void)worker;
+    plan_solver* s = arg;
+    int from, to;
+    piece_range(s, item, &from, &to);
+    size_t cs = (size_t)s->horizon * (size_t)s->setup.model.config;
+    for (int i = from; i < to; i++)
+        s->value[i] = plan_cost_path(&s->cost, s->c0, s->c + (size_t)i * cs, s->horizon, s->goal,
+                                     &s->arrive[i]);
+}
+
+static void run_piece(void* arg, int item, int worker) {
+    plan_solver* s = arg;
+    const plan_model* model = &s->setup.model;
+    int from, to;
+    piece_range(s, item, &from, &to);
+    size_t us = (size_t)s->horizon * (size_t)model->action,
+           cs = (size_t)s->horizon * (size_t)model->config;
+    draw_piece(s, item, worker);
+    s->nonfinite_piece[item] = model->rollout(model->context, worker, to - from, s->horizon,
+                                              s->u + (size_t)from * us, s->c + (size_t)from * cs);
+    price_piece(s, item, worker);
+}
+
+// Draws, predicts and prices all candidates; returns how many are not finite.
+static int run_candidates(plan_solver* s) {
+    const plan_model* model = &s->setup.model;
+    int nonfinite = 0;
+    s->pieces = count_pieces(s);
+    if (model->whole) {
+        pool_for(s->setup.threads, s->pieces, draw_piece, s);
+        nonfinite = model->rollout(model->context, 0, s->now.candidates, s->horizon, s->u, s->c);
+        pool_for(s->setup.threads, s->pieces, price_piece, s);
+        return nonfinite;
+    }
+    pool_for(s->setup.threads, s->pieces, run_piece, s);
+    for (int i = 0; i < s->pieces; i++) nonfinite += s->nonfinite_piece[i];
+    return nonfinite;
+}
+
+static int better(const float* value, int a, int b) {
+    return value[a] < value[b] || (value[a] == value[b] && a < b);
+}
+
+// heap sort
+void plan_sort_ids(const float* value, int* id, int n) {
+    for (int phase = 0, root = n / 2 - 1, end = n; phase < 2; phase++)
+        for (;;) {
+            if (phase == 0) {
+                if (root < 0) break;
+            } else {
+                if (--end <= 0) break;
+                int top = id[0];
+                id[0] = id[end];
+                id[end] = top;
+                root = 0;
+            }
+            for (int i = root, child; (child = 2 * i + 1) < end; i = child) {
+                if (child + 1 < end && better(value, id[child], id[child + 1])) child++;
+                if (!better(value, id[i], id[child])) break;
+                int keep = id[i];
+                id[i] = id[child];
+                id[child] = keep;
+            }
+            if (phase == 0) root--;
+        }
+}
+
+// Ranks this iteration's candidates and the kept elites, and copies the best into s->best.
+static void select_elites(plan_solver* s, int kept) {
+    int n = s->now.candidates, elites = s->now.elites, horizon = s->horizon;
+    size_t us = (size_t)horizon * (size_t)s->setup.model.action,
+           cs = (size_t)horizon * (size_t)s->setup.model.config;
+    size_t eu = (size_t)(s->longest * s->setup.model.action),
+           ec = (size_t)(s->longest * s->setup.model.config);
+    elite_set swap = s->last;
+    s->last = s->best;
+    s->best = swap;
+    for (int i = 0; i < kept; i++) s->value[n + i] = s->last.value[i];
+    for (int i = 0; i < n + kept; i++) s->order[i] = i;
+    plan_sort_ids(s->value, s->order, n + kept);
+    int count = 0;
+    for (; count < elites && isfinite(s->value[s->order[count]]); count++) {
+        int id = s->order[count], old = id - n;
+        const float* u = old < 0 ? s->u + (size_t)id * us : s->last.u + (size_t)old * eu;
+        const float* c = old < 0 ? s->c + (size_t)id * cs : s->last.c + (size_t)old * ec;
+        memcpy(s->best.u + (size_t)count * eu, u, us * sizeof(float));
+        memcpy(s->best.c + (size_t)count * ec, c, cs * sizeof(float));
+        s->best.value[count] = s->value[id];
+        s->best.arrival[count] = old < 0 ? s->arrive[id] : s->last.arrival[old];
+    }
+    s->best.count = count;
+}
+
+// Mean and unbiased deviation of the elites; with none (all candidates not finite) the fit stays.
+static void refit(plan_solver* s) {
+    int n = s->horizon * s->setup.model.action, elites = s->best.count;
+    size_t eu = (size_t)(s->longest * s->setup.model.action);
+    if (elites == 0) return;
+    for (int j = 0; j < n; j++) {
+        double sum = 0.0, squares = 0.0;
+        for (int i = 0; i < elites; i++) sum += s->best.u[(size_t)i * eu + (size_t)j];
+        double mean = sum / elites;
+        for (int i = 0; i < elites; i++) {
+            double d = s->best.u[(size_t)i * eu + (size_t)j] - mean;
+            squares += d * d;
+        }
+        s->mean[j] = (float)mean;
+        if (elites > 1) s->spread[j] = (float)sqrt(squares / (elites - 1));
+        if (s->setup.options.mode == FIRM_MODE_REACH && s->spread[j] < s->setup.options.floor)
+            s->spread[j] = s->setup.options.floor;
+    }
+}
+
+void plan_iterate(plan_solver* s, int iteration, int given, int kept, plan_result* r) {
+    const plan_options* o = &s->now;
+    int64_t begun = clock_ns();
+    s->proposal = (plan_proposal){.options = o,
+                                  .actions = &s->setup.actions,
+                                  .seed = s->setup.seed,
+                                  .solve = s->solve,
+                                  .iteration = iteration,
+                                  .horizon = s->horizon,
+                                  .mean = s->mean,
+                                  .spread = s->spread,
+                                  .given = given,
+                                  .given_stride = s->longest * s->setup.model.action,
+                                  .given_plan = s->best.u,
+                                  .recorded = s->recalled_count,
+                                  .recorded_length = s->recalled_length,
+                                  .recorded_plan = s->recalled};
+    r->nonfinite += run_candidates(s);
+    select_elites(s, kept);
+    refit(s);
+    plan_pace_add(&s->pace, plan_units(s, o->candidates), s->horizon, clock_ns() - begun);
+    r->iterations++;
+    r->rows += (int64_t)o->candidates * s->horizon;
+}
