@@ -1,5 +1,6 @@
 // check.h - a small test harness: TEST(folder, name) { ... CHECK_NEAR(a, b, tol); }
-// One runner holds all tests: `firm_tests --list`, `firm_tests nn/conv2d`, `firm_tests nn/`.
+// One runner holds all tests: `firm_tests --list`, `firm_tests nn/conv2d`, `firm_tests nn/`;
+// --times shows what each one costs.
 // A failed check prints file, line and values, and the test goes on; the exit status is the
 // verdict. FIRM_TOL_SCALE multiplies every tolerance (0 shows the true residuals).
 #ifndef TESTS_CHECK_H

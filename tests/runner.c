@@ -2,6 +2,7 @@
 #define _GNU_SOURCE
 #include <ftw.h>
 #include <stdarg.h>
+#include <sys/resource.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -12,7 +13,7 @@ static struct {
     const char* name;
     test_fn fn;
 } tests[MAX_TESTS];
-static int count, failures_in_test, skipped_test;
+static int count, failures_in_test, skipped_test, times;
 static char temp_dir[256];
 
 void test_register(const char* name, test_fn fn) {
@@ -82,10 +83,25 @@ static double seconds(void) {
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
-// "ok   nn/conv2d", and how long it took where somebody may have wondered
-static void print_verdict(const char* word, const char* name, double took) {
+// what this process and the programs it started and waited for have cost, on all cores
+static double cpu_seconds(void) {
+    double sum = 0;
+    for (int i = 0; i < 2; i++) {
+        struct rusage u;
+        if (getrusage(i ? RUSAGE_CHILDREN : RUSAGE_SELF, &u) != 0) continue;
+        sum += (double)(u.ru_utime.tv_sec + u.ru_stime.tv_sec);
+        sum += 1e-6 * (double)(u.ru_utime.tv_usec + u.ru_stime.tv_usec);
+    }
+    return sum;
+}
+
+// "ok   nn/conv2d", and how long it took where somebody may have wondered; --times: always
+static void print_verdict(const char* word, const char* name, double took, double cpu) {
     printf("%-4s %s", word, name);
-    if (took >= 1) printf(" (%.1f s)", took);
+    if (times)
+        printf(" (%.2f s, %.2f s of CPU time)", took, cpu);
+    else if (took >= 1)
+        printf(" (%.1f s)", took);
     printf("\n");
 }
 
@@ -93,6 +109,7 @@ int main(int argc, char** argv) {
     setvbuf(stdout, NULL, _IOLBF, 0);
     qsort(tests, (size_t)count, sizeof tests[0], by_name);
     int passed = 0, failed = 0, skipped = 0;
+    for (int i = 1; i < argc; i++) times |= strcmp(argv[i], "--times") == 0;
     for (int i = 0; i < count; i++) {
         if (argc > 1 && strcmp(argv[1], "--list") == 0) {
             printf("%s\n", tests[i].name);
@@ -100,15 +117,16 @@ int main(int argc, char** argv) {
         }
         if (!wanted(tests[i].name, argc, argv)) continue;
         failures_in_test = skipped_test = 0;
-        double begin = seconds();
+        double begin = seconds(), cpu_begin = cpu_seconds();
         tests[i].fn();
+        double took = seconds() - begin, cpu = cpu_seconds() - cpu_begin;
         if (failures_in_test) {
-            print_verdict("FAIL", tests[i].name, seconds() - begin);
+            print_verdict("FAIL", tests[i].name, took, cpu);
             failed++;
         } else if (skipped_test) {
             skipped++;
         } else {
-            print_verdict("ok", tests[i].name, seconds() - begin);
+            print_verdict("ok", tests[i].name, took, cpu);
             passed++;
         }
     }
