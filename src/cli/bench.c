@@ -53,18 +53,21 @@ static void work_piece(void* arg, int item, int worker) {
 static firm_status measure_env(const env_spec* spec, int render, double seconds, uint64_t seed,
                                pool* p, double* rate, firm_error* err) {
     int threads = pool_threads(p);
-    env_work w = {.render = render, .per_item = render ? 8 : 1024, .seed = seed};
+    const int most = render ? 8 : 1024;
+    env_work w = {.render = render, .per_item = render ? 8 : 128, .seed = seed};
     TRY(env_create_many(spec, threads, &w.envs, err));
     w.picture = mem_alloc((size_t)threads * ENV_FRAME_BYTES);
-    w.action = mem_alloc((size_t)(w.per_item * spec->action_dim) * sizeof *w.action);
+    w.action = mem_alloc((size_t)(most * spec->action_dim) * sizeof *w.action);
     firm_status status = w.picture && w.action ? FIRM_OK : cli_no_memory(err);
     if (status == FIRM_OK && render) status = env_render_ready(w.envs, threads, err);
     if (status == FIRM_OK) {
         rng r = rng_start(seed, RNG_STREAM(RNG_ARM, 0));
-        for (int i = 0; i < w.per_item * spec->action_dim; i++)
+        for (int i = 0; i < most * spec->action_dim; i++)
             w.action[i] = (float)rng_uniform(&r, spec->action_low, spec->action_high);
-        pool_for(p, threads, work_piece, &w);  // warm-up
-        double begun = clock_seconds(), now = begun, done = 0;
+        double begun = clock_seconds(), done = 0;
+        pool_for(p, threads, work_piece, &w);                   // warm-up
+        if (clock_seconds() - begun < 4e-3) w.per_item = most;  // where a control takes no time
+        double now = begun = clock_seconds();
         for (int items = 4 * threads; now - begun < seconds; now = clock_seconds()) {
             pool_for(p, items, work_piece, &w);
             done += (double)items * w.per_item;

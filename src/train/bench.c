@@ -128,7 +128,7 @@ static firm_status bench_rollout(bench* b, train_speed* out, firm_error* err) {
 firm_status train_bench(const config* settings, const env_spec* env, const char* device,
                         int threads, double seconds, train_speed* out, firm_error* err) {
     bench b = {.settings = settings, .seconds = seconds};
-    collect_options collect = {.episodes = 64, .seed = 1};
+    collect_options collect = {.episodes = 16, .seed = 1};  // enough where simulation is slow
     intervene_options intervene = {.anchors = 8, .per_anchor = 4};
     train_options opt = {.seed = 1};
     episodes* data = NULL;
@@ -139,9 +139,16 @@ firm_status train_bench(const config* settings, const env_spec* env, const char*
     nn_device where;
     TRY(train_device_open(settings, device, &where, err));
     firm_status st = pool_create(threads, &b.p, err);
-    double begun = clock_seconds();
-    if (st == FIRM_OK) st = episodes_collect(env, &collect, b.p, &data, err);
-    out->episodes_per_s = collect.episodes / (clock_seconds() - begun);
+    for (int again = 0; again < 2 && st == FIRM_OK; again++) {
+        double begun = clock_seconds();
+        st = episodes_collect(env, &collect, b.p, &data, err);
+        double took = clock_seconds() - begun;
+        out->episodes_per_s = collect.episodes / took;
+        if (again || st != FIRM_OK || took > 0.5) break;
+        episodes_free(data);  // too quick to tell
+        data = NULL;
+        collect.episodes = 64;
+    }
     if (st == FIRM_OK) st = branches_collect(data, &intervene, b.p, &inter, err);
     if (st == FIRM_OK)
         st = train_set_open(settings, env, &(train_inputs){.data = data, .interventions = inter},
