@@ -17,6 +17,10 @@ void test_register(const char* name, test_fn fn);
 void test_fail(const char* file, int line, const char* fmt, ...)
     __attribute__((format(printf, 3, 4)));
 void test_skip(const char* why);  // counted and shown; only for what a machine cannot do
+// A sanitizer is built in, or FIRM_TEST_SHORT is set. Both are slow, and the release build has
+// judged the numbers: tests that have a short form go through the same code with fewer rows,
+// iterations or updates.
+int test_short(void);
 double test_tolerance_scale(void);
 const char* test_temp_dir(void);    // a fresh folder of this run, removed at its end
 const char* test_source_dir(void);  // the repository root

@@ -37,6 +37,14 @@ void test_skip(const char* why) {
     skipped_test = 1;
 }
 
+int test_short(void) {
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+    return 1;
+#else
+    return getenv("FIRM_TEST_SHORT") != NULL;
+#endif
+}
+
 double test_tolerance_scale(void) {
     const char* text = getenv("FIRM_TOL_SCALE");
     return text ? atof(text) : 1.0;

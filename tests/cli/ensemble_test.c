@@ -38,7 +38,8 @@ TEST(cli, ensemble_evaluated) {
     for (int threads = 1; threads <= 2; threads++) {
         cJSON* j = JSON_OF(firm_run(folder, 0,
                                     "eval tworoom --model two.safetensors --trials 4 --offset 40 "
-                                    "--seed 3 --arms firm,oracle-config --threads %d --json",
+                                    "--candidates 24 --iterations 3 --seed 3 --arms "
+                                    "firm,oracle-config --threads %d --json",
                                     threads));
         if (!j) continue;
         EXPECT_NEAR(json_get(j, "members", 0), 2, 0);
@@ -55,7 +56,7 @@ TEST(cli, ensemble_evaluated) {
     mem_free(first);
     cJSON* j = JSON_OF(firm_run(folder, 0,
                                 "eval tworoom --model %s/run/model.safetensors --trials 2 --offset "
-                                "40 --seed 3 --mode reach --json",
+                                "40 --candidates 24 --iterations 3 --seed 3 --mode reach --json",
                                 fix));
     if (j) EXPECT_NEAR(json_get(j, "members", 0), 1, 0);
     cJSON_Delete(j);

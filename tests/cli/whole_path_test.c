@@ -83,7 +83,7 @@ TEST(cli, whole_path) {
         j = JSON_OF(
             firm_run(folder, 0,
                      "eval tworoom --model run/model.safetensors --data f.h5 --trials 10 --mode %s "
-                     "--traces 1 "
+                     "--traces 1 --candidates 32 --iterations 3 "
                      "--arms firm,oracle-config,oracle-dynamics,random -o run/eval-%s.json --json",
                      modes[i], modes[i]));
         if (!j) continue;
@@ -135,7 +135,7 @@ TEST(cli, fresh_trials_and_half_precision) {
     for (int i = 0; i < 2; i++) {
         j = JSON_OF(firm_run(folder, 0,
                              "eval tworoom --model half.safetensors --trials 6 --offset 40 --mode "
-                             "reach --threads %d --json",
+                             "reach --candidates 24 --iterations 3 --threads %d --json",
                              i + 1));
         if (!j) continue;
         check_eval(j, 1);
@@ -209,7 +209,10 @@ TEST(cli, demo_leaves_a_page) {
     fresh_folder(folder);
     if (!fix) return;
     const outcome* o = firm_run(
-        folder, 0, "demo tworoom --model %s/run/model.safetensors --trials 3 --quiet", fix);
+        folder, 0,
+        "demo tworoom --model %s/run/model.safetensors --trials 3 --set plan.reach_candidates=40 "
+        "--set plan.reach_iterations=3 --quiet",
+        fix);
     EXPECT_INT(o->code, 0);
     EXPECT(!o->err[0]);
     // the last line is the page's path
@@ -349,7 +352,7 @@ TEST(cli, reproduce_resumes) {
     fresh_folder(folder);
     static const char line[] =
         "reproduce --tasks tworoom --seeds 1 --config smoke --episodes 150 --trials 4 -o study "
-        "--json --quiet";
+        "--set plan.reach_candidates=24 --set plan.reach_iterations=2 --json --quiet";
     cJSON* j = JSON_OF(firm_run(folder, 0, "%s", line));
     if (!j) return;
     EXPECT_KEYS(j, "estimated_seconds page");
@@ -389,7 +392,8 @@ TEST(cli, reproduce_side_by_side) {
     fresh_folder(folder);
     static const char line[] =
         "reproduce --tasks tworoom --seeds 1,2,3,4 --config smoke --episodes 150 --trials 2 "
-        "--oracle-minutes 0 --json --quiet -o s --jobs 3";
+        "--oracle-minutes 0 --set plan.reach_candidates=24 --set plan.reach_iterations=2 --json "
+        "--quiet -o s --jobs 3";
     cJSON* j = JSON_OF(firm_run(folder, 0, "%s", line));
     if (!j) return;
     EXPECT_NEAR(json_get(j, "done", 0), 25, 0);
@@ -407,7 +411,8 @@ TEST(cli, reproduce_side_by_side) {
     cJSON_Delete(j);
     EXPECT_INT(firm_run(folder, 0,
                         "train tworoom --data s/tworoom/episodes.h5 --branches "
-                        "s/tworoom/branches.h5 -o alone --seed 2 --config smoke --quiet")
+                        "s/tworoom/branches.h5 -o alone --seed 2 --config smoke --set "
+                        "plan.reach_candidates=24 --set plan.reach_iterations=2 --quiet")
                    ->code,
                0);
     char* alone = get_file(folder, "alone/model.safetensors", &n);

@@ -92,7 +92,7 @@ static void compare_part(world* w, const char* name, const nn_part* part, const 
         double worst = compare_gradients(name, got, want, w->model->store, bound);
         printf("  %-24s loss %.9g, expected %.9g; gradients off by at most %.2g\n", name,
                nn_exec_loss(got), nn_exec_loss(want), worst);
-        if (!gpu_short()) repeat_part(got, part);
+        if (!test_short()) repeat_part(got, part);
     }
     nn_exec_free(want);
     nn_exec_free(got);
@@ -122,12 +122,12 @@ static void compare_stages(const char* task, world_size size, int batch, nn_prec
 
 // under a sanitizer fewer, through the same kernels
 static int few_rows(void) {
-    return gpu_short() ? 2 : 5;
+    return test_short() ? 2 : 5;
 }
 
 // TwoRoom: picture, ground with the tokenizer, dynamics, rollouts
 TEST(cuda, exec_narrow_graphs_equal_the_hosts) {
-    compare_stages("tworoom", NARROW, gpu_short() ? 1 : 9, NN_FP32, FP32);
+    compare_stages("tworoom", NARROW, test_short() ? 1 : 9, NN_FP32, FP32);
 }
 TEST(cuda, exec_full_graphs_equal_the_hosts) {
     compare_stages("tworoom", WIDE, 16, NN_FP32, FP32);

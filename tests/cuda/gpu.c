@@ -21,7 +21,3 @@ nn_cuda_queue* gpu_queue(nn_cuda_precision precision) {
     nn_cuda_queue* q = NULL;
     return there(nn_cuda_queue_create(precision, &q, &err), &err) ? q : NULL;
 }
-
-int gpu_short(void) {
-    return getenv("FIRM_TEST_SHORT") != NULL;
-}

@@ -10,8 +10,4 @@ int gpu_open(nn_device* d, nn_precision precision);
 // A queue on it, or NULL; free it with nn_cuda_queue_free.
 nn_cuda_queue* gpu_queue(nn_cuda_precision precision);
 
-// FIRM_TEST_SHORT is set: sanitizers slow kernels down a hundredfold and more, so tests that have a
-// short form go through the same kernels with fewer rows, iterations or updates.
-int gpu_short(void);
-
 #endif

@@ -229,7 +229,7 @@ TEST(cuda, plan_rollout_16_bit_odd) {
 
 // The first rows alone, and among so many.
 static void some_rows_of_many(const toy_net* t, plan_precision p, plan_gpu_way way, int many) {
-    int horizon = gpu_short() ? 2 : 7, step = gpu_short() ? 64 : 32;
+    int horizon = test_short() ? 2 : 7, step = test_short() ? 64 : 32;
     size_t row = (size_t)(horizon * t->shape.config) * sizeof(float);
     inputs in = inputs_make(&t->shape, many, horizon, many);
     float *a = malloc((size_t)many * row), *b = malloc((size_t)many * row);
@@ -247,8 +247,8 @@ static void rows_alone(plan_gpu_way way, plan_precision first, int many) {
     toy_net t = toy_net_make(tworoom_shape, 60),
             odd = toy_net_make((plan_net_shape){6, 1, 19, 10, 41, 50, 1, 71}, 61);
     for (plan_precision p = first; p <= PLAN_BF16; p++) {
-        some_rows_of_many(&t, p, way, gpu_short() ? many : 700);
-        if (way != PLAN_GPU_CLUSTER) some_rows_of_many(&odd, p, way, gpu_short() ? many : 300);
+        some_rows_of_many(&t, p, way, test_short() ? many : 700);
+        if (way != PLAN_GPU_CLUSTER) some_rows_of_many(&odd, p, way, test_short() ? many : 300);
     }
     toy_net_free(&t);
     toy_net_free(&odd);
@@ -574,11 +574,11 @@ static void cluster_twice(plan_precision p) {
     env_spec spec = task_of(&t.shape);
     plan_gpu_setup setup = setup_of(&spec, &t, p);
     setup.way = PLAN_GPU_CLUSTER;
-    if (gpu_short()) {
+    if (test_short()) {
         setup.options.candidates = 96;
         setup.options.horizon = setup.options.horizon_max = 2;
     }
-    int iterations = gpu_short() ? 2 : 30, rounds = gpu_short() ? 1 : 6;
+    int iterations = test_short() ? 2 : 30, rounds = test_short() ? 1 : 6;
     size_t plan_bytes = (size_t)(setup.options.horizon * 25) * sizeof(float),
            value_bytes = (size_t)setup.options.candidates * sizeof(float);
     plan_gpu *g = NULL, *other = NULL;

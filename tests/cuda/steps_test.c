@@ -201,7 +201,7 @@ TEST(cuda, steps_topmean_selects_as_the_host_does) {
     for (int kind = 0; kind < 5; kind++)
         for (int c = 0; c < 12; c++)
             for (int s = 0; s < 5; s++) {
-                if (gpu_short() && (kind % 2 || c % 5 || s % 3)) continue;  // 1, 33, 4097 errors
+                if (test_short() && (kind % 2 || c % 5 || s % 3)) continue;  // 1, 33, 4097 errors
                 int n = counts[c];
                 for (int i = 0; i < n; i++) error[i] = error_at(kind, i, n);
                 nn_cuda_term term[2] = {{.error = errors,

@@ -192,7 +192,7 @@ TEST(cuda, update_same_seed_same_bits_and_resumed_equals_uninterrupted) {
 }
 
 static int last_update(void) {
-    return gpu_short() ? 3 : 5;
+    return test_short() ? 3 : 5;
 }
 
 static firm_status fail_at_last(void* ctx, const nn_feed* feed) {
@@ -206,7 +206,7 @@ TEST(cuda, update_stops_at_a_sample_that_cannot_be_read) {
     job j;
     if (!gpu_open(&gpu, NN_FP32)) return;
     if (world_open(&w, "tworoom", NARROW, 0)) {
-        if (job_open(&j, &w, 0, gpu_short() ? 1 : 4)) {
+        if (job_open(&j, &w, 0, test_short() ? 1 : 4)) {
             j.work.part[0].fill = fail_at_last;
             nn_trainer* t = start(&w, &j, &gpu);
             firm_error err = {0};

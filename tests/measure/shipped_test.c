@@ -77,7 +77,7 @@ static search_verdict judge_weights(const shipped* s, const plan_net_weights* w,
 static void expect_verdict(const char* what, const search_verdict* v, int sound) {
     printf("  %-26s ends %.2g further away in the mean, %.2g allowed; one by %.2g spreads\n", what,
            v->worse, v->allowed, v->single);
-    EXPECT_INT(search_sound(v), sound);
+    if (!test_short()) EXPECT_INT(search_sound(v), sound);  // the short form searches too little
 }
 
 // Weights in bfloat16 search as well as float32 ones; half a model and half a search do not.
@@ -87,6 +87,7 @@ TEST(measure, shipped_searches_are_judged) {
     plan_options o = contract_options();
     search_ends cpu;
     o.candidates = 64, o.elites = 8, o.iterations = 10;
+    if (test_short()) o.candidates = 16, o.elites = 4, o.iterations = 2;
     if (shipped_open(&s, "tworoom") && search_on_cpu(&s, s.net, &o, 12, &cpu)) {
         const plan_net_shape* shape = &s.weights.shape;
         int area = shape->hidden * shape->inner;
@@ -106,7 +107,7 @@ TEST(measure, shipped_searches_are_judged) {
         v = judge_weights(&s, &w, &cpu, &o);
         expect_verdict("a block lost", &v, 0);
         free(zero);
-        o.iterations = 4;
+        o.iterations = test_short() ? 1 : 4;
         v = judge_weights(&s, &s.weights.net, &cpu, &o);
         expect_verdict("six of ten iterations lost", &v, 0);
     }

@@ -122,7 +122,8 @@ TEST(measure, yardstick_passes_rounding_and_fails_defects) {
     for (int i = 0; i < 5; i++) {
         rounded_way way = {.precision = (plan_precision)((i + 1) / 2), .raw = i > 0 && i % 2 == 0};
         for (defect d = NONE; d < DEFECTS; d++) {
-            if (d == SUMS && way.precision == PLAN_FP32) continue;  // its own are meant to be
+            if (d == SUMS && way.precision == PLAN_FP32) continue;     // its own are meant to be
+            if (test_short() && (i * DEFECTS + (int)d) % 5) continue;  // each defect once
             yardstick_reading r = read_with(d, way, &in);
             printf("  %s%s, %-12s reads %.3g, first %.3g, last %.3g (off by %.2g)\n",
                    plan_precision_name(way.precision), way.raw ? " raw" : "", defect_name[d],

@@ -44,12 +44,13 @@ static firm_model* model_in(const char* name) {
 TEST(train, a_run_can_begin_with_another_ones_weights) {
     small s;
     firm_error err;
-    small_options few = {.task = "tworoom",
-                         .settings = "smoke",
-                         .set = {"train.frame_pool=40"},
-                         .episodes = 60,
-                         .anchors = 12,
-                         .per_anchor = 4};
+    small_options few = {
+        .task = "tworoom",
+        .settings = "smoke",
+        .set = {"train.frame_pool=40", test_short() ? "stage.grounder.batch=8" : NULL},
+        .episodes = 60,
+        .anchors = 12,
+        .per_anchor = 4};
     if (!small_collect(&s, &few)) return;
     train_inputs in = small_inputs(&s);
     char first[600], pack[600];
@@ -70,9 +71,9 @@ TEST(train, a_run_can_begin_with_another_ones_weights) {
     firm_model_free(b);
 
     // with the first run's seed and nothing but the stages left out taken from it: the same model
-    cJSON_Delete(train(
-        &s, &in, (train_options){.seed = 5, .threads = 2, .init = first, .from = "rollout-f"},
-        "again"));
+    cJSON_Delete(train(&s, &in,
+                       (train_options){.seed = 5, .threads = 2, .init = first, .from = "rollout-f"},
+                       "again"));
     a = model_in("first");
     b = model_in("again");
     if (a && b) EXPECT(same(a, b, ""));

@@ -15,7 +15,8 @@ static int open_packs(packs* w) {
     small_options few = {
         .task = "tworoom",
         .settings = "smoke",
-        .set = {"train.frame_pool=40", "stage.grounder.sources=FI", "stage.grounder.lag=7"},
+        .set = {"train.frame_pool=40", "stage.grounder.sources=FI", "stage.grounder.lag=7",
+                test_short() ? "stage.grounder.batch=8" : NULL},
         .episodes = 60,
         .anchors = 12,
         .per_anchor = 4};

@@ -1,5 +1,5 @@
 // pixels_test.c - the terms of the pixel stages can be learned: on a handful of frames each of them
-// falls well below where it began.
+// falls well below where it began. (The short form takes three updates.)
 #include "check.h"
 #include "small.h"
 #include "train/frontend.h"
@@ -58,13 +58,14 @@ static void learn(const lesson* l) {
     opt.adamw.updates = l->updates;
     REQUIRE_OK(nn_trainer_create(&opt, &part, 1, &t, &err), err);
     double first[8] = {0};
-    for (int u = 0; u < l->updates; u++) {
+    int updates = test_short() ? 3 : l->updates;  // too few to learn from: the numbers stay numbers
+    for (int u = 0; u < updates; u++) {
         REQUIRE_OK(nn_trainer_step(t, u, &err), err);
         REQUIRE_OK(nn_trainer_read(t, &err), err);
         for (int k = 0; k < g.g->terms && u == 0; k++) first[k] = nn_trainer_term(t, 0, k);
     }
     for (int k = 0; k < g.g->terms; k++)
-        if (!(nn_trainer_term(t, 0, k) < l->factor * first[k]))
+        if (!(nn_trainer_term(t, 0, k) < (test_short() ? INFINITY : l->factor * first[k])))
             test_fail(__FILE__, __LINE__, "%s, %s: from %g to %g", l->task, g.g->term[k].name,
                       first[k], nn_trainer_term(t, 0, k));
     nn_trainer_free(t);

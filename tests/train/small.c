@@ -4,13 +4,20 @@
 #include "check.h"
 #include "plan/settings.h"
 
+static firm_status load(small* s, const small_options* o, firm_error* err) {
+    int sets = 0;
+    while (sets < 6 && o->set[sets]) sets++;
+    config_free(s->settings);
+    s->settings = NULL;
+    return settings_load(s->env, o->settings, o->set, sets, &s->settings, err);
+}
+
 static firm_status collect(small* s, const small_options* o, firm_error* err) {
     collect_options episodes = {.episodes = o->episodes, .seed = 3};
     intervene_options anchors = {.anchors = o->anchors, .per_anchor = o->per_anchor};
-    int sets = 0;
-    while (sets < 6 && o->set[sets]) sets++;
     TRY(env_find_or_fail(o->task, &s->env, err));
-    TRY(settings_load(s->env, o->settings, o->set, sets, &s->settings, err));
+    TRY(load(s, o, err));
+    TRY(env_create(s->env, &s->kept, err));
     if (strcmp(o->task, "pusht") == 0) episodes.policy = "weak";  // the default one takes long
     TRY(episodes_collect(s->env, &episodes, o->p, &s->data, err));
     TRY(branches_collect(s->data, &anchors, o->p, &s->inter, err));
@@ -36,6 +43,11 @@ int small_collect(small* s, const small_options* opt) {
     return done(s, collect(s, opt, &err), &err);
 }
 
+int small_settings(small* s, const small_options* opt) {
+    firm_error err = {0};
+    return done(s, load(s, opt, &err), &err);
+}
+
 int small_open(small* s, const train_options* opt, int workers) {
     firm_error err = {0};
     train_inputs in = small_inputs(s);
@@ -57,6 +69,7 @@ void small_close(small* s) {
     branches_free(s->structured);
     branches_free(s->inter);
     episodes_free(s->data);
+    env_free(s->kept);
     config_free(s->settings);
     *s = (small){0};
 }

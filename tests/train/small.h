@@ -14,6 +14,7 @@ typedef struct small_options {
 
 typedef struct small {
     const env_spec* env;
+    env* kept;  // keeps what all simulations of the task share, so that it is loaded once
     config* settings;
     episodes* data;
     branches *inter, *structured;
@@ -24,6 +25,7 @@ typedef struct small {
 // Each returns 1, or 0 with nothing left to close: a failure is reported, a task that is not built
 // in counts as skipped. A small world must stay where it is until it is closed.
 int small_collect(small* s, const small_options* opt);
+int small_settings(small* s, const small_options* opt);  // others, for the same data
 int small_open(small* s, const train_options* opt, int workers);
 int small_model(small* s, uint64_t seed);
 void small_close(small* s);
