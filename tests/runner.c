@@ -75,6 +75,19 @@ static int by_name(const void* a, const void* b) {
     return strcmp(*(const char* const*)a, *(const char* const*)b);
 }
 
+// --part=2/3: every third of the wanted tests, from the second on; what ctest runs side by side
+static int in_part(int nth, int argc, char** argv) {
+    int part = 1, parts = 1;
+    for (int i = 1; i < argc; i++) {
+        if (strncmp(argv[i], "--part=", 7) != 0) continue;
+        if (sscanf(argv[i], "--part=%d/%d", &part, &parts) != 2 || part < 1 || part > parts) {
+            fprintf(stderr, "%s is no part, such as --part=2/3\n", argv[i]);
+            exit(2);
+        }
+    }
+    return nth % parts == part - 1;
+}
+
 static int wanted(const char* name, int argc, char** argv) {
     int filters = 0;
     for (int i = 1; i < argc; i++) {
@@ -116,14 +129,14 @@ static void print_verdict(const char* word, const char* name, double took, doubl
 int main(int argc, char** argv) {
     setvbuf(stdout, NULL, _IOLBF, 0);
     qsort(tests, (size_t)count, sizeof tests[0], by_name);
-    int passed = 0, failed = 0, skipped = 0;
+    int passed = 0, failed = 0, skipped = 0, nth = 0;
     for (int i = 1; i < argc; i++) times |= strcmp(argv[i], "--times") == 0;
     for (int i = 0; i < count; i++) {
         if (argc > 1 && strcmp(argv[1], "--list") == 0) {
             printf("%s\n", tests[i].name);
             continue;
         }
-        if (!wanted(tests[i].name, argc, argv)) continue;
+        if (!wanted(tests[i].name, argc, argv) || !in_part(nth++, argc, argv)) continue;
         failures_in_test = skipped_test = 0;
         double begin = seconds(), cpu_begin = cpu_seconds();
         tests[i].fn();
