@@ -19,8 +19,11 @@ export TSAN_OPTIONS=${TSAN_OPTIONS:-halt_on_error=1}
 
 folder_of() { [ "$1" = release ] && echo build || echo "build-$1"; }
 
+# the install tests of the release build need the libraries and the example, too
 build() {
-    cmake --preset "$1" --log-level=WARNING >/dev/null && cmake --build --preset "$1" -- --quiet
+    local target=firm_tests
+    [ "$1" = release ] && target=all
+    cmake --preset "$1" --log-level=WARNING >/dev/null && cmake --build --preset "$1" --target "$target" -- --quiet
 }
 
 # Adds up a ctest log. One runner reports many tests ("N passed, N failed, N skipped"); any other
