@@ -326,8 +326,8 @@ TEST(report, page_out_of_memory) {
     const char* inputs[] = {run};
     int failures = 0;
     // every third point of failure: all kinds of allocation are met, in a second or two (the
-    // short form: every 23rd)
-    for (int64_t n = 0;; n += test_short() ? 23 : 3) {
+    // short form: every seventh)
+    for (int64_t n = 0;; n += test_short() ? 7 : 3) {
         mem_fail_after(n);
         firm_status status = report_write(inputs, 1, out, page, &err);
         mem_fail_after(-1);
