@@ -121,7 +121,7 @@ static void check_sound(const trial_set* s) {
         for (int i = 0; i < n; i++) MUST(t->trial[i].goal < s->rows->rows);
         eval_trials_free(t);
     }
-    if (s->rows->pixels >= 0) return;
+    if (s->rows->pixels) return;
     MUST(trial_set_write(s, s->rows, second, &err) == FIRM_OK);
     MUST(trial_set_read(second, s->rows->spec, &again, &err) == FIRM_OK);
     MUST(again->count == s->count && again->trials_hash == s->trials_hash);

@@ -146,7 +146,7 @@ firm_status branches_write(const branches* b, const char* path, firm_error* err)
 
 // ---- reading ------------------------------------------------------------------------------------
 
-static firm_status check_source(hid_t file, const char* path, const episodes* e, firm_error* err) {
+static firm_status check_source(hdf5_file* file, const char* path, const episodes* e, firm_error* err) {
     char kind[32], task[32];
     if (!hdf5_get_text(file, "kind", kind, sizeof kind) || strcmp(kind, "interventions") != 0)
         return FAIL(err, FIRM_E_FORMAT,
@@ -165,17 +165,17 @@ static firm_status check_source(hid_t file, const char* path, const episodes* e,
     return FIRM_OK;
 }
 
-static firm_status check_shapes(hid_t file, const char* path, const env_spec* spec, branches* b,
+static firm_status check_shapes(hdf5_file* file, const char* path, const env_spec* spec, branches* b,
                                 firm_error* err) {
     int rank, rank2, rank3;
-    hsize_t rows[HDF5_MAX_RANK], state[HDF5_MAX_RANK], action[HDF5_MAX_RANK];
-    TRY(hdf5_shape(file, path, "anchor_row", &rank, rows, err));
-    TRY(hdf5_shape(file, path, "state", &rank2, state, err));
-    TRY(hdf5_shape(file, path, "action", &rank3, action, err));
+    int64_t rows[HDF5_MAX_RANK], state[HDF5_MAX_RANK], action[HDF5_MAX_RANK];
+    TRY(hdf5_shape(file, "anchor_row", &rank, rows, err));
+    TRY(hdf5_shape(file, "state", &rank2, state, err));
+    TRY(hdf5_shape(file, "action", &rank3, action, err));
     int fit = rank == 1 && rank2 == 4 && rank3 == 4 && rows[0] >= 1 && rows[0] <= 1000000 &&
               state[0] == rows[0] && action[0] == rows[0] && state[1] >= 1 && state[1] <= 65536 &&
               state[1] == action[1] && state[2] == STATES && action[2] == BRANCH_CONTROLS &&
-              state[3] == (hsize_t)spec->state_dim && action[3] == (hsize_t)spec->action_dim &&
+              state[3] == spec->state_dim && action[3] == spec->action_dim &&
               rows[0] * state[1] <= INT32_MAX;
     if (!fit)
         return FAIL(err, FIRM_E_FORMAT,
@@ -186,11 +186,11 @@ static firm_status check_shapes(hid_t file, const char* path, const env_spec* sp
 }
 
 // Structured sets say so in `proposal` and tell the class of every anchor.
-static firm_status read_classes(hid_t file, const char* path, branches* b, firm_error* err) {
+static firm_status read_classes(hdf5_file* file, const char* path, branches* b, firm_error* err) {
     const env_structured* set = b->spec->structured;
     char proposal[32];
     int rank;
-    hsize_t dims[HDF5_MAX_RANK];
+    int64_t dims[HDF5_MAX_RANK];
     if (!hdf5_get_text(file, "proposal", proposal, sizeof proposal)) return FIRM_OK;
     b->mixed = strcmp(proposal, mixed_name) == 0;
     b->planned = strcmp(proposal, planned_name) == 0;
@@ -200,13 +200,13 @@ static firm_status read_classes(hid_t file, const char* path, branches* b, firm_
                     "%s is a structured set, which the task '%s' does not have; run `firm "
                     "intervene` again",
                     path, b->spec->name);
-    TRY(hdf5_shape(file, path, set->column, &rank, dims, err));
-    if (rank != 1 || dims[0] != (hsize_t)b->anchors)
+    TRY(hdf5_shape(file, set->column, &rank, dims, err));
+    if (rank != 1 || dims[0] != b->anchors)
         return FAIL(err, FIRM_E_FORMAT,
                     "the columns of %s do not fit each other; run `firm intervene` again", path);
     b->anchor_class = mem_calloc((size_t)b->anchors, sizeof *b->anchor_class);
     if (!b->anchor_class) return FAIL(err, FIRM_E_MEMORY, "no memory to read %s", path);
-    TRY(hdf5_get(file, path, set->column, H5T_NATIVE_INT, b->anchor_class, err));
+    TRY(hdf5_get(file, set->column, HDF5_INT32, b->anchor_class, err));
     for (int i = 0; i < b->anchors; i++)
         if (b->anchor_class[i] < 0 || b->anchor_class[i] >= set->classes)
             return FAIL(err, FIRM_E_FORMAT,
@@ -215,7 +215,7 @@ static firm_status read_classes(hid_t file, const char* path, branches* b, firm_
     return FIRM_OK;
 }
 
-static firm_status fill(hid_t file, const char* path, const episodes* e, branches* b,
+static firm_status fill(hdf5_file* file, const char* path, const episodes* e, branches* b,
                         firm_error* err) {
     const env_spec* spec = e->spec;
     TRY(check_shapes(file, path, spec, b, err));
@@ -225,9 +225,9 @@ static firm_status fill(hid_t file, const char* path, const episodes* e, branche
     b->action = mem_calloc(items, BRANCH_CONTROLS * sizeof *b->action * (size_t)spec->action_dim);
     if (!b->row || !b->state || !b->action)
         return FAIL(err, FIRM_E_MEMORY, "no memory to read %s", path);
-    TRY(hdf5_get(file, path, "anchor_row", H5T_NATIVE_INT64, b->row, err));
-    TRY(hdf5_get(file, path, "state", H5T_NATIVE_DOUBLE, b->state, err));
-    TRY(hdf5_get(file, path, "action", H5T_NATIVE_FLOAT, b->action, err));
+    TRY(hdf5_get(file, "anchor_row", HDF5_INT64, b->row, err));
+    TRY(hdf5_get(file, "state", HDF5_DOUBLE, b->state, err));
+    TRY(hdf5_get(file, "action", HDF5_FLOAT, b->action, err));
 
     TRY(read_classes(file, path, b, err));
     uint64_t checksum = 0;
@@ -255,7 +255,7 @@ static firm_status fill(hid_t file, const char* path, const episodes* e, branche
 
 firm_status branches_read(const char* path, const episodes* e, branches** out, firm_error* err) {
     *out = NULL;
-    hid_t file;
+    hdf5_file* file;
     TRY(hdf5_open(path, &file, err));
     firm_status status = check_source(file, path, e, err);
     branches* b = NULL;
@@ -268,7 +268,7 @@ firm_status branches_read(const char* path, const episodes* e, branches** out, f
         hdf5_get_u64(file, "seed", &b->seed);
         status = fill(file, path, e, b, err);
     }
-    H5Fclose(file);
+    hdf5_close(file);
     if (status != FIRM_OK) {
         branches_free(b);
         return status;

@@ -14,8 +14,6 @@ firm_status episodes_alloc(const env_spec* spec, int count, int64_t rows, episod
         *e = (episodes){.spec = spec,
                         .count = count,
                         .rows = rows,
-                        .hdf5 = -1,
-                        .pixels = -1,
                         .seed = UINT64_MAX};
         e->offset = mem_calloc((size_t)count, sizeof *e->offset);
         e->length = mem_calloc((size_t)count, sizeof *e->length);
@@ -34,8 +32,7 @@ firm_status episodes_alloc(const env_spec* spec, int count, int64_t rows, episod
 
 void episodes_free(episodes* e) {
     if (!e) return;
-    if (e->pixels >= 0) H5Dclose((hid_t)e->pixels);
-    if (e->hdf5 >= 0) H5Fclose((hid_t)e->hdf5);
+    hdf5_close(e->pixels);
     mem_free(e->offset);
     mem_free(e->length);
     mem_free(e->state);

@@ -4,14 +4,15 @@
 #define DATA_EPISODES_INTERNAL_H
 
 #include "data/episodes.h"
+#include "data/hdf5_read.h"
 
 // Zeroed memory for `count` episodes and `rows` rows; no extra columns, no file, seed unknown.
 firm_status episodes_alloc(const env_spec* spec, int count, int64_t rows, episodes** out,
                            firm_error* err);
 uint64_t episodes_hash(const episodes* e);
-// Checks the column `pixels` of an open file and keeps it, and with it the file, in e; nothing
-// happens where there is none.
-firm_status episodes_open_pixels(int64_t file, const char* path, episodes* e, firm_error* err);
+// Checks the column `pixels` of an open file and gives the file to e; nothing happens where there
+// is none.
+firm_status episodes_open_pixels(hdf5_file* file, const char* path, episodes* e, firm_error* err);
 
 // The columns that together hold the state, in the order of its numbers.
 enum { STATE_FIELDS = 5 };

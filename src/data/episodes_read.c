@@ -9,10 +9,9 @@
 
 #include "core/mem.h"
 #include "data/episodes_internal.h"
-#include "data/hdf5.h"
 
 typedef struct source {
-    hid_t file;
+    hdf5_file* file;
     const char* path;
     const env_spec* spec;
     int fields;  // columns of the state, by the names found
@@ -59,13 +58,13 @@ static firm_status check_task(source* s, firm_error* err) {
 static firm_status check_shape(const source* s, const char* name, int width, int64_t rows,
                                firm_error* err) {
     int rank;
-    hsize_t dims[HDF5_MAX_RANK];
-    TRY(hdf5_shape(s->file, s->path, name, &rank, dims, err));
-    if (dims[0] != (hsize_t)rows)
+    int64_t dims[HDF5_MAX_RANK];
+    TRY(hdf5_shape(s->file, name, &rank, dims, err));
+    if (dims[0] != rows)
         return FAIL(err, FIRM_E_FORMAT,
-                    "column '%s' of %s has %llu rows but the episodes add up to %lld; the file is "
+                    "column '%s' of %s has %lld rows but the episodes add up to %lld; the file is "
                     "incomplete: collect it again",
-                    name, s->path, (unsigned long long)dims[0], (long long)rows);
+                    name, s->path, (long long)dims[0], (long long)rows);
     if (hdf5_width(s->file, name) != width)
         return FAIL(
             err, FIRM_E_TASK,
@@ -104,7 +103,7 @@ static firm_status check_index(const source* s, const episodes* e, firm_error* e
         TRY(check_shape(s, names[k], 1, e->rows, err));
         int32_t* index = mem_calloc((size_t)e->rows, sizeof *index);
         if (!index) return FAIL(err, FIRM_E_MEMORY, "no memory to read %s", s->path);
-        firm_status status = hdf5_get(s->file, s->path, names[k], H5T_NATIVE_INT32, index, err);
+        firm_status status = hdf5_get(s->file, names[k], HDF5_INT32, index, err);
         for (int i = 0; i < e->count && status == FIRM_OK; i++)
             if (index[e->offset[i]] != i || index[e->offset[i] + e->length[i] - 1] != i)
                 status = FAIL(err, FIRM_E_FORMAT,
@@ -149,49 +148,34 @@ static firm_status check_numbers(const source* s, const episodes* e, firm_error*
     return FIRM_OK;
 }
 
-firm_status episodes_open_pixels(int64_t file, const char* path, episodes* e, firm_error* err) {
+firm_status episodes_open_pixels(hdf5_file* file, const char* path, episodes* e, firm_error* err) {
     if (!hdf5_width(file, "pixels")) return FIRM_OK;
     int rank;
-    hsize_t dims[HDF5_MAX_RANK];
-    TRY(hdf5_shape(file, path, "pixels", &rank, dims, err));
-    if (rank != 4 || dims[0] != (hsize_t)e->rows || dims[1] != ENV_IMAGE || dims[2] != ENV_IMAGE ||
+    int64_t dims[HDF5_MAX_RANK];
+    TRY(hdf5_shape(file, "pixels", &rank, dims, err));
+    if (rank != 4 || dims[0] != e->rows || dims[1] != ENV_IMAGE || dims[2] != ENV_IMAGE ||
         dims[3] != 3)
         return FAIL(
             err, FIRM_E_FORMAT,
             "'pixels' of %s does not have %lld frames of %d x %d x 3; collect it again without "
             "--pixels",
             path, (long long)e->rows, ENV_IMAGE, ENV_IMAGE);
-    // room for a few chunks of the public files (100 frames, 15 MB), so that neighbours come cheap
-    hid_t access = H5Pcreate(H5P_DATASET_ACCESS);
-    hid_t pixels = -1;
-    if (access >= 0 && H5Pset_chunk_cache(access, 521, 64u << 20, 1.0) >= 0)
-        pixels = H5Dopen2(file, "pixels", access);
-    if (access >= 0) H5Pclose(access);
-    if (pixels < 0)
-        return FAIL(err, FIRM_E_FORMAT, "cannot open 'pixels' of %s; the file is damaged", path);
-    hid_t type = H5Dget_type(pixels);
-    int bytes = type >= 0 && H5Tget_class(type) == H5T_INTEGER && H5Tget_size(type) == 1;
-    if (type >= 0) H5Tclose(type);
-    if (!bytes) {
-        H5Dclose(pixels);
+    if (!hdf5_holds_bytes(file, "pixels"))
         return FAIL(err, FIRM_E_FORMAT, "'pixels' of %s does not hold bytes; collect it again",
                     path);
-    }
-    e->pixels = pixels;
-    e->hdf5 = file;
+    e->pixels = file;
     return FIRM_OK;
 }
 
 static firm_status read_state(const source* s, episodes* e, firm_error* err) {
-    if (s->fields == 1)
-        return hdf5_get(s->file, s->path, s->field[0].name, H5T_NATIVE_DOUBLE, e->state, err);
+    if (s->fields == 1) return hdf5_get(s->file, s->field[0].name, HDF5_DOUBLE, e->state, err);
     const int dim = s->spec->state_dim;
     firm_status status = FIRM_OK;
     for (int i = 0; i < s->fields && status == FIRM_OK; i++) {
         const state_field* f = &s->field[i];
         double* part = mem_calloc((size_t)e->rows, sizeof *part * (size_t)f->width);
         if (!part) return FAIL(err, FIRM_E_MEMORY, "no memory to read %s", s->path);
-        status = hdf5_get(s->file, s->path, f->name, H5T_NATIVE_DOUBLE, part, err);
+        status = hdf5_get(s->file, f->name, HDF5_DOUBLE, part, err);
         for (int64_t row = 0; row < e->rows && status == FIRM_OK; row++)
             memcpy(e->state + row * dim + f->at, part + row * f->width,
                    sizeof *part * (size_t)f->width);
@@ -201,12 +185,12 @@ static firm_status read_state(const source* s, episodes* e, firm_error* err) {
 }
 
 static firm_status fill(const source* s, episodes* e, firm_error* err) {
-    TRY(hdf5_get(s->file, s->path, "ep_len", H5T_NATIVE_INT32, e->length, err));
-    TRY(hdf5_get(s->file, s->path, "ep_offset", H5T_NATIVE_INT64, e->offset, err));
+    TRY(hdf5_get(s->file, "ep_len", HDF5_INT32, e->length, err));
+    TRY(hdf5_get(s->file, "ep_offset", HDF5_INT64, e->offset, err));
     TRY(check_lengths(s, e, err));
     TRY(check_index(s, e, err));
     TRY(read_state(s, e, err));
-    TRY(hdf5_get(s->file, s->path, "action", H5T_NATIVE_FLOAT, e->action, err));
+    TRY(hdf5_get(s->file, "action", HDF5_FLOAT, e->action, err));
     TRY(check_numbers(s, e, err));
     hdf5_get_u64(s->file, "seed", &e->seed);
     e->hash = episodes_hash(e);
@@ -223,28 +207,27 @@ static firm_status fill(const source* s, episodes* e, firm_error* err) {
 static firm_status read_open(source* s, episodes** out, firm_error* err) {
     TRY(check_task(s, err));
     int rank;
-    hsize_t dims[HDF5_MAX_RANK], more[HDF5_MAX_RANK];
-    TRY(hdf5_shape(s->file, s->path, s->field[0].name, &rank, dims, err));
-    const hsize_t rows = dims[0];
-    TRY(hdf5_shape(s->file, s->path, "ep_len", &rank, dims, err));
-    TRY(hdf5_shape(s->file, s->path, "ep_offset", &rank, more, err));
+    int64_t dims[HDF5_MAX_RANK], more[HDF5_MAX_RANK];
+    TRY(hdf5_shape(s->file, s->field[0].name, &rank, dims, err));
+    const int64_t rows = dims[0];
+    TRY(hdf5_shape(s->file, "ep_len", &rank, dims, err));
+    TRY(hdf5_shape(s->file, "ep_offset", &rank, more, err));
     if (rows < 1 || rows > INT_MAX || dims[0] < 1 || dims[0] != more[0] || dims[0] > rows ||
         hdf5_width(s->file, "ep_len") != 1 || hdf5_width(s->file, "ep_offset") != 1)
         return FAIL(
             err, FIRM_E_FORMAT,
-            "%s has %llu rows in %llu episodes with %llu offsets, which cannot be; collect it "
+            "%s has %lld rows in %lld episodes with %lld offsets, which cannot be; collect it "
             "again",
-            s->path, (unsigned long long)rows, (unsigned long long)dims[0],
-            (unsigned long long)more[0]);
+            s->path, (long long)rows, (long long)dims[0], (long long)more[0]);
     for (int i = 0; i < s->fields; i++)
-        TRY(check_shape(s, s->field[i].name, s->field[i].width, (int64_t)rows, err));
-    TRY(check_shape(s, "action", s->spec->action_dim, (int64_t)rows, err));
+        TRY(check_shape(s, s->field[i].name, s->field[i].width, rows, err));
+    TRY(check_shape(s, "action", s->spec->action_dim, rows, err));
 
     episodes* e;
-    TRY(episodes_alloc(s->spec, (int)dims[0], (int64_t)rows, &e, err));
+    TRY(episodes_alloc(s->spec, (int)dims[0], rows, &e, err));
     firm_status status = fill(s, e, err);
     if (status != FIRM_OK) {
-        e->hdf5 = -1;  // the caller closes the file
+        e->pixels = NULL;  // the caller closes the file
         episodes_free(e);
         return status;
     }
@@ -258,6 +241,6 @@ firm_status episodes_read(const char* path, const env_spec* spec, episodes** out
     TRY(hdf5_open(path, &s.file, err));
     firm_status status = read_open(&s, out, err);
     // a file with pixels stays open with the episodes; any other is done with
-    if (status != FIRM_OK || (*out)->hdf5 < 0) H5Fclose(s.file);
+    if (status != FIRM_OK || !(*out)->pixels) hdf5_close(s.file);
     return status;
 }

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "core/mem.h"
-#include "data/hdf5.h"
+#include "data/hdf5_read.h"
 
 enum { STRIPES = 64 };  // locks; slot i belongs to lock i % STRIPES
 
@@ -19,7 +19,6 @@ struct frames {
     int64_t* tag;      // (slots) row held, -1: none
     uint8_t* frame;    // (slots, 224, 224, 3)
     pthread_mutex_t lock[STRIPES];
-    pthread_mutex_t file_lock;  // HDF5 reads one at a time
 };
 
 firm_status frames_open(const episodes* e, int workers, size_t cache_bytes, frames** out,
@@ -32,7 +31,6 @@ firm_status frames_open(const episodes* e, int workers, size_t cache_bytes, fram
     f->e = e;
     f->workers = workers;
     for (int i = 0; i < STRIPES; i++) pthread_mutex_init(&f->lock[i], NULL);
-    pthread_mutex_init(&f->file_lock, NULL);
 
     // no more slots than rows, and tags are part of the budget
     f->slots = (int64_t)(cache_bytes / (ENV_FRAME_BYTES + sizeof *f->tag));
@@ -50,11 +48,11 @@ firm_status frames_open(const episodes* e, int workers, size_t cache_bytes, fram
     for (int64_t i = 0; i < f->slots && status == FIRM_OK; i++) f->tag[i] = -1;
 
     // a missing decompression filter shows here, where there is a place for the sentence
-    if (status == FIRM_OK && e->pixels >= 0) {
+    if (status == FIRM_OK && e->pixels) {
         uint8_t* first = mem_alloc(ENV_FRAME_BYTES);
         if (!first)
             status = FAIL(err, FIRM_E_MEMORY, "no memory for a frame");
-        else if (hdf5_get_row((hid_t)e->pixels, 0, first))
+        else if (hdf5_get_row(e->pixels, "pixels", 0, first))
             status = FAIL(
                 err, FIRM_E_UNAVAILABLE,
                 "cannot read the data set's 'pixels'; install hdf5-filter-plugin-blosc-serial, or "
@@ -76,12 +74,9 @@ firm_status frames_render(frames* f, int worker, const double* state, uint8_t* r
 }
 
 static firm_status produce(frames* f, int worker, int64_t row, uint8_t* rgb) {
-    if (f->e->pixels < 0)
+    if (!f->e->pixels)
         return frames_render(f, worker, f->e->state + row * f->e->spec->state_dim, rgb);
-    pthread_mutex_lock(&f->file_lock);
-    int failed = hdf5_get_row((hid_t)f->e->pixels, row, rgb);
-    pthread_mutex_unlock(&f->file_lock);
-    return failed ? FIRM_E_IO : FIRM_OK;
+    return hdf5_get_row(f->e->pixels, "pixels", row, rgb) ? FIRM_E_IO : FIRM_OK;
 }
 
 firm_status frames_get(frames* f, int worker, int64_t row, uint8_t* rgb) {
@@ -111,6 +106,5 @@ void frames_free(frames* f) {
     mem_free(f->tag);
     mem_free(f->frame);
     for (int i = 0; i < STRIPES; i++) pthread_mutex_destroy(&f->lock[i]);
-    pthread_mutex_destroy(&f->file_lock);
     mem_free(f);
 }

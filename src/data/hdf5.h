@@ -1,5 +1,5 @@
-// hdf5.h - the little of HDF5 that our files use, with errors as one sentence instead of its
-// printed stacks. Inside src/data only.
+// hdf5.h - writing HDF5 files, with errors as one sentence instead of the library's printed stacks;
+// hdf5_read.h reads them. Inside src/data only.
 //
 // A file is written aside: hdf5_create opens a temporary file beside the path, hdf5_commit closes
 // it and moves it into place. Any failure in between (a full disk, say) is found at the latest at
@@ -12,8 +12,9 @@
 #include <stdint.h>
 
 #include "core/status.h"
+#include "data/hdf5_read.h"
 
-enum { HDF5_BLOSC = 32001, HDF5_MAX_RANK = 6 };
+enum { HDF5_BLOSC = 32001 };  // the number of the filter
 
 typedef struct hdf5_writer {
     hid_t file;
@@ -41,23 +42,6 @@ firm_status hdf5_put_text(hdf5_writer* w, const char* attribute, const char* tex
 firm_status hdf5_put_u64(hdf5_writer* w, const char* attribute, uint64_t value, firm_error* err);
 firm_status hdf5_commit(hdf5_writer* w, firm_error* err);  // abandons on failure
 void hdf5_abandon(hdf5_writer* w);
-
-// Opens for reading: missing, not HDF5, or cut short each has its own sentence.
-firm_status hdf5_open(const char* path, hid_t* file, firm_error* err);
-// Numbers per row of a dataset at the root (product of all axes but the first), 0 if there is none.
-int hdf5_width(hid_t file, const char* name);
-// Rank and sizes of a dataset at the root; FIRM_E_FORMAT if there is none or its rank exceeds 6.
-firm_status hdf5_shape(hid_t file, const char* path, const char* name, int* rank,
-                       hsize_t dims[HDF5_MAX_RANK], firm_error* err);
-// The whole dataset converted to `memory_type`, which must be of the same class (float or integer).
-firm_status hdf5_get(hid_t file, const char* path, const char* name, hid_t memory_type, void* out,
-                     firm_error* err);
-// One row of an open dataset of bytes; 0 when it worked. No error text, no allocation of ours.
-int hdf5_get_row(hid_t dataset, int64_t row, void* out);
-int hdf5_get_text(hid_t file, const char* attribute, char* out, size_t size);  // 1 if there
-int hdf5_get_u64(hid_t file, const char* attribute, uint64_t* out);            // 1 if there
-// "action, pixels, state" - the names at the root, cut to fit.
-void hdf5_list(hid_t file, char* out, size_t size);
 
 // FNV-like hash over 64-bit words, for checksums; start with HDF5_HASH_START. bytes % 4 == 0.
 #define HDF5_HASH_START 0xcbf29ce484222325ull

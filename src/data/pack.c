@@ -357,7 +357,7 @@ static firm_status damaged(const char* path, firm_error* err) {
     return FAIL(err, FIRM_E_FORMAT, "%s is damaged; make it again with `firm pack`", path);
 }
 
-static firm_status get_notes(hid_t file, const char* path, pack* p, firm_error* err) {
+static firm_status get_notes(hdf5_file* file, const char* path, pack* p, firm_error* err) {
     char kind[32] = "", task[32] = "";
     uint64_t n = 0;
     if (!hdf5_get_text(file, "kind", kind, sizeof kind) || strcmp(kind, "pack") != 0)
@@ -396,22 +396,30 @@ static firm_status get_notes(hid_t file, const char* path, pack* p, firm_error* 
     return FIRM_OK;
 }
 
-static firm_status get_column(hid_t file, const char* path, const column* c, uint64_t* hash,
+static hdf5_number number_type(column_kind k) {
+    return k == REAL32   ? HDF5_FLOAT
+           : k == REAL64 ? HDF5_DOUBLE
+           : k == INT32  ? HDF5_INT32
+           : k == BYTE   ? HDF5_UINT8
+                         : HDF5_INT64;
+}
+
+static firm_status get_column(hdf5_file* file, const char* path, const column* c, uint64_t* hash,
                               firm_error* err) {
     int rank;
-    hsize_t dims[HDF5_MAX_RANK];
-    TRY(hdf5_shape(file, path, c->name, &rank, dims, err));
-    if (rank != 2 || dims[0] != (hsize_t)c->rows || dims[1] != (hsize_t)c->width)
+    int64_t dims[HDF5_MAX_RANK];
+    TRY(hdf5_shape(file, c->name, &rank, dims, err));
+    if (rank != 2 || dims[0] != c->rows || dims[1] != c->width)
         return damaged(path, err);
     *c->data = mem_alloc((size_t)c->rows * (size_t)c->width * kind_bytes[c->kind] + 4);
     if (!*c->data) return FAIL(err, FIRM_E_MEMORY, "no memory to read %s", path);
-    TRY(hdf5_get(file, path, c->name, memory_type(c->kind), *c->data, err));
+    TRY(hdf5_get(file, c->name, number_type(c->kind), *c->data, err));
     *hash = hash_column(*hash, c, *c->data);
     return FIRM_OK;
 }
 
 // the rest of a state is zero: nothing but its picture is asked for
-static firm_status get_states(hid_t file, const char* path, pack* p, uint64_t* hash,
+static firm_status get_states(hdf5_file* file, const char* path, pack* p, uint64_t* hash,
                               firm_error* err) {
     double* drawn = NULL;
     const size_t dim = (size_t)p->spec->state_dim, n = (size_t)drawn_dim(p->spec);
@@ -429,15 +437,15 @@ static firm_status get_states(hid_t file, const char* path, pack* p, uint64_t* h
     return st;
 }
 
-static firm_status get_pictures(hid_t file, const char* path, pack* p, uint64_t* hash,
+static firm_status get_pictures(hdf5_file* file, const char* path, pack* p, uint64_t* hash,
                                 firm_error* err) {
     int rank;
-    hsize_t dims[HDF5_MAX_RANK];
-    TRY(hdf5_shape(file, path, "picture", &rank, dims, err));
+    int64_t dims[HDF5_MAX_RANK];
+    TRY(hdf5_shape(file, "picture", &rank, dims, err));
     if (rank != 1 || dims[0] % 4) return damaged(path, err);
     p->picture = mem_alloc((size_t)dims[0] + 1);
     if (!p->picture) return FAIL(err, FIRM_E_MEMORY, "no memory to read %s", path);
-    TRY(hdf5_get(file, path, "picture", H5T_NATIVE_UINT8, p->picture, err));
+    TRY(hdf5_get(file, "picture", HDF5_UINT8, p->picture, err));
     column c[] = {{.name = "picture_at",
                    .kind = INT64,
                    .rows = p->scenes + 1,
@@ -453,7 +461,7 @@ static firm_status get_pictures(hid_t file, const char* path, pack* p, uint64_t*
     *hash = before;  // in the order of writing: pictures one by one, then the two columns
     for (int64_t i = 0; i < p->scenes; i++) {
         int64_t from = p->picture_at[i], to = p->picture_at[i + 1];
-        if (from < 0 || to <= from || to > (int64_t)dims[0] || from % 4 || to % 4)
+        if (from < 0 || to <= from || to > dims[0] || from % 4 || to % 4)
             return damaged(path, err);
         *hash = hdf5_hash(*hash, p->picture + from, (size_t)(to - from));
     }
@@ -479,7 +487,7 @@ static int plausible(const pack* p, const columns* c) {
     return 1;
 }
 
-static firm_status get_all(hid_t file, const char* path, pack* p, firm_error* err) {
+static firm_status get_all(hdf5_file* file, const char* path, pack* p, firm_error* err) {
     columns c;
     uint64_t hash = HDF5_HASH_START, checksum = 0;
     TRY(get_notes(file, path, p, err));
@@ -491,12 +499,12 @@ static firm_status get_all(hid_t file, const char* path, pack* p, firm_error* er
         TRY(get_pictures(file, path, p, &hash, err));
     }
     int rank, dim = p->spec->action_dim;
-    hsize_t dims[HDF5_MAX_RANK];
+    int64_t dims[HDF5_MAX_RANK];
     for (int i = 0; i < 2; i++) {
         const char* name = i ? "action_std" : "action_mean";
-        TRY(hdf5_shape(file, path, name, &rank, dims, err));
-        if (rank != 1 || dims[0] != (hsize_t)dim) return damaged(path, err);
-        TRY(hdf5_get(file, path, name, H5T_NATIVE_FLOAT, i ? p->action_std : p->action_mean, err));
+        TRY(hdf5_shape(file, name, &rank, dims, err));
+        if (rank != 1 || dims[0] != dim) return damaged(path, err);
+        TRY(hdf5_get(file, name, HDF5_FLOAT, i ? p->action_std : p->action_mean, err));
     }
     hash = hash_statistics(hash, p);
     if (!hdf5_get_u64(file, "checksum", &checksum) || checksum != hash || !plausible(p, &c))
@@ -505,11 +513,11 @@ static firm_status get_all(hid_t file, const char* path, pack* p, firm_error* er
 }
 
 firm_status pack_read(const char* path, const env_spec* spec, pack* p, firm_error* err) {
-    hid_t file;
+    hdf5_file* file;
     *p = (pack){.spec = spec};
     TRY(hdf5_open(path, &file, err));
     firm_status st = get_all(file, path, p, err);
-    H5Fclose(file);
+    hdf5_close(file);
     if (st != FIRM_OK) pack_free(p);
     return st;
 }

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "core/mem.h"
-#include "data/hdf5.h"
+#include "data/hdf5_read.h"
 
 const double stats_near[STATS_NEAR] = {1.0, 0.5, 0.25};
 
@@ -81,22 +81,21 @@ void stats_of(const episodes* e, int offset, data_stats* out) {
 }
 
 double stats_ended(const char* path, const episodes* e) {
-    firm_error none;
-    hid_t file = (hid_t)e->hdf5;  // a file with pixels is open already
+    hdf5_file* file = e->pixels;  // a file with pixels is open already
     double ended = NAN;
-    if (file < 0 && hdf5_open(path, &file, &none) != FIRM_OK) return ended;
-    int8_t* flag = hdf5_width(file, "terminated") == 1 ? mem_alloc((size_t)e->rows) : NULL;
-    hid_t column = flag ? H5Dopen2(file, "terminated", H5P_DEFAULT) : -1;
-    hid_t space = column >= 0 ? H5Dget_space(column) : -1;
-    if (space >= 0 && H5Sget_simple_extent_npoints(space) == e->rows &&
-        H5Dread(column, H5T_NATIVE_INT8, H5S_ALL, H5S_ALL, H5P_DEFAULT, flag) >= 0) {
+    int rank;
+    int64_t dims[HDF5_MAX_RANK];
+    if (!file && hdf5_open(path, &file, NULL) != FIRM_OK) return ended;
+    int8_t* flag = NULL;
+    if (hdf5_width(file, "terminated") == 1 &&
+        hdf5_shape(file, "terminated", &rank, dims, NULL) == FIRM_OK && dims[0] == e->rows)
+        flag = mem_alloc((size_t)e->rows);
+    if (flag && hdf5_get(file, "terminated", HDF5_INT8, flag, NULL) == FIRM_OK) {
         int count = 0;
         for (int i = 0; i < e->count; i++) count += flag[e->offset[i] + e->length[i] - 1] != 0;
         ended = 100.0 * count / e->count;
     }
-    if (space >= 0) H5Sclose(space);
-    if (column >= 0) H5Dclose(column);
     mem_free(flag);
-    if (e->hdf5 < 0) H5Fclose(file);
+    if (!e->pixels) hdf5_close(file);
     return ended;
 }

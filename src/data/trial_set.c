@@ -162,7 +162,7 @@ static int64_t source_row(const trial_set* s, int i, int k) {
 
 static firm_status write_pixels(hdf5_writer* w, const trial_set* s, const episodes* source,
                                 firm_error* err) {
-    if (source->pixels < 0) return FIRM_OK;  // drawn again from the states: the same bytes
+    if (!source->pixels) return FIRM_OK;  // drawn again from the states: the same bytes
     const hsize_t dims[4] = {(hsize_t)s->rows->rows, ENV_IMAGE, ENV_IMAGE, 3};
     uint8_t* rgb = mem_alloc(ENV_FRAME_BYTES);
     hid_t dataset = -1;
@@ -171,7 +171,7 @@ static firm_status write_pixels(hdf5_writer* w, const trial_set* s, const episod
             : no_memory(w->path, err);
     for (int64_t i = 0; i < s->rows->rows && status == FIRM_OK; i++) {
         int64_t row = source_row(s, (int)(i / TRIAL_ROWS), (int)(i % TRIAL_ROWS));
-        if (hdf5_get_row((hid_t)source->pixels, row, rgb))
+        if (hdf5_get_row(source->pixels, "pixels", row, rgb))
             status = FAIL(err, FIRM_E_IO,
                           "cannot read the data set's frame of row %" PRId64
                           "; install hdf5-filter-plugin-blosc-serial, or the file is damaged",
@@ -210,7 +210,7 @@ firm_status trial_set_write(const trial_set* s, const episodes* source, const ch
 
 // ---- reading ------------------------------------------------------------------------------------
 
-static firm_status check_kind(hid_t file, const char* path, const env_spec* spec, firm_error* err) {
+static firm_status check_kind(hdf5_file* file, const char* path, const env_spec* spec, firm_error* err) {
     char kind[32], task[32];
     uint64_t format = 0;
     if (!hdf5_get_text(file, "kind", kind, sizeof kind) || strcmp(kind, "trials") != 0)
@@ -233,27 +233,27 @@ static firm_status misfit(const char* path, firm_error* err) {
                 "the columns of %s do not fit each other; run `firm trials` again", path);
 }
 
-static firm_status check_shapes(hid_t file, const char* path, const env_spec* spec, int* count,
+static firm_status check_shapes(hdf5_file* file, const char* path, const env_spec* spec, int* count,
                                 firm_error* err) {
-    const hsize_t a = (hsize_t)spec->action_dim;
+    const int64_t a = spec->action_dim;
     int rank;
-    hsize_t n[HDF5_MAX_RANK], dims[HDF5_MAX_RANK];
-    TRY(hdf5_shape(file, path, "row", &rank, n, err));
+    int64_t n[HDF5_MAX_RANK], dims[HDF5_MAX_RANK];
+    TRY(hdf5_shape(file, "row", &rank, n, err));
     if (rank != 1 || n[0] < 1 || n[0] > TRIAL_SET_MAX) return misfit(path, err);
     const struct {
         const char* name;
         int rank;
-        hsize_t dims[3];
+        int64_t dims[3];
     } want[] = {
         {"episode", 1, {n[0]}},
         {"draw", 1, {n[0]}},
-        {"state", 3, {n[0], TRIAL_ROWS, (hsize_t)spec->state_dim}},
+        {"state", 3, {n[0], TRIAL_ROWS, spec->state_dim}},
         {"action", 3, {n[0], TRIAL_ACTIONS, a}},
         {"action_mean", 1, {a}},
         {"action_std", 1, {a}},
     };
     for (size_t i = 0; i < sizeof want / sizeof *want; i++) {
-        TRY(hdf5_shape(file, path, want[i].name, &rank, dims, err));
+        TRY(hdf5_shape(file, want[i].name, &rank, dims, err));
         if (rank != want[i].rank || memcmp(dims, want[i].dims, sizeof *dims * (size_t)rank) != 0)
             return misfit(path, err);
     }
@@ -261,7 +261,7 @@ static firm_status check_shapes(hid_t file, const char* path, const env_spec* sp
     return FIRM_OK;
 }
 
-static firm_status read_attributes(hid_t file, const char* path, trial_set* s, uint64_t* checksum,
+static firm_status read_attributes(hdf5_file* file, const char* path, trial_set* s, uint64_t* checksum,
                                    firm_error* err) {
     uint64_t offset, unsolved, training = 0;
     const struct {
@@ -281,29 +281,31 @@ static firm_status read_attributes(hid_t file, const char* path, trial_set* s, u
         if (!hdf5_get_u64(file, number[i].name, number[i].to))
             return FAIL(err, FIRM_E_FORMAT, "%s has no attribute '%s'; run `firm trials` again",
                         path, number[i].name);
+    hdf5_get_u64(file, "training", &training);
     // seeds go through JSON, which is exact up to 2^53
-    if (offset < 1 || offset > TRIAL_OFFSET_MAX || unsolved > 1 || s->seed > 1ull << 53)
+    if (offset < 1 || offset > TRIAL_OFFSET_MAX || unsolved > 1 || training > 1 ||
+        s->seed > 1ull << 53)
         return FAIL(err, FIRM_E_FORMAT,
-                    "%s says offset %" PRIu64 ", unsolved %" PRIu64 ", seed %" PRIu64
-                    ", which cannot be; run `firm trials` again",
-                    path, offset, unsolved, s->seed);
-    s->training = hdf5_get_u64(file, "training", &training) && training == 1;
+                    "%s says offset %" PRIu64 ", unsolved %" PRIu64 ", training %" PRIu64
+                    ", seed %" PRIu64 ", which cannot be; run `firm trials` again",
+                    path, offset, unsolved, training, s->seed);
+    s->training = (int)training;
     s->offset = (int)offset;
     s->unsolved = (int)unsolved;
     return FIRM_OK;
 }
 
-static firm_status read_columns(hid_t file, const char* path, trial_set* s, firm_error* err) {
+static firm_status read_columns(hdf5_file* file, const char* path, trial_set* s, firm_error* err) {
     const size_t each = TRIAL_ACTIONS * (size_t)s->rows->spec->action_dim;
-    TRY(hdf5_get(file, path, "row", H5T_NATIVE_INT64, s->row, err));
-    TRY(hdf5_get(file, path, "episode", H5T_NATIVE_INT32, s->episode, err));
-    TRY(hdf5_get(file, path, "draw", H5T_NATIVE_INT32, s->draw, err));
-    TRY(hdf5_get(file, path, "state", H5T_NATIVE_DOUBLE, s->rows->state, err));
-    TRY(hdf5_get(file, path, "action_mean", H5T_NATIVE_FLOAT, s->action_mean, err));
-    TRY(hdf5_get(file, path, "action_std", H5T_NATIVE_FLOAT, s->action_std, err));
+    TRY(hdf5_get(file, "row", HDF5_INT64, s->row, err));
+    TRY(hdf5_get(file, "episode", HDF5_INT32, s->episode, err));
+    TRY(hdf5_get(file, "draw", HDF5_INT32, s->draw, err));
+    TRY(hdf5_get(file, "state", HDF5_DOUBLE, s->rows->state, err));
+    TRY(hdf5_get(file, "action_mean", HDF5_FLOAT, s->action_mean, err));
+    TRY(hdf5_get(file, "action_std", HDF5_FLOAT, s->action_std, err));
     float* action = mem_alloc((size_t)s->count * each * sizeof *action);
     if (!action) return no_memory(path, err);
-    firm_status status = hdf5_get(file, path, "action", H5T_NATIVE_FLOAT, action, err);
+    firm_status status = hdf5_get(file, "action", HDF5_FLOAT, action, err);
     for (int i = 0; i < s->count && status == FIRM_OK; i++)
         memcpy(actions_of(s, i), action + (size_t)i * each, each * sizeof *action);
     mem_free(action);
@@ -355,7 +357,7 @@ static firm_status check_numbers(const char* path, const trial_set* s, firm_erro
     return FIRM_OK;
 }
 
-static firm_status fill(hid_t file, const char* path, trial_set* s, firm_error* err) {
+static firm_status fill(hdf5_file* file, const char* path, trial_set* s, firm_error* err) {
     uint64_t checksum;
     TRY(read_attributes(file, path, s, &checksum, err));
     TRY(read_columns(file, path, s, err));
@@ -369,7 +371,7 @@ static firm_status fill(hid_t file, const char* path, trial_set* s, firm_error* 
     return episodes_open_pixels(file, path, s->rows, err);
 }
 
-static firm_status read_open(hid_t file, const char* path, const env_spec* spec, trial_set** out,
+static firm_status read_open(hdf5_file* file, const char* path, const env_spec* spec, trial_set** out,
                              firm_error* err) {
     int count;
     trial_set* s;
@@ -387,10 +389,10 @@ static firm_status read_open(hid_t file, const char* path, const env_spec* spec,
 firm_status trial_set_read(const char* path, const env_spec* spec, trial_set** out,
                            firm_error* err) {
     *out = NULL;
-    hid_t file;
+    hdf5_file* file;
     TRY(hdf5_open(path, &file, err));
     firm_status status = read_open(file, path, spec, out, err);
     // a file with pictures stays open with the rows
-    if (status != FIRM_OK || (*out)->rows->hdf5 < 0) H5Fclose(file);
+    if (status != FIRM_OK || !(*out)->rows->pixels) hdf5_close(file);
     return status;
 }

@@ -70,7 +70,7 @@ firm_status train_pack(const config* settings, const env_spec* env, const train_
         return FAIL(err, FIRM_E_VALUE,
                     "a pack of all frames would be huge; set train.frame_pool to the number of "
                     "pairs the pixel stages are to see");
-    if (in->data && in->data->pixels >= 0 && !as_pictures)
+    if (in->data && in->data->pixels && !as_pictures)
         return FAIL(err, FIRM_E_USAGE,
                     "the data set has pictures of its own, which states cannot give back; add "
                     "--pictures");

@@ -135,6 +135,19 @@ TEST(data, reads_public_files) {
     episodes_free(e);
 }
 
+// The first filter of the column `pixels`.
+static int filter_of(const char* path) {
+    unsigned flags, config;
+    size_t values = 0;
+    hid_t file = H5Fopen(path, H5F_ACC_RDONLY, H5P_DEFAULT);
+    hid_t set = H5Dopen2(file, "pixels", H5P_DEFAULT), plist = H5Dget_create_plist(set);
+    int filter = H5Pget_filter2(plist, 0, &flags, &values, NULL, 0, NULL, &config);
+    H5Pclose(plist);
+    H5Dclose(set);
+    H5Fclose(file);
+    return filter;
+}
+
 TEST(data, reads_blosc_pixels) {
     if (H5Zfilter_avail(HDF5_BLOSC) <= 0) {
         test_skip("the HDF5 Blosc plugin is not installed");
@@ -145,13 +158,10 @@ TEST(data, reads_blosc_pixels) {
     o.pixels = 1;
     episodes* e;
     frames* f;
-    REQUIRE_OK(episodes_read(public_file("blosc.h5", &o), task(), &e, &err), err);
+    const char* path = public_file("blosc.h5", &o);
+    REQUIRE_OK(episodes_read(path, task(), &e, &err), err);
     // it really is compressed with filter 32001
-    hid_t plist = H5Dget_create_plist((hid_t)e->pixels);
-    unsigned flags, config;
-    size_t values = 0;
-    EXPECT_INT(H5Pget_filter2(plist, 0, &flags, &values, NULL, 0, NULL, &config), HDF5_BLOSC);
-    H5Pclose(plist);
+    EXPECT_INT(filter_of(path), HDF5_BLOSC);
     REQUIRE_OK(frames_open(e, 1, 1 << 20, &f, &err), err);
     static uint8_t rgb[ENV_FRAME_BYTES];
     for (int row = 0; row < ROWS; row += 7) {
@@ -187,11 +197,7 @@ TEST(data, reads_blosc_of_python) {
             EXPECT(e->action[2 * r] == (float)(r / 100.0) &&
                    e->action[2 * r + 1] == -(float)(r / 100.0));
     }
-    hid_t plist = H5Dget_create_plist((hid_t)e->pixels);
-    unsigned flags, config;
-    size_t values = 0;
-    EXPECT_INT(H5Pget_filter2(plist, 0, &flags, &values, NULL, 0, NULL, &config), HDF5_BLOSC);
-    H5Pclose(plist);
+    EXPECT_INT(filter_of(path), HDF5_BLOSC);
     REQUIRE_OK(frames_open(e, 1, 1 << 20, &f, &err), err);
     static uint8_t rgb[ENV_FRAME_BYTES];
     for (int row = 0; row < 60; row++) {

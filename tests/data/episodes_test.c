@@ -113,7 +113,7 @@ TEST(data, episodes_round_trip) {
     EXPECT_INT(back->count, e->count);
     EXPECT_INT(back->rows, e->rows);
     EXPECT(back->seed == 11 && back->hash == e->hash);
-    EXPECT(back->hdf5 == -1 && back->pixels == -1);
+    EXPECT(back->pixels == NULL);
     EXPECT(memcmp(back->state, e->state, (size_t)e->rows * 2 * sizeof *e->state) == 0);
     EXPECT(memcmp(back->offset, e->offset, (size_t)e->count * sizeof *e->offset) == 0);
     EXPECT(memcmp(back->length, e->length, (size_t)e->count * sizeof *e->length) == 0);

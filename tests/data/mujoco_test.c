@@ -68,7 +68,7 @@ TEST(data, reacher_branches_and_audit) {
     episodes_free(e);
 }
 
-static void check_width(hid_t file, const char* name, int width) {
+static void check_width(const hdf5_file* file, const char* name, int width) {
     if (hdf5_width(file, name) != width)
         test_fail(__FILE__, __LINE__, "column '%s' has %d numbers per row, expected %d", name,
                   hdf5_width(file, name), width);
@@ -104,7 +104,7 @@ TEST(data, states_in_several_columns) {
     for (int k = 0; k < 2; k++) {
         firm_error err;
         pool* p;
-        hid_t file;
+        hdf5_file* columns;
         const char *task = k ? "cube" : "reacher", *path = temp_path(k ? "cube.h5" : "reacher.h5");
         episodes *e = collect(task, NULL, 2, 2), *back;
         if (!e) return;
@@ -116,14 +116,14 @@ TEST(data, states_in_several_columns) {
                       sizeof(double) * (size_t)(e->rows * e->spec->state_dim)) == 0);
         expect_failure(episodes_read(path, env_find("tworoom"), &(episodes*){NULL}, &err),
                        FIRM_E_TASK, &err, task);
-        REQUIRE_OK(hdf5_open(path, &file, &err), err);
+        REQUIRE_OK(hdf5_open(path, &columns, &err), err);
         for (size_t i = 0; k == 1 && i < sizeof cube / sizeof *cube; i++)
-            check_width(file, cube[i].name, cube[i].width);
+            check_width(columns, cube[i].name, cube[i].width);
         for (size_t i = 0; k == 0 && i < sizeof reacher / sizeof *reacher; i++)
-            check_width(file, reacher[i].name, reacher[i].width);
-        H5Fclose(file);
+            check_width(columns, reacher[i].name, reacher[i].width);
+        hdf5_close(columns);
 
-        file = H5Fopen(path, H5F_ACC_RDWR, H5P_DEFAULT);
+        hid_t file = H5Fopen(path, H5F_ACC_RDWR, H5P_DEFAULT);
         EXPECT(file >= 0 && H5Ldelete(file, "qvel", H5P_DEFAULT) >= 0);
         H5Fclose(file);
         expect_failure(episodes_read(path, env_find(task), &(episodes*){NULL}, &err), FIRM_E_FORMAT,
