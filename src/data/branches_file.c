@@ -146,7 +146,8 @@ firm_status branches_write(const branches* b, const char* path, firm_error* err)
 
 // ---- reading ------------------------------------------------------------------------------------
 
-static firm_status check_source(hdf5_file* file, const char* path, const episodes* e, firm_error* err) {
+static firm_status check_source(hdf5_file* file, const char* path, const episodes* e,
+                                firm_error* err) {
     char kind[32], task[32];
     if (!hdf5_get_text(file, "kind", kind, sizeof kind) || strcmp(kind, "interventions") != 0)
         return FAIL(err, FIRM_E_FORMAT,
@@ -165,8 +166,8 @@ static firm_status check_source(hdf5_file* file, const char* path, const episode
     return FIRM_OK;
 }
 
-static firm_status check_shapes(hdf5_file* file, const char* path, const env_spec* spec, branches* b,
-                                firm_error* err) {
+static firm_status check_shapes(hdf5_file* file, const char* path, const env_spec* spec,
+                                branches* b, firm_error* err) {
     int rank, rank2, rank3;
     int64_t rows[HDF5_MAX_RANK], state[HDF5_MAX_RANK], action[HDF5_MAX_RANK];
     TRY(hdf5_shape(file, "anchor_row", &rank, rows, err));
@@ -176,7 +177,7 @@ static firm_status check_shapes(hdf5_file* file, const char* path, const env_spe
               state[0] == rows[0] && action[0] == rows[0] && state[1] >= 1 && state[1] <= 65536 &&
               state[1] == action[1] && state[2] == STATES && action[2] == BRANCH_CONTROLS &&
               state[3] == spec->state_dim && action[3] == spec->action_dim &&
-              rows[0] * state[1] <= INT32_MAX;
+              rows[0] * state[1] <= INT32_MAX / STATES;
     if (!fit)
         return FAIL(err, FIRM_E_FORMAT,
                     "the columns of %s do not fit each other; run `firm intervene` again", path);
@@ -215,6 +216,36 @@ static firm_status read_classes(hdf5_file* file, const char* path, branches* b, 
     return FIRM_OK;
 }
 
+// An anchor has a history, and what is restored and reached are states of the task.
+static firm_status check_numbers(const char* path, const episodes* e, const branches* b,
+                                 firm_error* err) {
+    const int dim = e->spec->state_dim;
+    const int64_t states = (int64_t)b->anchors * b->per_anchor * STATES,
+                  actions = (int64_t)b->anchors * b->per_anchor * BRANCH_CONTROLS;
+    for (int i = 0; i < b->anchors; i++) {
+        const int64_t row = b->row[i];
+        if (row < 0 || row >= e->rows ||
+            row - e->offset[episodes_of_row(e, row)] < FIRM_HISTORY - 1)
+            return FAIL(err, FIRM_E_VALUE,
+                        "anchor %d of %s is row %" PRId64 " of %" PRId64
+                        ", which is none or begins an episode; run `firm intervene` again",
+                        i, path, row, e->rows);
+    }
+    for (int64_t i = 0; i < states; i++) {
+        int fine = 1;
+        for (int k = 0; k < dim; k++) fine = fine && isfinite(b->state[i * dim + k]);
+        if (!fine || !e->spec->fits(b->state + i * dim))
+            return FAIL(err, FIRM_E_VALUE,
+                        "a state of branch %" PRId64 " of %s %s; run `firm intervene` again",
+                        i / STATES, path, fine ? "cannot occur in the task" : "is not finite");
+    }
+    for (int64_t i = 0; i < actions * e->spec->action_dim; i++)
+        if (!isfinite(b->action[i]))
+            return FAIL(err, FIRM_E_VALUE,
+                        "an action in %s is not finite; run `firm intervene` again", path);
+    return FIRM_OK;
+}
+
 static firm_status fill(hdf5_file* file, const char* path, const episodes* e, branches* b,
                         firm_error* err) {
     const env_spec* spec = e->spec;
@@ -236,21 +267,7 @@ static firm_status fill(hdf5_file* file, const char* path, const episodes* e, br
             err, FIRM_E_FORMAT,
             "%s does not match its checksum: it was changed or damaged; run `firm intervene` again",
             path);
-    for (int i = 0; i < b->anchors; i++)
-        if (b->row[i] < 0 || b->row[i] >= e->rows)
-            return FAIL(err, FIRM_E_VALUE,
-                        "anchor %d of %s is row %" PRId64 " of %" PRId64
-                        "; run `firm intervene` again",
-                        i, path, b->row[i], e->rows);
-    for (size_t i = 0; i < items * STATES * (size_t)spec->state_dim; i++)
-        if (!isfinite(b->state[i]))
-            return FAIL(err, FIRM_E_VALUE,
-                        "a state in %s is not finite; run `firm intervene` again", path);
-    for (size_t i = 0; i < items * BRANCH_CONTROLS * (size_t)spec->action_dim; i++)
-        if (!isfinite(b->action[i]))
-            return FAIL(err, FIRM_E_VALUE,
-                        "an action in %s is not finite; run `firm intervene` again", path);
-    return FIRM_OK;
+    return check_numbers(path, e, b, err);
 }
 
 firm_status branches_read(const char* path, const episodes* e, branches** out, firm_error* err) {

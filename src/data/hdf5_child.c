@@ -25,9 +25,10 @@
 
 enum {
     ROOM = 1 << 30,         // bytes of address space beyond what the process starts with
-    LOOK_SECONDS = 2,       // of processor time for the structure: a thousand times what it takes,
+    LOOK_SECONDS = 1,       // of processor time for the structure, hundreds of times what it takes,
     LOOK_RATE = 1 << 30,    // and one more for each of these bytes in the file
-    READ_SECONDS = 20,      // for one request, at most HDF5_SLAB bytes
+    READ_SECONDS = 1,       // for one request,
+    READ_RATE = 32 << 20,   // and one more for each of these bytes of the answer
     ROW_CACHE = 64 << 20,   // unpacked chunks kept for reading rows
     DEFLATE_GROWTH = 1032,  // zlib's limit; those of Blosc's other codecs but zstd are lower
     ZSTD_GROWTH = 65536,    // blocks of 128 kB in few bytes
@@ -396,10 +397,10 @@ static void serve(child* me) {
     hdf5_request r;
     limit_seconds(0);
     take(me->socket, &r, sizeof r);
-    limit_seconds(READ_SECONDS);
     const hdf5_column* c = &me->column[r.column];
     size_t bytes = (size_t)r.rows * (size_t)hdf5_number_bytes((hdf5_number)r.number);
     for (int i = 1; i < c->rank; i++) bytes *= (size_t)c->dims[i];
+    limit_seconds(READ_SECONDS + (int64_t)(bytes / READ_RATE));
     if (bytes > me->slab_bytes) {
         mem_free(me->slab);
         me->slab = mem_alloc(bytes);

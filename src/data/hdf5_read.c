@@ -5,6 +5,7 @@
 #include "data/hdf5_read.h"
 
 #include <errno.h>
+#include <hdf5.h>
 #include <poll.h>
 #include <pthread.h>
 #include <signal.h>
@@ -87,6 +88,7 @@ static firm_status start(hdf5_file* f, firm_error* err) {
     if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) != 0)
         return FAIL(err, FIRM_E_IO, "cannot start a process to read %s: %s", f->path,
                     strerror(errno));
+    H5open();  // once here rather than in every child; it reads nothing
     // no handler of this program may run in the child
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);

@@ -338,6 +338,11 @@ static firm_status put_all(hdf5_writer* w, pack* p, pictures* draw, pool* worker
 
 firm_status pack_write(const pack* p, pictures* draw, pool* workers, const char* path,
                        pack_file* made, firm_error* err) {
+    if (!draw && !p->from.e && !p->state)
+        return FAIL(err, FIRM_E_USAGE,
+                    "the pack holds pictures, which states cannot be made from; add --pictures to "
+                    "keep them in %s",
+                    path);
     hdf5_writer w;
     pack copy = *p;  // columns point into it
     TRY(hdf5_create(&w, path, err));
@@ -368,7 +373,7 @@ static firm_status get_notes(hdf5_file* file, const char* path, pack* p, firm_er
     if (!hdf5_get_text(file, "selection", p->selection, sizeof p->selection) ||
         !hdf5_get_u64(file, "data_hash", &p->data_hash) ||
         !hdf5_get_u64(file, "data_seed", &p->data_seed) || !hdf5_get_u64(file, "scenes", &n) ||
-        n > INT32_MAX)
+        n < 1 || n > INT32_MAX)
         return damaged(path, err);
     p->scenes = (int64_t)n;
     for (int i = 0; i < PACK_SOURCES; i++) {
@@ -378,7 +383,8 @@ static firm_status get_notes(hdf5_file* file, const char* path, pack* p, firm_er
         int ok = hdf5_get_u64(file, name, &count);
         snprintf(name, sizeof name, "%s_histories", source_name[i]);
         ok = ok && hdf5_get_u64(file, name, &histories);
-        if (!ok || count > INT32_MAX || histories > count) return damaged(path, err);
+        if (!ok || count > INT32_MAX || histories > count || (count && !histories))
+            return damaged(path, err);
         p->set[i].count = (int)count;
         p->set[i].histories = (int)histories;
     }
@@ -390,7 +396,7 @@ static firm_status get_notes(hdf5_file* file, const char* path, pack* p, firm_er
         snprintf(name, sizeof name, "list%d", i);
         if (!hdf5_get_text(file, name, text, sizeof text) ||
             sscanf(text, "%d %d %d", &l->source, &l->lag, &l->p.count) != 3 || l->source < 0 ||
-            l->source >= PACK_SOURCES || l->p.count < 1)
+            l->source >= PACK_SOURCES || l->lag < 0 || l->p.count < 1)
             return damaged(path, err);
     }
     return FIRM_OK;
@@ -409,8 +415,7 @@ static firm_status get_column(hdf5_file* file, const char* path, const column* c
     int rank;
     int64_t dims[HDF5_MAX_RANK];
     TRY(hdf5_shape(file, c->name, &rank, dims, err));
-    if (rank != 2 || dims[0] != c->rows || dims[1] != c->width)
-        return damaged(path, err);
+    if (rank != 2 || dims[0] != c->rows || dims[1] != c->width) return damaged(path, err);
     *c->data = mem_alloc((size_t)c->rows * (size_t)c->width * kind_bytes[c->kind] + 4);
     if (!*c->data) return FAIL(err, FIRM_E_MEMORY, "no memory to read %s", path);
     TRY(hdf5_get(file, c->name, number_type(c->kind), *c->data, err));
@@ -461,29 +466,44 @@ static firm_status get_pictures(hdf5_file* file, const char* path, pack* p, uint
     *hash = before;  // in the order of writing: pictures one by one, then the two columns
     for (int64_t i = 0; i < p->scenes; i++) {
         int64_t from = p->picture_at[i], to = p->picture_at[i + 1];
-        if (from < 0 || to <= from || to > dims[0] || from % 4 || to % 4)
-            return damaged(path, err);
+        if (from < 0 || to <= from || to > dims[0] || from % 4 || to % 4) return damaged(path, err);
         *hash = hdf5_hash(*hash, p->picture + from, (size_t)(to - from));
     }
     for (int i = 0; i < 2; i++) *hash = hash_column(*hash, &c[i], *c[i].data);
     return FIRM_OK;
 }
 
-// every index within its table, every number finite: later code trusts them
-static int plausible(const pack* p, const columns* c) {
-    for (int i = 0; i < c->count; i++) {
-        const column* x = &c->item[i];
-        int64_t n = x->rows * x->width;
-        for (int64_t j = 0; j < n; j++) {
-            if (x->kind == SCENE &&
-                (((int64_t*)*x->data)[j] < -1 || ((int64_t*)*x->data)[j] >= p->scenes))
-                return 0;
-            if (x->kind == REAL32 && !isfinite(((float*)*x->data)[j])) return 0;
+// Every index within its table, every number finite, every state one of the task: later code trusts
+// them. A record may do without a frame (-1), a pair may not.
+static int column_plausible(const pack* p, const column* x, int is_pair) {
+    const int64_t n = x->rows * x->width, least = is_pair ? 0 : -1;
+    for (int64_t i = 0; i < n; i++) {
+        if (x->kind == SCENE) {
+            const int64_t scene = ((int64_t*)*x->data)[i];
+            if (scene < least || scene >= p->scenes) return 0;
         }
+        if (x->kind == REAL32 && !isfinite(((float*)*x->data)[i])) return 0;
+        if (x->kind == BYTE && ((uint8_t*)*x->data)[i] > 1) return 0;
     }
+    return 1;
+}
+
+static int plausible(const pack* p, const columns* c) {
+    const env_spec* spec = p->spec;
+    for (int i = 0; i < c->count; i++)
+        if (!column_plausible(p, &c->item[i], strncmp(c->item[i].name, "pairs_", 6) == 0)) return 0;
     for (int i = 0; i < PACK_SOURCES; i++)
         for (int j = 0; j < p->set[i].count; j++)
             if (p->set[i].history[j] < 0 || p->set[i].history[j] >= p->set[i].histories) return 0;
+    for (int64_t i = 0; p->state && i < p->scenes; i++) {
+        const double* state = p->state + i * spec->state_dim;
+        for (int k = 0; k < spec->state_dim; k++)
+            if (!isfinite(state[k])) return 0;
+        if (!spec->fits(state)) return 0;
+    }
+    for (int k = 0; k < spec->action_dim; k++)
+        if (!isfinite(p->action_mean[k]) || !isfinite(p->action_std[k]) || p->action_std[k] <= 0)
+            return 0;
     return 1;
 }
 

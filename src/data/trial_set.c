@@ -210,7 +210,8 @@ firm_status trial_set_write(const trial_set* s, const episodes* source, const ch
 
 // ---- reading ------------------------------------------------------------------------------------
 
-static firm_status check_kind(hdf5_file* file, const char* path, const env_spec* spec, firm_error* err) {
+static firm_status check_kind(hdf5_file* file, const char* path, const env_spec* spec,
+                              firm_error* err) {
     char kind[32], task[32];
     uint64_t format = 0;
     if (!hdf5_get_text(file, "kind", kind, sizeof kind) || strcmp(kind, "trials") != 0)
@@ -261,8 +262,8 @@ static firm_status check_shapes(hdf5_file* file, const char* path, const env_spe
     return FIRM_OK;
 }
 
-static firm_status read_attributes(hdf5_file* file, const char* path, trial_set* s, uint64_t* checksum,
-                                   firm_error* err) {
+static firm_status read_attributes(hdf5_file* file, const char* path, trial_set* s,
+                                   uint64_t* checksum, firm_error* err) {
     uint64_t offset, unsolved, training = 0;
     const struct {
         const char* name;
@@ -371,8 +372,8 @@ static firm_status fill(hdf5_file* file, const char* path, trial_set* s, firm_er
     return episodes_open_pixels(file, path, s->rows, err);
 }
 
-static firm_status read_open(hdf5_file* file, const char* path, const env_spec* spec, trial_set** out,
-                             firm_error* err) {
+static firm_status read_open(hdf5_file* file, const char* path, const env_spec* spec,
+                             trial_set** out, firm_error* err) {
     int count;
     trial_set* s;
     TRY(check_kind(file, path, spec, err));
