@@ -24,30 +24,40 @@ static int width_of(void* user, const char* column) {
 
 // ---- is it this task's? -------------------------------------------------------------------------
 
+// All that is needed, as wide as the task has it.
+static int complete(const source* s) {
+    int fits = hdf5_width(s->file, "action") == s->spec->action_dim &&
+               hdf5_width(s->file, "ep_len") == 1 && hdf5_width(s->file, "ep_offset") == 1;
+    for (int i = 0; i < s->fields; i++)
+        fits = fits && hdf5_width(s->file, s->field[i].name) == s->field[i].width;
+    return fits;
+}
+
 static firm_status check_task(source* s, firm_error* err) {
     char kind[32], task[32], columns[192];
     hdf5_list(s->file, columns, sizeof columns);
     if (hdf5_get_text(s->file, "kind", kind, sizeof kind) && strcmp(kind, "episodes") != 0)
         return FAIL(err, FIRM_E_FORMAT,
                     "%s holds %s, not episodes; give a file made by `firm collect`", s->path, kind);
+    s->fields = episodes_state_fields(s->spec, s->field);
+    for (int i = 0; i < 3 && !hdf5_width(s->file, s->field[0].name) && s->spec->state_also[i]; i++)
+        if (hdf5_width(s->file, s->spec->state_also[i])) s->field[0].name = s->spec->state_also[i];
+
+    // a file with nothing to tell its task by is taken for what it was named as
     const char* found =
         hdf5_get_text(s->file, "task", task, sizeof task) ? task : env_guess_task(width_of, s);
-    if (!found)
+    if (!found && !complete(s))
         return FAIL(
             err, FIRM_E_FORMAT,
             "%s is not a data set of any known task: it has columns %s; give one made by `firm "
             "collect %s`",
             s->path, columns[0] ? columns : "(none)", s->spec->name);
-    if (strcmp(found, s->spec->name) != 0)
+    if (found && strcmp(found, s->spec->name) != 0)
         return FAIL(
             err, FIRM_E_TASK,
             "%s looks like a data set of '%s', not of '%s': it has columns %s; name the task it "
             "was made for",
             s->path, found, s->spec->name, columns);
-
-    s->fields = episodes_state_fields(s->spec, s->field);
-    for (int i = 0; i < 3 && !hdf5_width(s->file, s->field[0].name) && s->spec->state_also[i]; i++)
-        if (hdf5_width(s->file, s->spec->state_also[i])) s->field[0].name = s->spec->state_also[i];
     for (int i = 0; i < s->fields; i++)
         if (!hdf5_width(s->file, s->field[i].name))
             return FAIL(err, FIRM_E_FORMAT, "%s has no column '%s'; it has %s; collect it again",

@@ -211,7 +211,8 @@ static firm_status write_columns(hdf5_writer* w, const episodes* e, hid_t flag, 
             TRY(write_constant(w, e, v, err));
             continue;
         }
-        column c = {v->name, v->bits == 32 ? f32 : f64, d, v->width, fill_view, v, 0};
+        const hid_t type = v->bits == 0 ? i64 : v->bits == 32 ? f32 : f64;
+        column c = {v->name, type, d, v->width, fill_view, v, 0};
         TRY(write_column(w, e, &c, block, err));
     }
     hsize_t count = (hsize_t)e->count;

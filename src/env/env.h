@@ -58,7 +58,7 @@ typedef enum env_cost { ENV_COST_SUM, ENV_COST_MAX } env_cost;
 typedef struct env_column {
     const char* name;  // "pos_target"
     int width;         // numbers per row; 1 makes a plain (rows) column
-    int bits;          // 32 or 64: precision in the file
+    int bits;          // 32 or 64: precision in the file; 0: whole numbers, as int64
     // NULL: the same in every row, 0 or `text`, which takes no room in the file
     void (*get)(const double* state, const double* extra, double* out);
     int before;        // 1: what was there a row before; at an episode's start, the row itself

@@ -272,7 +272,7 @@ static void column_reward(const double* state, const double* extra, double* out)
 static const env_column columns[] = {
     {"proprio", 4, 64, column_proprio, 0, NULL},
     {"block_pose", 3, 64, column_pose, 0, NULL},
-    {"n_contacts", 1, 64, column_contacts, 0, NULL},
+    {"n_contacts", 1, 0, column_contacts, 0, NULL},
     {"reward", 1, 64, column_reward, 0, NULL},
 };
 
