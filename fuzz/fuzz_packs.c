@@ -86,8 +86,11 @@ static void change_and_seal(const char* path, const change* numbers, int count) 
     H5Fclose(file);
 }
 
-static void write_pack(const char* path, const change* numbers, int count) {
+// A good pack of states or pictures, as bytes; made once.
+static const harm_file* good_pack(const char* path, int as_pictures) {
+    static harm_file good[2];
     static uint8_t background[ENV_FRAME_BYTES];
+    if (good[as_pictures].byte) return &good[as_pictures];
     firm_error err = {0};
     episodes* e = sample_episodes(2);
     branches* b = sample_branches(e);
@@ -96,12 +99,18 @@ static void write_pack(const char* path, const change* numbers, int count) {
     pack_file made;
     MUST(sample_pack(e, b, &p));
     MUST(pictures_open(p.scenes, draw_plain, NULL, background, 0, &drawn, &err) == FIRM_OK);
-    const int as_pictures = count && numbers[0].what & 1;
     MUST(pack_write(&p, as_pictures ? drawn : NULL, NULL, path, &made, &err) == FIRM_OK);
+    harm_load(path, &good[as_pictures]);
     pictures_free(drawn);
     pack_free(&p);
     branches_free(b);
     episodes_free(e);
+    return &good[as_pictures];
+}
+
+static void write_pack(const char* path, const change* numbers, int count) {
+    const harm_file* good = good_pack(path, count && numbers[0].what & 1);
+    harm_store(path, good, good->size);
     if (count) change_and_seal(path, numbers, count);
 }
 

@@ -254,44 +254,12 @@ TEST(data, refuses_cut_files) {
     free(bytes);
 }
 
-// Flipping any byte of the states or actions is noticed; no flip anywhere crashes the reader.
-TEST(data, survives_flipped_bytes) {
+// hostile_test.c flips bytes everywhere; here one aimed change: the file says which check failed.
+TEST(data, notices_changed_states) {
     firm_error err;
     episodes* e = small_set(4, 1, NULL);
-    const char *path = temp_path("good.h5"), *bad = temp_path("flipped.h5");
+    const char* path = temp_path("good.h5");
     REQUIRE_OK(episodes_write(e, NULL, NULL, path, &err), err);
-    struct stat s;
-    stat(path, &s);
-    size_t size = (size_t)s.st_size;
-    unsigned char* bytes = malloc(size);
-    FILE* f = fopen(path, "rb");
-    EXPECT(fread(bytes, 1, size, f) == size);
-    fclose(f);
-    rng r = rng_start(4, RNG_STREAM(RNG_TEST, 3));
-    int refused = 0, unharmed = 0;
-    for (int i = 0; i < 400; i++) {
-        // the first part holds the structure, where trouble is likeliest
-        size_t at = rng_below(&r, (uint32_t)(i % 2 ? size : 16384));
-        unsigned char keep = bytes[at];
-        bytes[at] ^= (unsigned char)(1u << rng_below(&r, 8));
-        f = fopen(bad, "wb");
-        fwrite(bytes, 1, size, f);
-        fclose(f);
-        bytes[at] = keep;
-        episodes* back;
-        if (episodes_read(bad, task(), &back, &err) == FIRM_OK) {
-            EXPECT(back->hash == e->hash);
-            unharmed++;
-            episodes_free(back);
-        } else {
-            EXPECT(strstr(err.message, bad) != NULL);
-            refused++;
-        }
-    }
-    EXPECT(refused > 0 && unharmed > 0);
-    free(bytes);
-
-    // and one aimed flip: the file says which of its checks failed
     hid_t file = H5Fopen(path, H5F_ACC_RDWR, H5P_DEFAULT);
     hid_t column = H5Dopen2(file, "pos_agent", H5P_DEFAULT);
     e->state[40] += 1.0;
