@@ -332,6 +332,21 @@ static pid_t only_child(void) {
     return (pid_t)child;
 }
 
+// Whether a line of a process's limits begins with a name and its soft limit is the value, or, with
+// NULL, any but "unlimited".
+static int has_limit(pid_t process, const char* name, const char* value) {
+    char path[64], line[256], soft[64];
+    int found = 0;
+    snprintf(path, sizeof path, "/proc/%d/limits", process);
+    FILE* f = fopen(path, "r");
+    while (f && fgets(line, sizeof line, f))
+        if (strncmp(line, name, strlen(name)) == 0 &&
+            sscanf(line + strlen(name), "%63s", soft) == 1)
+            found = value ? strcmp(soft, value) == 0 : strcmp(soft, "unlimited") != 0;
+    if (f) fclose(f);
+    return found;
+}
+
 TEST(data, death_of_the_reading_process_is_a_sentence) {
     firm_error err;
     hdf5_file* f;
@@ -345,6 +360,8 @@ TEST(data, death_of_the_reading_process_is_a_sentence) {
         test_skip("the kernel does not list children");
         return;
     }
+    EXPECT(has_limit(child, "Max address space", NULL));
+    EXPECT(has_limit(child, "Max core file size", "0"));
     // what a terminal sends to the whole group does not reach it
     kill(child, SIGINT);
     kill(child, SIGTERM);
