@@ -61,8 +61,8 @@ static void limit_seconds(int64_t seconds) {
 
 static void limit(int what, rlim_t most) {
     struct rlimit l;
-    if (getrlimit(what, &l) != 0) return;
-    l.rlim_cur = most < l.rlim_max ? most : l.rlim_max;
+    if (getrlimit(what, &l) != 0 || l.rlim_cur <= most) return;
+    l.rlim_cur = most;
     setrlimit(what, &l);
 }
 

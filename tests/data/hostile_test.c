@@ -483,7 +483,7 @@ TEST(data, flipped_bytes_of_every_kind_of_file_are_survived) {
     REQUIRE_OK(branches_write(b, temp_path(kinds[1].name), &err), err);
     REQUIRE_OK(pack_write(&p, NULL, NULL, temp_path(kinds[2].name), &made, &err), err);
     REQUIRE_OK(trial_set_write(t, t->rows, temp_path(kinds[3].name), &err), err);
-    for (int i = 0; i < 4; i++) flip(temp_path(kinds[i].name), &kinds[i], e, 50);
+    for (int i = 0; i < 4; i++) flip(temp_path(kinds[i].name), &kinds[i], e, 30);
     trial_set_free(t);
     pack_free(&p);
     branches_free(b);
