@@ -11,10 +11,7 @@ firm_status episodes_alloc(const env_spec* spec, int count, int64_t rows, episod
     episodes* e = mem_calloc(1, sizeof *e);
     *out = e;
     if (e) {
-        *e = (episodes){.spec = spec,
-                        .count = count,
-                        .rows = rows,
-                        .seed = UINT64_MAX};
+        *e = (episodes){.spec = spec, .count = count, .rows = rows, .seed = UINT64_MAX};
         e->offset = mem_calloc((size_t)count, sizeof *e->offset);
         e->length = mem_calloc((size_t)count, sizeof *e->length);
         e->state = mem_calloc((size_t)rows, sizeof *e->state * (size_t)spec->state_dim);

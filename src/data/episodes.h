@@ -22,10 +22,10 @@ typedef struct episodes {
                     // NULL
     const char* policy;  // that collected them, and the cap in steps; collected episodes only
     int cap;
-    uint8_t* ended;  // (count) 1: the task ended the episode, 0: the cap did; likewise
+    uint8_t* ended;            // (count) 1: the task ended the episode, 0: the cap did; likewise
     struct hdf5_file* pixels;  // open file whose column `pixels` has the frames, or NULL
-    uint64_t seed;   // collection seed from the file's attributes, UINT64_MAX if unknown
-    uint64_t hash;   // of offsets, states and actions: tells data sets apart
+    uint64_t seed;             // collection seed from the file's attributes, UINT64_MAX if unknown
+    uint64_t hash;             // of offsets, states and actions: tells data sets apart
 } episodes;
 
 typedef struct collect_options {

@@ -142,7 +142,7 @@ static firm_status judge(const hdf5_file* f, firm_error* err) {
 }
 
 static int column_sound(const hdf5_column* c) {
-    int64_t bytes = 8;
+    int64_t bytes = c->size > 8 ? c->size : 8;  // in the file or in memory
     int sound = c->kind >= HDF5_OTHER && c->kind <= HDF5_FLAG && c->rank >= 0 &&
                 c->rank <= HDF5_MAX_RANK && c->size >= 1 && c->chunk_rows >= 1 && c->stored >= 0 &&
                 c->growth >= 0;
