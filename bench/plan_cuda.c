@@ -14,6 +14,7 @@
 
 #include "core/clock.h"
 #include "core/rng.h"
+#include "core/stats.h"
 #include "plan/gpu.h"
 
 enum { MANY = 100, REPEATS = 30 };
@@ -58,11 +59,6 @@ static void fill(subject* s) {
                          .pairs = n->pairs,
                          .action_dim = n->action / 5,
                          .cost = ENV_COST_SUM};
-}
-
-static int by_value(const void* a, const void* b) {
-    double x = *(const double*)a, y = *(const double*)b;
-    return (x > y) - (x < y);
 }
 
 static int variant;  // of the setup of the planners made
@@ -117,9 +113,8 @@ static double solve_ms(const subject* s, plan_gpu* g, int count, int iterations,
         }
         if (i >= 0) ms[i] = (double)(clock_ns() - begun) * 1e-6;
     }
-    qsort(ms, (size_t)repeats, sizeof *ms, by_value);
-    *best = ms[0];
-    return ms[repeats / 2];
+    *best = stats_quantile(ms, repeats, 0);
+    return stats_quantile_sorted(ms, repeats, 0.5);
 }
 
 static void one_search(const subject* s, plan_precision p, plan_gpu_way way) {

@@ -16,6 +16,7 @@
 
 #include "core/config_store.h"
 #include "core/mem.h"
+#include "core/stats.h"
 
 // ---- checking a value ---------------------------------------------------------------------------
 
@@ -279,7 +280,7 @@ const char* config_member(const config* c, const char* family, int i) {
 
 // ---- dump, hash, help ---------------------------------------------------------------------------
 
-// Where the dump goes: counted, hashed (FNV-1a) and, if `out` is given, written.
+// Where the dump goes: counted, hashed and, if `out` is given, written.
 typedef struct sink {
     char* out;
     size_t n;
@@ -287,11 +288,10 @@ typedef struct sink {
 } sink;
 
 static void put(sink* to, const char* text) {
-    for (; *text; text++) {
-        if (to->out) to->out[to->n] = *text;
-        to->n++;
-        to->hash = (to->hash ^ (unsigned char)*text) * 0x100000001b3ull;
-    }
+    size_t n = strlen(text);
+    if (to->out) memcpy(to->out + to->n, text, n);
+    to->n += n;
+    to->hash = stats_hash(to->hash, text, n);
 }
 
 static void dump_section(const config* c, const config_section* s, sink* to) {
@@ -314,7 +314,7 @@ static void dump_section(const config* c, const config_section* s, sink* to) {
 // Sections in the order of the table, a family's members where the family stands in it.
 static void dump(const config* c, sink* to) {
     to->n = 0;
-    to->hash = 0xcbf29ce484222325ull;
+    to->hash = STATS_HASH_START;
     for (int i = 0; i < c->count; i++) {
         int first = 1;
         for (int j = 0; j < i; j++) first &= strcmp(c->keys[j].section, c->keys[i].section) != 0;

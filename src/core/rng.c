@@ -2,7 +2,9 @@
 #include "core/rng.h"
 
 #include <math.h>
+#include <string.h>
 
+#include "core/stats.h"
 #include "core/status.h"
 
 void rng_normal4(const uint32_t words[4], float out[4]) {
@@ -73,7 +75,5 @@ void rng_shuffle(rng* r, int* items, int n) {
 }
 
 uint64_t rng_hash_text(const char* text) {
-    uint64_t h = 0xcbf29ce484222325ull;
-    for (; *text; text++) h = (h ^ (unsigned char)*text) * 0x100000001b3ull;
-    return h;
+    return stats_hash(STATS_HASH_START, text, strlen(text));
 }

@@ -76,6 +76,6 @@ double rng_uniform(rng* r, double lo, double hi);  // 53 bits
 float rng_gauss(rng* r);
 void rng_shuffle(rng* r, int* items, int n);
 
-uint64_t rng_hash_text(const char* text);  // FNV-1a, for stream numbers from names
+uint64_t rng_hash_text(const char* text);  // stats_hash() of a name, for stream numbers
 
 #endif

@@ -18,4 +18,8 @@ firm_status anchors_draw(const episodes* e, const data_split* split, uint64_t se
 firm_status anchors_draw_balanced(const episodes* e, const data_split* split, uint64_t seed,
                                   int* count, int64_t** rows, int** classes, firm_error* err);
 
+// The audit's figures and verdict from its errors (AUDIT_HORIZONS, anchors), in tolerance units.
+// Sorts them.
+void audit_judge(double* error, int anchors, audit_result* out);
+
 #endif

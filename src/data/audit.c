@@ -3,12 +3,12 @@
 // controls; the paper's gate asks P95 <= 0.25 at every horizon and a maximum <= 1.
 #include <inttypes.h>
 #include <math.h>
-#include <stdlib.h>
 
 #include "core/mem.h"
+#include "core/stats.h"
 #include "data/anchors.h"
 
-enum { HORIZONS = 5, CONTROLS_PER_MACRO = BRANCH_CONTROLS / HORIZONS };
+enum { HORIZONS = AUDIT_HORIZONS, CONTROLS_PER_MACRO = BRANCH_CONTROLS / HORIZONS };
 
 typedef struct replay {
     const episodes* e;
@@ -48,30 +48,16 @@ static firm_status check_runs(const replay* r, firm_error* err) {
     return FIRM_OK;
 }
 
-static int ascending(const void* a, const void* b) {
-    double x = *(const double*)a, y = *(const double*)b;
-    return (x > y) - (x < y);
-}
-
-// linear interpolation between order statistics, as NumPy's default
-static double percentile(const double* sorted, int n, double share) {
-    double at = share * (n - 1);
-    int low = (int)at;
-    if (low >= n - 1) return sorted[n - 1];
-    double part = at - low;
-    return part > 0.0 ? sorted[low] + part * (sorted[low + 1] - sorted[low]) : sorted[low];
-}
-
-static void summarise(double* error, int anchors, audit_result* out) {
+void audit_judge(double* error, int anchors, audit_result* out) {
     out->pass = 1;
+    out->anchors = anchors;
     for (int h = 0; h < HORIZONS; h++) {
         double* here = error + (size_t)h * (size_t)anchors;
-        qsort(here, (size_t)anchors, sizeof *here, ascending);
-        out->p95[h] = percentile(here, anchors, 0.95);
+        out->p95[h] = stats_quantile(here, anchors, 0.95);  // sorts
         if (here[anchors - 1] > out->max) out->max = here[anchors - 1];
         if (!(out->p95[h] <= 0.25)) out->pass = 0;
         if (h == HORIZONS - 1) {
-            for (int i = 0; i < anchors; i++) out->h5_mean += here[i] / anchors;
+            out->h5_mean = stats_mean(here, anchors);
             out->h5_p95 = out->p95[h];
         }
     }
@@ -100,10 +86,7 @@ firm_status branches_audit(const episodes* e, int anchors, uint64_t seed, uint64
         pool_for(p, anchors, replay_anchor, &r);
         status = check_runs(&r, err);
     }
-    if (status == FIRM_OK) {
-        out->anchors = anchors;
-        summarise(r.error, anchors, out);
-    }
+    if (status == FIRM_OK) audit_judge(r.error, anchors, out);
     env_free_many(r.envs, pool_threads(p));
     mem_free(r.error);
     mem_free(rows);

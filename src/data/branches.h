@@ -35,8 +35,8 @@ typedef struct intervene_options {
     // `number`-th of them at `row`. NULL: none.
     firm_status (*propose)(void* ctx, int64_t row, int number, float* action, firm_error* err);
     void* ctx;
-    uint64_t seed;            // of anchors and actions
-    uint64_t split_seed;      // which episodes are training ones; as in data.split_seed
+    uint64_t seed;        // of anchors and actions
+    uint64_t split_seed;  // which episodes are training ones; as in data.split_seed
 } intervene_options;
 
 firm_status branches_collect(const episodes* e, const intervene_options* opt, pool* p,
@@ -45,16 +45,18 @@ firm_status branches_write(const branches* b, const char* path, firm_error* err)
 firm_status branches_read(const char* path, const episodes* e, branches** out,
                           firm_error* err);  // checks the hash
 void branches_free(branches* b);
-// Attribute `proposal` of the file: "uniform", "clipped gaussian", "mixed", "planned" or "structured".
+// Attribute `proposal` of the file: "uniform", "clipped gaussian", "mixed", "planned" or
+// "structured".
 const char* branches_proposal(const branches* b);
 
 // Reset-replay audit: restore each anchor, replay its recorded suffix, compare configurations with
 // the recording in tolerance units after controls 5 .. 25.
+enum { AUDIT_HORIZONS = 5 };
 typedef struct audit_result {
     int anchors;
     double h5_mean, h5_p95, max;
-    double p95[5];  // per macro horizon
-    int pass;       // p95 <= 0.25 at every horizon and max <= 1
+    double p95[AUDIT_HORIZONS];  // per macro horizon
+    int pass;                    // p95 <= 0.25 at every horizon and max <= 1
     double paper_mean, paper_p95, paper_max;
     int paper_anchors;
 } audit_result;

@@ -10,6 +10,7 @@
 #include "core/clock.h"
 #include "core/log.h"
 #include "core/mem.h"
+#include "core/stats.h"
 #include "eval/paired.h"
 #include "model/model.h"
 
@@ -299,8 +300,12 @@ static firm_status run_arm(evaluation* e, arm_result* a, cJSON* traces, firm_err
 // ---- results as JSON ----------------------------------------------------------------------------
 
 static cJSON* pair_of(double lo, double hi) {
-    double both[2] = {lo, hi};
-    return cJSON_CreateDoubleArray(both, 2);
+    cJSON* pair = cJSON_CreateArray();
+    int ok = pair && cJSON_AddItemToArray(pair, json_number(lo, 6)) &&
+             cJSON_AddItemToArray(pair, json_number(hi, 6));
+    if (ok) return pair;
+    cJSON_Delete(pair);
+    return NULL;
 }
 
 static int put(cJSON* object, const char* key, cJSON* item) {
@@ -321,17 +326,15 @@ static int goals_shown(const evaluation* e) {
 }
 
 static firm_status arm_json(const evaluation* e, arm_result* a, cJSON* into, firm_error* err) {
-    int n = e->trials->count, solved = 0, unsolved_reached = 0, reached = 0, late = 0,
-        nonfinite = 0, iterations = 0, shown = goals_shown(e), shown_reached = 0;
+    int n = e->trials->count, solved = 0, unsolved_reached = 0, late = 0, nonfinite = 0,
+        iterations = 0, shown = goals_shown(e), shown_reached = 0;
     double seconds = 0.0, steps = 0.0;
-    paired_interval ci;
-    TRY(paired_rate(a->success, n, e->p->seed, BOOTSTRAP_RESAMPLES, &ci, err));
+    stats_interval ci = stats_wilson((double)a->reached / n, n);
     cJSON* json = cJSON_AddObjectToObject(into, a->name);
     cJSON *outcomes = cJSON_CreateArray(), *controls = cJSON_CreateArray(),
           *closest = cJSON_CreateArray();
     for (int i = 0; i < n; i++) {
         const eval_outcome* o = &a->outcome[i];
-        reached += o->success;
         solved += o->solved_at_start;
         unsolved_reached += o->success && !o->solved_at_start;
         shown_reached += o->success && goal_shown(e, i);
@@ -346,9 +349,9 @@ static firm_status arm_json(const evaluation* e, arm_result* a, cJSON* into, fir
     }
     int ok = json && cJSON_GetArraySize(outcomes) == n && cJSON_GetArraySize(controls) == n &&
              cJSON_GetArraySize(closest) == n;
-    ok = ok && cJSON_AddNumberToObject(json, "successes", reached) &&
-         json_add_number(json, "success_rate", ci.mean, 6) &&
-         put(json, "ci95", pair_of(ci.lo, ci.hi)) &&
+    ok = ok && cJSON_AddNumberToObject(json, "successes", a->reached) &&
+         json_add_number(json, "success_rate", 100.0 * a->reached / n, 6) &&
+         put(json, "ci95", pair_of(100 * ci.lo, 100 * ci.hi)) &&
          cJSON_AddNumberToObject(json, "solved_at_start", solved) &&
          json_add_number(json, "success_rate_unsolved",
                          n > solved ? 100.0 * unsolved_reached / (n - solved) : NAN, 6) &&
@@ -381,8 +384,9 @@ static firm_status pairs_json(const evaluation* e, cJSON* result, firm_error* er
         for (int k = i + 1; k < e->arms; k++) {
             const arm_result *a = &e->arm[i], *b = &e->arm[k];
             paired_difference d;
-            TRY(paired_compare(a->success, b->success, a->hash, b->hash, e->trials->count,
-                               e->p->seed, BOOTSTRAP_RESAMPLES, &d, err));
+            TRY(paired_compare(&(paired_arm){a->success, a->hash},
+                               &(paired_arm){b->success, b->hash}, e->trials->count, e->p->seed, &d,
+                               err));
             cJSON* json = cJSON_CreateObject();
             if (!json || !cJSON_AddItemToArray(list, json)) {
                 cJSON_Delete(json);

@@ -1,5 +1,5 @@
-// paired.h - what an evaluation may claim: bootstrap intervals of rates, and differences between
-// arms that ran the same trials.
+// paired.h - differences in success between two arms that ran the same trials. (The interval of one
+// arm's rate is Wilson's: stats_wilson() in core/stats.h.)
 #ifndef EVAL_PAIRED_H
 #define EVAL_PAIRED_H
 
@@ -7,27 +7,20 @@
 
 #include "core/status.h"
 
-enum { BOOTSTRAP_RESAMPLES = 10000 };
-
-// All rates and intervals are in percent.
-typedef struct paired_interval {
-    double mean, lo, hi;  // 95 % percentile interval
-} paired_interval;
+typedef struct paired_arm {
+    const int8_t* success;  // (n) 1: reached, 0: missed
+    const uint64_t* hash;   // (n) of the trials as this arm met them
+} paired_arm;
 
 typedef struct paired_difference {
-    double difference, lo, hi;  // a - b
+    double difference, lo, hi;  // a - b in points, with its 95 % interval
     int rescue;                 // a succeeded where b failed
     int harm;                   // b succeeded where a failed
 } paired_difference;
 
-// Interval of the mean of n values (1: success, 0: failure) by resampling trials.
-firm_status paired_rate(const int8_t* value, int n, uint64_t seed, int resamples,
-                        paired_interval* out, firm_error* err);
-// Difference of two arms' success, resampling trials and keeping each trial's two outcomes
-// together. hash_a, hash_b (n): the trials' hashes as each arm saw them; FIRM_E_USAGE if the arms
-// ran other trials.
-firm_status paired_compare(const int8_t* a, const int8_t* b, const uint64_t* hash_a,
-                           const uint64_t* hash_b, int n, uint64_t seed, int resamples,
+// Bootstraps trials and keeps each trial's two outcomes together. FIRM_E_USAGE if the arms ran
+// other trials, or none.
+firm_status paired_compare(const paired_arm* a, const paired_arm* b, int n, uint64_t seed,
                            paired_difference* out, firm_error* err);
 
 #endif

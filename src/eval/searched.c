@@ -8,6 +8,7 @@
 
 #include "core/log.h"
 #include "core/mem.h"
+#include "core/stats.h"
 #include "data/episodes_internal.h"
 #include "plan/cem.h"
 
@@ -82,7 +83,8 @@ static int simulate(search_worker* k, int c, const float* u, float* path) {
 
 static int by_cost(const void* a, const void* b) {
     const ranked *x = a, *y = b;
-    if (x->cost != y->cost) return x->cost < y->cost ? -1 : 1;
+    int order = stats_order((double)x->cost, (double)y->cost);
+    if (order) return order;
     return (x->candidate > y->candidate) - (x->candidate < y->candidate);
 }
 

@@ -1,9 +1,8 @@
 // timing.c - solve times and their quantiles, for evaluations and `firm bench plan`.
 #include "eval/timing.h"
 
-#include <stdlib.h>
-
 #include "core/mem.h"
+#include "core/stats.h"
 
 firm_status eval_times_add(eval_times* t, double ms, firm_error* err) {
     if (t->count == t->room) {
@@ -19,24 +18,11 @@ firm_status eval_times_add(eval_times* t, double ms, firm_error* err) {
 }
 
 double eval_times_mean(const eval_times* t) {
-    double sum = 0.0;
-    for (int i = 0; i < t->count; i++) sum += t->ms[i];
-    return t->count ? sum / t->count : 0.0;
-}
-
-static int ascending(const void* a, const void* b) {
-    double x = *(const double*)a, y = *(const double*)b;
-    return (x > y) - (x < y);
+    return t->count ? stats_mean(t->ms, t->count) : 0.0;
 }
 
 double eval_times_quantile(eval_times* t, double share) {
-    if (t->count == 0) return 0.0;
-    qsort(t->ms, (size_t)t->count, sizeof *t->ms, ascending);
-    double at = share * (t->count - 1);
-    int low = (int)at;
-    if (low < 0) return t->ms[0];
-    if (low >= t->count - 1) return t->ms[t->count - 1];
-    return t->ms[low] + (at - low) * (t->ms[low + 1] - t->ms[low]);
+    return t->count ? stats_quantile(t->ms, t->count, share) : 0.0;
 }
 
 void eval_times_free(eval_times* t) {

@@ -8,14 +8,7 @@
 #include <string.h>
 
 #include "core/mem.h"
-
-#define HASH_START 0xcbf29ce484222325ull  // FNV-1a
-
-static uint64_t hash_bytes(uint64_t hash, const void* bytes, size_t n) {
-    const unsigned char* b = bytes;
-    for (size_t i = 0; i < n; i++) hash = (hash ^ b[i]) * 0x100000001b3ull;
-    return hash;
-}
+#include "core/stats.h"
 
 static const double* state_at(const episodes* e, int64_t row) {
     return e->state + row * e->spec->state_dim;
@@ -26,7 +19,7 @@ static void fill(const episodes* e, int64_t from, int64_t to, eval_trial* t) {
     size_t bytes = sizeof(double) * (size_t)e->spec->state_dim;
     t->start = t->row = from;
     t->goal = to;
-    t->hash = hash_bytes(hash_bytes(HASH_START, start, bytes), goal, bytes);
+    t->hash = stats_hash(stats_hash(STATS_HASH_START, start, bytes), goal, bytes);
     t->solved = e->spec->success(start, goal);
 }
 
@@ -157,9 +150,9 @@ void eval_trials_free(eval_trials* t) {
 }
 
 uint64_t eval_trials_hash(const eval_trials* t) {
-    uint64_t hash = HASH_START;
+    uint64_t hash = STATS_HASH_START;
     for (int i = 0; i < t->count; i++)
-        hash = hash_bytes(hash, &t->trial[i].hash, sizeof t->trial[i].hash);
+        hash = stats_hash(hash, &t->trial[i].hash, sizeof t->trial[i].hash);
     return hash;
 }
 

@@ -5,6 +5,7 @@
 
 #include "core/clock.h"
 #include "core/mem.h"
+#include "core/stats.h"
 
 enum { LARGEST = 1024, MAX_ROUNDS = 64 };
 
@@ -71,12 +72,9 @@ firm_status plan_measure_speed(plan_solver* solver, pool* threads, const float* 
             out->gflops = rate;
             out->ms_per_solve = r.ms;
         }
-        // kept sorted for the median
-        int at = i;
-        for (; at > 0 && ms[at - 1] > r.ms; at--) ms[at] = ms[at - 1];
-        ms[at] = r.ms;
+        ms[i] = r.ms;
     }
-    out->ms_median = ms[rounds / 2];
+    out->ms_median = stats_quantile(ms, rounds, 0.5);
     out->fraction_of_peak = out->gflops / out->peak_gflops;
     return FIRM_OK;
 }

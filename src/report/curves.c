@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "core/mem.h"
+#include "core/stats.h"
 #include "report/figures.h"
 
 enum { WIDTH = 360, HEIGHT = 232, MAX_LINES = 12, MAX_POINTS = 360 };
@@ -155,8 +156,7 @@ static void set_range(const curve* c, int n, svg_plot* p) {
 }
 
 static int by_height(const void* a, const void* b) {
-    double d = *(const double*)a - *(const double*)b;
-    return d < 0 ? -1 : d > 0;
+    return stats_order(*(const double*)a, *(const double*)b);
 }
 
 // Names at the right ends of the lines, pushed apart where they would overlap.

@@ -8,6 +8,7 @@
 
 #include "core/mem.h"
 #include "report/paper.h"
+#include "report/series.h"
 
 enum { WIDTH = 360 };
 
@@ -68,7 +69,7 @@ static void short_label(const char* text, size_t most, char* out, size_t room) {
 static void success_bar(html* h, const svg_plot* p, const report_group* g, const report_entry* e,
                         double y) {
     int colour = figure_colour(e->arm);
-    double x = svg_x(p, e->mean), lo = NAN, hi = NAN;
+    double x = svg_x(p, e->mean);
     char name[96], label[100], value[64];
     figure_arm_name(e, name, sizeof name);
     short_label(name, 16, label, sizeof label);
@@ -76,14 +77,10 @@ static void success_bar(html* h, const svg_plot* p, const report_group* g, const
     html_add(
         h, "<rect x=\"%.1f\" y=\"%.1f\" width=\"%.1f\" height=\"15\" rx=\"1.5\" class=\"f%d\"/>\n",
         p->left, y - 7.5, fmax(x - p->left, 0.8), colour);
-    const cJSON* ci = cJSON_GetObjectItemCaseSensitive(e->rows[0].json, "ci95");
-    if (e->count > 1) {
-        lo = e->mean - e->sd, hi = e->mean + e->sd;
-    } else if (cJSON_IsArray(ci)) {
-        lo = ci->child->valuedouble, hi = ci->child->next->valuedouble;
-    }
-    if (isfinite(lo) && isfinite(hi)) {
-        double a = svg_x(p, lo), b = svg_x(p, hi);
+    stats_interval ci = e->count > 1 ? (stats_interval){e->mean - e->sd, e->mean + e->sd}
+                                     : series_run_interval(&e->rows[0]);
+    if (isfinite(ci.lo) && isfinite(ci.hi)) {
+        double a = svg_x(p, ci.lo), b = svg_x(p, ci.hi);
         html_add(h,
                  "<path class=\"whisker\" d=\"M%.1f %.1fV%.1fM%.1f %.1fH%.1fM%.1f %.1fV%.1f\"/>\n",
                  a, y - 4, y + 4, a, y, b, b, y - 4, y + 4);

@@ -1,10 +1,10 @@
 // groups.c - sorts evaluations into groups that may be compared (task, mode, offset) and puts the
 // same arm of several runs together, with the mean and sample standard deviation over the runs.
-#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "core/mem.h"
+#include "core/stats.h"
 #include "report/inputs.h"
 
 static report_group* find_group(report_data* data, const cJSON* eval) {
@@ -46,10 +46,10 @@ static int uses_model(const char* arm) {
 // An arm without a learned model does the same in every run on the same trials: shown once.
 static int repeated(const report_entry* e, const cJSON* arm) {
     if (uses_model(e->arm)) return 0;
-    static const char* const keys[] = {"success_rate", "outcomes", "ci95"};
+    static const char* const keys[] = {"success_rate", "outcomes"};
     for (int i = 0; i < e->count; i++) {
         int same = 1;
-        for (int k = 0; k < 3; k++) {
+        for (int k = 0; k < 2; k++) {
             const cJSON* a = cJSON_GetObjectItemCaseSensitive(arm, keys[k]);
             const cJSON* b = cJSON_GetObjectItemCaseSensitive(e->rows[i].json, keys[k]);
             same = same && (a && b ? cJSON_Compare(a, b, 1) : a == b);
@@ -86,12 +86,10 @@ static firm_status add_eval(report_data* data, const report_doc* d, firm_error* 
 }
 
 static void summarise(report_entry* e) {
-    double sum = 0, square = 0;
-    for (int i = 0; i < e->count; i++) sum += e->rows[i].rate;
-    e->mean = sum / e->count;
-    for (int i = 0; i < e->count; i++)
-        square += (e->rows[i].rate - e->mean) * (e->rows[i].rate - e->mean);
-    e->sd = e->count > 1 ? sqrt(square / (e->count - 1)) : NAN;
+    stats_tally t = {0};
+    for (int i = 0; i < e->count; i++) stats_tally_add(&t, e->rows[i].rate);
+    e->mean = stats_tally_mean(&t);
+    e->sd = stats_tally_deviation(&t);
 }
 
 firm_status report_groups_make(report_data* data, firm_error* err) {

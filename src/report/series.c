@@ -1,5 +1,5 @@
-// series.c - outcomes per trial over seeds, and bootstrap intervals of their means. Resampling
-// whole trials keeps what one start and goal did under every seed and arm together.
+// series.c - outcomes per trial over seeds, and intervals of their means. The unit is the trial:
+// what one start and goal did under every seed and arm stays together.
 #include "report/series.h"
 
 #include <math.h>
@@ -7,9 +7,8 @@
 #include <string.h>
 
 #include "core/mem.h"
-#include "core/rng.h"
 
-enum { RESAMPLES = 2000, SOLVED_AT_START = 2 };
+enum { SEED = 0, SOLVED_AT_START = 2 };
 
 static const cJSON* outcomes_of(const report_row* r) {
     return cJSON_GetObjectItemCaseSensitive(r->json, "outcomes");
@@ -113,33 +112,23 @@ void series_free(series* s) {
     *s = (series){.from = ""};
 }
 
-static int by_size(const void* a, const void* b) {
-    double x = *(const double*)a, y = *(const double*)b;
-    return (x > y) - (x < y);
+estimate series_rate(const series* s) {
+    double mean = stats_mean(s->won, s->count);
+    stats_interval ci = stats_wilson(mean, s->count);
+    return (estimate){100 * mean, 100 * ci.lo, 100 * ci.hi, s->count};
 }
 
-// The 95 % percentile interval of the mean of n values, in percent.
-static firm_status bootstrap(const double* value, int n, estimate* out, firm_error* err) {
-    *out = (estimate){NAN, NAN, NAN, n};
-    if (!n) return FIRM_OK;
-    double *mean = mem_calloc(RESAMPLES, sizeof *mean), sum = 0;
-    if (!mean) return FAIL(err, FIRM_E_MEMORY, "out of memory for the report");
-    rng r = rng_start(0, RNG_STREAM(RNG_TRIAL, 1));
-    for (int k = 0; k < RESAMPLES; k++) {
-        for (int i = 0; i < n; i++) mean[k] += value[rng_below(&r, (uint32_t)n)];
-        mean[k] /= n;
-    }
-    for (int i = 0; i < n; i++) sum += value[i];
-    qsort(mean, RESAMPLES, sizeof *mean, by_size);
-    out->mean = 100 * sum / n;
-    out->lo = 100 * mean[RESAMPLES * 25 / 1000];
-    out->hi = 100 * mean[RESAMPLES * 975 / 1000];
-    mem_free(mean);
-    return FIRM_OK;
+stats_interval series_named_interval(const cJSON* of) {
+    const cJSON* ci = cJSON_GetObjectItemCaseSensitive(of, "ci95");
+    if (!cJSON_IsArray(ci) || !ci->child || !ci->child->next) return (stats_interval){NAN, NAN};
+    return (stats_interval){ci->child->valuedouble, ci->child->next->valuedouble};
 }
 
-firm_status series_rate(const series* s, estimate* out, firm_error* err) {
-    return bootstrap(s->won, s->count, out, err);
+stats_interval series_run_interval(const report_row* r) {
+    int n = cJSON_GetArraySize(outcomes_of(r));
+    if (!n) return series_named_interval(r->json);
+    stats_interval share = stats_wilson(r->rate / 100, n);
+    return (stats_interval){100 * share.lo, 100 * share.hi};
 }
 
 firm_status series_difference(const series* a, const series* b, estimate* out, firm_error* err) {
@@ -150,9 +139,11 @@ firm_status series_difference(const series* a, const series* b, estimate* out, f
     int n = 0;
     for (int i = 0; i < a->count; i++) {
         int k = find(b, a->trial[i]);
-        if (k >= 0) value[n++] = a->won[i] - b->won[k];
+        if (k >= 0) value[n++] = 100 * (a->won[i] - b->won[k]);
     }
-    firm_status status = bootstrap(value, n, out, err);
+    stats_interval ci = {NAN, NAN};
+    firm_status status = n ? stats_bootstrap(value, n, SEED, &ci, err) : FIRM_OK;
+    *out = (estimate){stats_mean(value, n), ci.lo, ci.hi, n};
     mem_free(value);
     return status;
 }

@@ -1,11 +1,12 @@
 // series.h - what an arm did on each trial, averaged over the seeds, and what may be said of it: a
-// mean with a bootstrap interval over trials, and the difference of two arms on the trials both
-// ran.
+// mean with Wilson's interval, and the difference of two arms on the trials both ran with a
+// bootstrap interval.
 #ifndef REPORT_SERIES_H
 #define REPORT_SERIES_H
 
 #include <stdint.h>
 
+#include "core/stats.h"
 #include "core/status.h"
 #include "report/inputs.h"
 
@@ -25,7 +26,13 @@ typedef struct estimate {  // percent or points; all NAN when there are no trial
 // file does not say which these were. e may be NULL: an empty series.
 firm_status series_make(const report_entry* e, int unsolved, series* out, firm_error* err);
 void series_free(series* s);
-firm_status series_rate(const series* s, estimate* out, firm_error* err);
+// Wilson's interval with the number of trials: several seeds of a trial count as one, because they
+// succeed and fail together. So the interval is never too narrow.
+estimate series_rate(const series* s);
+// The same of one run of an arm, from its rate and the number of its outcomes; without outcomes
+// the interval that the file names. Percent.
+stats_interval series_run_interval(const report_row* r);
+stats_interval series_named_interval(const cJSON* of);  // its "ci95"; NAN if it has none
 // a - b where both ran; no trials if they are from different data.
 firm_status series_difference(const series* a, const series* b, estimate* out, firm_error* err);
 // Keeps only the trials that b has too.

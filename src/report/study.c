@@ -67,28 +67,22 @@ const char* study_settings(const char* edition) {
 }
 
 void study_mean(const report_entry* e, const char* key, double* mean, double* sd) {
-    double sum = 0, square = 0;
-    int n = 0;
+    stats_tally t = {0};
     for (int i = 0; e && i < e->count; i++) {
         double v = report_get(e->rows[i].json, key);
-        if (!isfinite(v)) continue;
-        sum += v;
-        square += v * v;
-        n++;
+        if (isfinite(v)) stats_tally_add(&t, v);
     }
-    *mean = n ? sum / n : NAN;
-    *sd = n > 1 ? sqrt(fmax(0, (square - sum * sum / n) / (n - 1))) : NAN;
+    *mean = stats_tally_mean(&t);
+    *sd = stats_tally_deviation(&t);
 }
 
 static firm_status put_rate(sheet_list* list, const report_entry* e, int unsolved,
                             firm_error* err) {
     series s;
-    estimate r;
     double mean, sd;
     TRY(series_make(e, unsolved, &s, err));
-    firm_status status = series_rate(&s, &r, err);
+    estimate r = series_rate(&s);
     series_free(&s);
-    TRY(status);
     study_mean(e, unsolved ? "success_rate_unsolved" : "success_rate", &mean, &sd);
     sheet_value(list, mean, sd, 1, e ? "\u2013" : STUDY_NOT_RUN);
     sheet_interval(list, r.lo, r.hi, "\u2013");
@@ -212,7 +206,8 @@ static firm_status table_modes(const report_data* data, sheet_list* list, firm_e
     sheet_new(
         list, "modes", "Both planners, near and far goals",
         "Contract is the paper\u2019s planner, reach ours. Mean and sample deviation over the "
-        "training seeds; intervals (95 %) by resampling trials.",
+        "training seeds; Wilson\u2019s intervals (95 %), in which a trial counts once, whatever "
+        "the number of seeds.",
         "task|settings|mode, controls to the goal|seeds|success, %|interval|not solved at the "
         "start, %|interval|solved at the start, trials|paper, %");
     for (int i = 0; paper_task(i); i++) {
@@ -240,15 +235,13 @@ static const report_row* row_of_seed(const report_data* data, const report_entry
 static void seed_row(sheet_list* list, const char* task, const char* edition, int seed,
                      const report_row* r) {
     const paper_seed* p = paper_find_seed(task, seed);
-    const cJSON* ci = r ? cJSON_GetObjectItemCaseSensitive(r->json, "ci95") : NULL;
-    int pair = cJSON_IsArray(ci) && ci->child && ci->child->next;
+    stats_interval ci = r ? series_run_interval(r) : (stats_interval){NAN, NAN};
     sheet_line_new(list, SHEET_PLAIN);
     sheet_put(list, "%s", paper_task_title(task));
     sheet_put(list, "%s", study_settings(edition));
     sheet_put(list, "%d", seed);
     sheet_value(list, r ? r->rate : NAN, NAN, 1, r ? "\u2013" : STUDY_NOT_RUN);
-    sheet_interval(list, pair ? ci->child->valuedouble : NAN,
-                   pair ? ci->child->next->valuedouble : NAN, "\u2013");
+    sheet_interval(list, ci.lo, ci.hi, "\u2013");
     sheet_value(list, r ? report_get(r->json, "success_rate_unsolved") : NAN, NAN, 1, "\u2013");
     sheet_value(list, r ? report_get(r->json, "seconds_per_episode") : NAN, NAN, 3, "\u2013");
     sheet_value(list, p ? p->firm : NAN, NAN, 0, "\u2013");

@@ -92,7 +92,7 @@ static void keep_common(series of[ARMS]) {
 
 static firm_status budget_cells(sheet_list* list, series of[ARMS], firm_error* err) {
     estimate rate[ARMS], model, ground;
-    for (int i = 0; i < ARMS; i++) TRY(series_rate(&of[i], &rate[i], err));
+    for (int i = 0; i < ARMS; i++) rate[i] = series_rate(&of[i]);
     TRY(series_difference(&of[DYNAMICS], &of[CONFIG], &model, err));
     TRY(series_difference(&of[CONFIG], &of[FIRM], &ground, err));
     sheet_put(list, "%d", of[FIRM].count);

@@ -8,6 +8,8 @@
 
 #include "report/figures.h"
 #include "report/paper.h"
+#include "report/series.h"
+#include "report/study.h"
 
 int table_has_paper(const report_group* g) {
     return strcmp(g->mode, "contract") == 0 && g->offset == 25 &&
@@ -28,12 +30,12 @@ static void cell(html* h, double value, int decimals) {
     html_put(h, "</td>");
 }
 
-static void interval(html* h, const cJSON* ci, int decimals) {
+static void interval(html* h, stats_interval ci, int decimals) {
     html_put(h, "<td class=\"ci\">");
-    if (cJSON_IsArray(ci) && ci->child && ci->child->next) {
-        html_number(h, ci->child->valuedouble, decimals);
+    if (isfinite(ci.lo) && isfinite(ci.hi)) {
+        html_number(h, ci.lo, decimals);
         html_put(h, " to ");
-        html_number(h, ci->child->next->valuedouble, decimals);
+        html_number(h, ci.hi, decimals);
     } else {
         html_put(h, "\u2013");
     }
@@ -43,13 +45,9 @@ static void interval(html* h, const cJSON* ci, int decimals) {
 // ---- success ------------------------------------------------------------------------------------
 
 static double mean_of(const report_entry* e, const char* key) {
-    double sum = 0;
-    int n = 0;
-    for (int i = 0; i < e->count; i++) {
-        double v = report_get(e->rows[i].json, key);
-        if (isfinite(v)) sum += v, n++;
-    }
-    return n ? sum / n : NAN;
+    double mean, sd;
+    study_mean(e, key, &mean, &sd);
+    return mean;
 }
 
 static void numbers(html* h, double solved, double unsolved, double seconds, double ms) {
@@ -77,8 +75,7 @@ static void entry_row(html* h, const report_group* g, const report_entry* e) {
     html_put(h, "</th><td class=\"big\">");
     table_value(h, e->mean, e->sd, 1);
     html_put(h, "</td>");
-    interval(h, e->count == 1 ? cJSON_GetObjectItemCaseSensitive(e->rows[0].json, "ci95") : NULL,
-             1);
+    interval(h, e->count == 1 ? series_run_interval(&e->rows[0]) : (stats_interval){NAN, NAN}, 1);
     numbers(h, mean_of(e, "solved_at_start"), mean_of(e, "success_rate_unsolved"),
             mean_of(e, "seconds_per_episode"), mean_of(e, "ms_per_solve"));
     if (table_has_paper(g))
@@ -92,7 +89,7 @@ static void run_row(html* h, const report_data* data, const report_group* g, con
     html_text(h, data->runs[r->run].label);
     html_put(h, "</th>");
     cell(h, r->rate, 1);
-    interval(h, cJSON_GetObjectItemCaseSensitive(r->json, "ci95"), 1);
+    interval(h, series_run_interval(r), 1);
     numbers(h, report_get(r->json, "solved_at_start"), report_get(r->json, "success_rate_unsolved"),
             report_get(r->json, "seconds_per_episode"), report_get(r->json, "ms_per_solve"));
     if (table_has_paper(g)) {
@@ -155,7 +152,7 @@ static void pair_row(html* h, const report_data* data, const report_group* g, co
     html_put(h, difference > 0 ? "</td><td class=\"big\">+" : "</td><td class=\"big\">");
     html_number(h, difference, 1);
     html_put(h, "</td>");
-    interval(h, cJSON_GetObjectItemCaseSensitive(p, "ci95"), 1);
+    interval(h, series_named_interval(p), 1);
     cell(h, report_get(p, "rescue"), 0);
     cell(h, report_get(p, "harm"), 0);
     const paper_seed* s = paper_pair(data, d, p);

@@ -1,15 +1,16 @@
 // gates.c - held-out checks in task-tolerance units: a model that misses them will not plan, and it
 // is better to say so at once than after an evaluation.
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "core/mem.h"
+#include "core/stats.h"
 #include "train/internal.h"
 
-static int by_value(const void* a, const void* b) {
-    double x = *(const double*)a, y = *(const double*)b;
-    return (x > y) - (x < y);
+// sorts the errors
+static void summarise(double* units, int n, double* mean, double* p95) {
+    *mean = stats_mean(units, n);
+    *p95 = stats_quantile(units, n, 0.95);
 }
 
 typedef struct rollout_sink {
@@ -47,14 +48,8 @@ firm_status gate_rollout(const train_set* s, const firm_model* m, const records*
         st = nn_exec_stream(e, n, rollout_fill, &b, take_paths, &to);
         if (st != FIRM_OK) st = train_failed(e, st, "validation", err);
     }
-    for (int k = 0; k < STEPS && st == FIRM_OK; k++) {
-        double* column = units + (size_t)k * (size_t)n;
-        double sum = 0;
-        for (int i = 0; i < n; i++) sum += column[i];
-        qsort(column, (size_t)n, sizeof *column, by_value);
-        out->mean[k] = sum / n;
-        out->p95[k] = column[(int)(0.95 * (n - 1))];
-    }
+    for (int k = 0; k < STEPS && st == FIRM_OK; k++)
+        summarise(units + (size_t)k * (size_t)n, n, &out->mean[k], &out->p95[k]);
     nn_exec_free(e);
     nn_graph_free(g.g);
     mem_free(units);
@@ -123,7 +118,6 @@ firm_status gate_ground(const train_set* s, const firm_model* m, pool* p, ground
         if (s->env->visible && !s->env->visible(truth)) continue;
         s->env->measure(c, truth, distance);
         units[seen++] = (double)env_tolerance_units(s->env, c, truth);
-        out->mean_units += units[seen - 1];
         for (int d = 0; d < s->env->distances; d++) {
             out->mean[d] += (double)distance[d];
             out->max[d] = fmax(out->max[d], (double)distance[d]);
@@ -132,10 +126,8 @@ firm_status gate_ground(const train_set* s, const firm_model* m, pool* p, ground
     if (st == FIRM_OK && seen == 0)
         st = FAIL(err, FIRM_E_VALUE, "no held-out frame of %s shows all that moves", s->env->name);
     if (st == FIRM_OK) {
-        out->mean_units /= seen;
         for (int d = 0; d < s->env->distances; d++) out->mean[d] /= seen;
-        qsort(units, (size_t)seen, sizeof *units, by_value);
-        out->p95_units = units[(int)(0.95 * (seen - 1))];
+        summarise(units, seen, &out->mean_units, &out->p95_units);
     }
     mem_free(units);
     mem_free(config);

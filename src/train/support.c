@@ -3,10 +3,10 @@
 // one. A planner that looks far ahead leaves the data easily, and a model predicts nonsense there
 // (through a wall, say); with this it can tell.
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "core/mem.h"
+#include "core/stats.h"
 #include "train/internal.h"
 
 enum { POOL = 65536, CHECKS = 16384 };  // rows to pick from, and to measure the cover with
@@ -15,11 +15,6 @@ static float square_distance(const float* a, const float* b, int dim) {
     float sum = 0;
     for (int i = 0; i < dim; i++) sum += (a[i] - b[i]) * (a[i] - b[i]);
     return sum;
-}
-
-static int by_value(const void* a, const void* b) {
-    float x = *(const float*)a, y = *(const float*)b;
-    return (x > y) - (x < y);
 }
 
 // what the support is chosen from: pairs of frames, and records where those are few
@@ -81,7 +76,7 @@ static float cover(sample* d) {
         float value = d->near[i];
         for (int k = 0; k < d->times[i]; k++) d->near[--at] = value;
     }
-    qsort(d->near, CHECKS, sizeof *d->near, by_value);
+    stats_sort_floats(d->near, CHECKS);
     return sqrtf(d->near[CHECKS - 1 - CHECKS / 1000]);
 }
 

@@ -3,6 +3,7 @@
 // installed.
 #include "check.h"
 #include "core/mem.h"
+#include "core/stats.h"
 #include "env/env.h"
 #include "env/render/compare.h"
 
@@ -100,9 +101,7 @@ static mjModel* load_with(const char* more) {
 }
 
 static uint64_t hash(const uint8_t* rgb) {
-    uint64_t h = 14695981039346656037u;
-    for (int i = 0; i < ENV_FRAME_BYTES; i++) h = (h ^ rgb[i]) * 1099511628211u;
-    return h;
+    return stats_hash(STATS_HASH_START, rgb, ENV_FRAME_BYTES);
 }
 
 TEST(env, mjscene_ball) {

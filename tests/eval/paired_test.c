@@ -1,36 +1,10 @@
-// paired_test.c - bootstrap intervals: known cases, coverage on simulated data, pairs checked by
-// hash.
+// paired_test.c - differences of two arms: known cases, coverage on simulated data, pairs checked
+// by hash; and solve times.
 #include "eval/paired.h"
 
 #include "check.h"
 #include "core/rng.h"
 #include "eval/timing.h"
-
-TEST(eval, rate_known_cases) {
-    firm_error err;
-    paired_interval ci;
-    int8_t all[20], none[20], half[20];
-    for (int i = 0; i < 20; i++) {
-        all[i] = 1;
-        none[i] = 0;
-        half[i] = (int8_t)(i % 2);
-    }
-    REQUIRE_OK(paired_rate(all, 20, 1, BOOTSTRAP_RESAMPLES, &ci, &err), err);
-    EXPECT(ci.mean == 100 && ci.lo == 100 && ci.hi == 100);
-    REQUIRE_OK(paired_rate(none, 20, 1, BOOTSTRAP_RESAMPLES, &ci, &err), err);
-    EXPECT(ci.mean == 0 && ci.lo == 0 && ci.hi == 0);
-    // the resampled number of successes is Binomial(20, 1/2), whose 2.5 % and 97.5 % points are 6
-    // and 14
-    REQUIRE_OK(paired_rate(half, 20, 1, BOOTSTRAP_RESAMPLES, &ci, &err), err);
-    EXPECT_NEAR(ci.mean, 50, 0);
-    EXPECT_NEAR(ci.lo, 30, 0);
-    EXPECT_NEAR(ci.hi, 70, 0);
-    // the same seed gives the same interval
-    paired_interval again;
-    REQUIRE_OK(paired_rate(half, 20, 1, BOOTSTRAP_RESAMPLES, &again, &err), err);
-    EXPECT(memcmp(&ci, &again, sizeof ci) == 0);
-    EXPECT_INT(paired_rate(half, 0, 1, BOOTSTRAP_RESAMPLES, &ci, &err), FIRM_E_USAGE);
-}
 
 TEST(eval, difference_known_cases) {
     firm_error err;
@@ -43,7 +17,8 @@ TEST(eval, difference_known_cases) {
         a[i] = i < 90;  // rescues 12 of b's failures, harms 2 of its successes
         b[i] = i < 78 || i == 95 || i == 99;
     }
-    REQUIRE_OK(paired_compare(a, b, hash, other, N, 3, BOOTSTRAP_RESAMPLES, &d, &err), err);
+    const paired_arm one = {a, hash}, two = {b, other};
+    REQUIRE_OK(paired_compare(&one, &two, N, 3, &d, &err), err);
     EXPECT_NEAR(d.difference, 10, 1e-9);
     EXPECT_INT(d.rescue, 12);
     EXPECT_INT(d.harm, 2);
@@ -52,43 +27,54 @@ TEST(eval, difference_known_cases) {
     EXPECT_NEAR(d.hi, 10 + 1.96 * 3.61, 1.5);
 
     // an arm against itself: no difference and no doubt
-    REQUIRE_OK(paired_compare(a, a, hash, hash, N, 3, BOOTSTRAP_RESAMPLES, &d, &err), err);
+    REQUIRE_OK(paired_compare(&one, &one, N, 3, &d, &err), err);
     EXPECT(d.difference == 0 && d.lo == 0 && d.hi == 0 && d.rescue == 0 && d.harm == 0);
+    EXPECT_INT(paired_compare(&one, &one, 0, 3, &d, &err), FIRM_E_USAGE);
 
     // one trial differs: refused
     other[41] ^= 1;
-    EXPECT_INT(paired_compare(a, b, hash, other, N, 3, BOOTSTRAP_RESAMPLES, &d, &err),
-               FIRM_E_USAGE);
+    EXPECT_INT(paired_compare(&one, &two, N, 3, &d, &err), FIRM_E_USAGE);
     EXPECT(strstr(err.message, "trial 41") != NULL);
+}
+
+// a wins 8 of 16 trials that b loses, so the resampled gain is Binomial(16, 1/2) trials: its 2.5 %
+// and 97.5 % points are 4 and 12 (those of 5 % and 95 % would be 5 and 11).
+TEST(eval, difference_interval_by_hand) {
+    firm_error err;
+    paired_difference d;
+    enum { N = 16 };
+    int8_t a[N], b[N] = {0};
+    uint64_t hash[N] = {0};
+    for (int i = 0; i < N; i++) a[i] = i % 2;
+    const paired_arm one = {a, hash}, two = {b, hash};
+    REQUIRE_OK(paired_compare(&one, &two, N, 1, &d, &err), err);
+    EXPECT(d.difference == 50 && d.lo == 25 && d.hi == 75 && d.rescue == 8 && d.harm == 0);
+    REQUIRE_OK(paired_compare(&two, &one, N, 1, &d, &err), err);
+    EXPECT(d.difference == -50 && d.lo == -75 && d.hi == -25 && d.rescue == 0 && d.harm == 8);
 }
 
 // Share of simulated experiments whose interval contains the truth.
 TEST(eval, intervals_cover) {
-    enum { EXPERIMENTS = 600, N = 200, RESAMPLES = 400 };
+    enum { EXPERIMENTS = 200, N = 40 };
     firm_error err;
     uint64_t hash[N] = {0};
-    int covered_rate = 0, covered_difference = 0;
-    const double p = 0.7, both = 0.55,
-                 only_a = 0.25;  // only_b 0.1, neither 0.1: true difference 15 points
+    int covered = 0;
+    const double both = 0.55, only_a = 0.25;  // only_b 0.1, neither 0.1: true difference 15 points
     for (int e = 0; e < EXPERIMENTS; e++) {
         rng r = rng_start(5, RNG_STREAM(RNG_TEST, e));
-        int8_t single[N], a[N], b[N];
+        int8_t a[N], b[N];
         for (int i = 0; i < N; i++) {
-            single[i] = rng_uniform(&r, 0, 1) < p;
             double u = rng_uniform(&r, 0, 1);
             a[i] = u < both + only_a;
             b[i] = u < both || (u >= both + only_a && u < both + only_a + 0.1);
         }
-        paired_interval ci;
+        const paired_arm one = {a, hash}, two = {b, hash};
         paired_difference d;
-        REQUIRE_OK(paired_rate(single, N, (uint64_t)e, RESAMPLES, &ci, &err), err);
-        REQUIRE_OK(paired_compare(a, b, hash, hash, N, (uint64_t)e, RESAMPLES, &d, &err), err);
-        covered_rate += ci.lo <= 100 * p + 1e-9 && ci.hi >= 100 * p - 1e-9;
-        covered_difference += d.lo <= 15 + 1e-9 && d.hi >= 15 - 1e-9;
+        REQUIRE_OK(paired_compare(&one, &two, N, (uint64_t)e, &d, &err), err);
+        covered += d.lo <= 15 + 1e-9 && d.hi >= 15 - 1e-9;
     }
-    // 95 % with three standard errors of 600 experiments, sqrt(0.95 0.05 / 600) = 0.9 %
-    EXPECT_NEAR(100.0 * covered_rate / EXPERIMENTS, 95, 2.7);
-    EXPECT_NEAR(100.0 * covered_difference / EXPERIMENTS, 95, 2.7);
+    // 95 % with three standard errors of 200 experiments, sqrt(0.95 0.05 / 200) = 1.5 %
+    EXPECT_NEAR(100.0 * covered / EXPERIMENTS, 95, 4.6);
 }
 
 TEST(eval, quantiles) {

@@ -2,6 +2,7 @@
 // double; loss terms; gradients of tensors that are used more than once.
 #include "cases.h"
 #include "check.h"
+#include "core/stats.h"
 
 static int is_image_op(nn_op op) {
     return op == NN_PATCHES || op == NN_PATCHDIFF || op == NN_PATCHMASK;
@@ -79,11 +80,6 @@ static void build_terms(nn_graph* g, nn_setup* s) {
     nn_loss_topmean(g, "watched", nn_mse(g, x, y), 0, 0.2f);  // weight 0: only reported
 }
 
-static int descending(const void* a, const void* b) {
-    float x = *(const float*)a, y = *(const float*)b;
-    return (x < y) - (x > y);
-}
-
 TEST(nn, gradcheck_loss_terms) {
     enum { BATCH = 10 };
     for (int shard = 1; shard <= 4; shard++) {
@@ -94,8 +90,8 @@ TEST(nn, gradcheck_loss_terms) {
         // the value of TopMean: the largest ceil(0.4 * 10) = 4 of the errors, averaged
         float error[BATCH];
         memcpy(error, nn_exec_output(s.exec, s.out), sizeof error);
-        qsort(error, BATCH, sizeof *error, descending);
-        EXPECT_NEAR(nn_exec_term(s.exec, 1), (error[0] + error[1] + error[2] + error[3]) / 4.0,
+        stats_sort_floats(error, BATCH);
+        EXPECT_NEAR(nn_exec_term(s.exec, 1), (error[9] + error[8] + error[7] + error[6]) / 4.0,
                     1e-6);
         EXPECT(nn_exec_term(s.exec, 2) > 0);
         EXPECT_NEAR(nn_exec_loss(s.exec),
@@ -133,8 +129,9 @@ TEST(nn, topmean_counts) {
         float x[16];
         double want = 0;
         memcpy(x, nn_exec_output(s.exec, s.out), (size_t)table[i].batch * sizeof *x);
-        qsort(x, (size_t)table[i].batch, sizeof *x, descending);
-        for (int j = 0; j < table[i].count; j++) want += (double)x[j] / table[i].count;
+        stats_sort_floats(x, (size_t)table[i].batch);
+        for (int j = 1; j <= table[i].count; j++)
+            want += (double)x[table[i].batch - j] / table[i].count;
         EXPECT_NEAR(nn_exec_loss(s.exec), want, 1e-6);
         EXPECT_NEAR(nn_exec_ref_grad(s.exec)[0], 1, 1e-7);  // the chosen ones share a weight of one
         nn_setup_free(&s);

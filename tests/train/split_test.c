@@ -2,6 +2,7 @@
 // all tasks with their own settings and the small ones, all sources, ablations, drawn pools and
 // whole data sets; and nothing that training computes changes when validation episodes do.
 #include "check.h"
+#include "core/stats.h"
 #include "small.h"
 
 // the episode a scene belongs to: its own, or the one its branch left
@@ -100,12 +101,6 @@ TEST(train, no_validation_episode_of_mujoco_tasks_either) {
 
 // ---- what training computes ---------------------------------------------------------------------
 
-static uint64_t hash_more(uint64_t h, const void* bytes, size_t n) {
-    const unsigned char* b = bytes;
-    for (size_t i = 0; i < n; i++) h = (h ^ b[i]) * 0x100000001b3ull;
-    return h;
-}
-
 // Everything a run takes from its data before the first update: samples, statistics, support.
 // *held gets the same of the samples behind the gates.
 static uint64_t hash_all(small* s, uint64_t* held) {
@@ -116,24 +111,24 @@ static uint64_t hash_all(small* s, uint64_t* held) {
         const records* r = &p->set[k];
         uint64_t* to = &h[k == PACK_HELD];
         size_t n = (size_t)r->count * sizeof(float);
-        *to = hash_more(*to, r->action, n * (size_t)(RECORD_CONTROLS * env->action_dim));
-        *to = hash_more(*to, r->config, n * (size_t)(RECORD_POINTS * env->config_dim));
-        *to = hash_more(*to, r->chi, n * (size_t)(RECORD_POINTS * env->chi_dim));
+        *to = stats_hash(*to, r->action, n * (size_t)(RECORD_CONTROLS * env->action_dim));
+        *to = stats_hash(*to, r->config, n * (size_t)(RECORD_POINTS * env->config_dim));
+        *to = stats_hash(*to, r->chi, n * (size_t)(RECORD_POINTS * env->chi_dim));
     }
     for (int k = 0; k < p->lists; k++) {
         const pairs* l = &p->list[k].p;
         uint64_t* to = &h[p->list[k].source == PACK_HELD];
-        *to = hash_more(*to, l->config,
-                        sizeof(float) * 2 * (size_t)l->count * (size_t)env->config_dim);
+        *to = stats_hash(*to, l->config,
+                         sizeof(float) * 2 * (size_t)l->count * (size_t)env->config_dim);
     }
     firm_error err;
     if (!small_model(s, 1)) return 0;
     if (support_fill(&s->set, s->model, 64, &err) != FIRM_OK)
         test_fail(__FILE__, __LINE__, "%s", err.message);
-    h[0] = hash_more(h[0], &s->model->stats, sizeof s->model->stats);
-    h[0] = hash_more(h[0], s->model->support, sizeof(float) * 64 * (size_t)env->config_dim);
-    h[0] = hash_more(h[0], p->action_mean, sizeof p->action_mean);
-    h[0] = hash_more(h[0], p->action_std, sizeof p->action_std);
+    h[0] = stats_hash(h[0], &s->model->stats, sizeof s->model->stats);
+    h[0] = stats_hash(h[0], s->model->support, sizeof(float) * 64 * (size_t)env->config_dim);
+    h[0] = stats_hash(h[0], p->action_mean, sizeof p->action_mean);
+    h[0] = stats_hash(h[0], p->action_std, sizeof p->action_std);
     firm_model_free(s->model);
     s->model = NULL;
     *held = h[1];
