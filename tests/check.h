@@ -25,6 +25,12 @@ double test_tolerance_scale(void);
 const char* test_temp_dir(void);    // a fresh folder of this run, removed at its end
 const char* test_source_dir(void);  // the repository root
 
+// The larger of two errors, to find the largest of many: worst = test_worse(worst, error). What is
+// not a number is infinitely bad, wherever it stands; fmax() and `>` would forget it.
+static inline double test_worse(double worst, double error) {
+    return isnan(worst) || isnan(error) ? INFINITY : error > worst ? error : worst;
+}
+
 #define TEST(folder, name)                                                 \
     static void test_##folder##_##name(void);                              \
     __attribute__((constructor)) static void add_##folder##_##name(void) { \

@@ -57,7 +57,7 @@ static double compare_gradients(const char* name, nn_exec* got, nn_exec* want,
         if (!(d <= bound * test_tolerance_scale()))
             test_fail(__FILE__, __LINE__, "%s: gradient of %s is off by %.3g", name,
                       store->entry[list[i].entry].name, d);
-        worst = fmax(worst, d);
+        worst = test_worse(worst, d);
     }
     return worst;
 }

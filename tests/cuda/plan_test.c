@@ -366,11 +366,6 @@ TEST(cuda, plan_fit_ties_and_nan) {
     toy_net_free(&t);
 }
 
-// fmax would drop what is not a number
-static double larger(double worst, double e) {
-    return e <= worst ? worst : isnan(e) ? INFINITY : e;
-}
-
 static plan_gpu_setup shipped_setup(const shipped* s, plan_precision p, plan_gpu_way way) {
     return (plan_gpu_setup){.spec = s->model->env,
                             .shape = s->weights.shape,
@@ -412,7 +407,8 @@ TEST(cuda, plan_solve_like_cpu) {
                     float again[HORIZON * 2];
                     plan_net_rollout(s.net, s.scratch, 1, HORIZON, q.c0, q.m0, a.plan, again);
                     for (int j = 0; j < HORIZON * 2; j++)
-                        path = larger(path, fabs(a.path[j] - again[j]) / fmax(1, fabs(again[j])));
+                        path =
+                            test_worse(path, fabs(a.path[j] - again[j]) / fmax(1, fabs(again[j])));
                 }
             search_verdict v = search_judge(&cpu, &gpu);
             printf(
@@ -466,13 +462,13 @@ TEST(cuda, plan_first_iteration_like_cpu) {
                     int rank = 0;
                     for (int j = 0; j < N; j++)
                         rank += a.value[j] < a.value[k] || (a.value[j] == a.value[k] && j < k);
-                    ends = fmax(ends, env_tolerance_units(s.model->env, end, there));
-                    costs = larger(costs, fabs(a.value[k] - cost) / fmax(cost, 1e-6));
+                    ends = test_worse(ends, env_tolerance_units(s.model->env, end, there));
+                    costs = test_worse(costs, fabs(a.value[k] - cost) / fmax(cost, 1e-6));
                     for (int j = 0; j < HORIZON * A && rank < E; j++)
                         mean[j] += u[k * HORIZON * A + j] / E;
                 }
                 for (int j = 0; j < HORIZON * A; j++)
-                    means = larger(means, fabs(a.plan[j] - mean[j]));
+                    means = test_worse(means, fabs(a.plan[j] - mean[j]));
             }
             printf(
                 "  %s, %s: ends off by %.3g tolerances, costs by %.3g of themselves, mean of the "
@@ -512,7 +508,7 @@ static void round_shipped(const char* task) {
                 for (int i = 0; i < N * HORIZON; i++) {
                     double off =
                         env_tolerance_units(s.model->env, got + i * config, want + i * config);
-                    worst = fmax(worst, off);
+                    worst = test_worse(worst, off);
                     mean += off / (N * HORIZON);
                 }
                 printf("  %s, %s, %s: %.3g tolerances, %.3g in the mean\n", task,

@@ -88,7 +88,7 @@ TEST(cuda, steps_rates_are_the_hosts) {
             for (int k = 0; k < 3; k++) {
                 // both are doubles rounded to float; their last bits may differ
                 EXPECT_NEAR(have[k], want[k], 2.5e-7 * fabs(want[k]) + 1e-12);
-                if (want[k] != 0) worst = fmax(worst, fabs(have[k] / want[k] - 1));
+                if (want[k] != 0) worst = test_worse(worst, fabs(have[k] / want[k] - 1));
             }
         }
     printf("  largest relative difference %.2g\n", worst);
@@ -311,7 +311,7 @@ TEST(cuda, steps_adamw_is_the_formula) {
         EXPECT_INT(clock.update, step + 1);
         EXPECT_NEAR(norm, sqrt(square), 1e-9 * norm);
         for (int i = 0; i < COUNT; i++) {
-            worst = fmax(worst, fabs(got[i] - w[i]));
+            worst = test_worse(worst, fabs(got[i] - w[i]));
             EXPECT_NEAR(got[i], w[i], 2e-6);
         }
     }

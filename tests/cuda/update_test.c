@@ -88,7 +88,7 @@ static void compare_losses(const job* j, double loss[2][UPDATES], double bound) 
         if (!(fabs(loss[1][u] - loss[0][u]) <= share * bound * scale * test_tolerance_scale()))
             test_fail(__FILE__, __LINE__, "%s, update %d: loss %.9g, the host's %.9g", j->name, u,
                       loss[1][u], loss[0][u]);
-        worst = fmax(worst, fabs(loss[1][u] - loss[0][u]) / scale);
+        worst = test_worse(worst, fabs(loss[1][u] - loss[0][u]) / scale);
     }
     printf("  %-26s loss %.6g -> %.6g, off by at most %.2g of it", j->name, loss[1][0],
            loss[1][UPDATES - 1], worst);

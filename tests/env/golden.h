@@ -26,7 +26,8 @@ static inline void golden_close(golden* g) {
     if (g->in) fclose(g->in);
     free(g->line);
     if (g->damaged)
-        test_fail(__FILE__, __LINE__, "%d numbers of the golden file are missing", g->damaged);
+        test_fail(__FILE__, __LINE__, "%d numbers of the golden file are missing or damaged",
+                  g->damaged);
 }
 
 // The next record's first word; NULL at the end.
@@ -49,26 +50,37 @@ static inline const char* golden_word(golden* g) {
     return word;
 }
 
+// A number is written in all its digits and finite; anything else is damage.
+static inline uint64_t golden_bits(golden* g, const char* word, size_t digits) {
+    if (strlen(word) != digits || strspn(word, "0123456789abcdef") != digits) g->damaged++;
+    return strtoull(word, NULL, 16);
+}
+
+static inline double golden_double(golden* g, const char* word) {
+    double value;
+    memcpy(&value, &(uint64_t){golden_bits(g, word, 16)}, sizeof value);
+    if (!isfinite(value)) g->damaged++;
+    return value;
+}
+
+static inline float golden_float(golden* g, const char* word) {
+    float value;
+    memcpy(&value, &(uint32_t){(uint32_t)golden_bits(g, word, 8)}, sizeof value);
+    if (!isfinite(value)) g->damaged++;
+    return value;
+}
+
 static inline void golden_doubles(golden* g, double* out, int n) {
-    for (int i = 0; i < n; i++) {
-        uint64_t bits = strtoull(golden_word(g), NULL, 16);
-        memcpy(&out[i], &bits, sizeof bits);
-    }
+    for (int i = 0; i < n; i++) out[i] = golden_double(g, golden_word(g));
 }
 
 static inline void golden_floats(golden* g, float* out, int n) {
-    for (int i = 0; i < n; i++) {
-        uint32_t bits = (uint32_t)strtoul(golden_word(g), NULL, 16);
-        memcpy(&out[i], &bits, sizeof bits);
-    }
+    for (int i = 0; i < n; i++) out[i] = golden_float(g, golden_word(g));
 }
 
 static inline double golden_worst(const double* a, const double* b, int n) {
     double worst = 0.0;
-    for (int i = 0; i < n; i++) {
-        double d = fabs(a[i] - b[i]);
-        if (!(d <= worst)) worst = d;  // not a number is worst of all
-    }
+    for (int i = 0; i < n; i++) worst = test_worse(worst, fabs(a[i] - b[i]));
     return worst;
 }
 

@@ -6,6 +6,7 @@
 #include "core/image.h"
 #include "core/mem.h"
 #include "env/env.h"
+#include "env/golden.h"
 
 #ifndef FIRM_CHIPMUNK
 
@@ -147,33 +148,10 @@ TEST(env, pusht_shorter_way_same_bits) {
 
 // ---- the reference package's own runs -----------------------------------------------------------
 
-static uint64_t hex(const char** at) {
-    char* end;
-    uint64_t bits = strtoull(*at, &end, 16);
-    if (end == *at) test_fail(__FILE__, __LINE__, "a number is missing in the golden file");
-    *at = end;
-    return bits;
-}
-
-static void read_doubles(const char** at, double* out, int n) {
-    for (int i = 0; i < n; i++) {
-        uint64_t bits = hex(at);
-        memcpy(&out[i], &bits, sizeof bits);
-    }
-}
-
-static void read_action(const char** at, float* out) {
-    for (int i = 0; i < 2; i++) {
-        uint32_t bits = (uint32_t)hex(at);
-        memcpy(&out[i], &bits, sizeof bits);
-    }
-}
-
 static double worst_of(const env* e, const double* want) {
-    double s[PUSHT_STATE], worst = 0;
+    double s[PUSHT_STATE];
     e->spec->state_get(e, s);
-    for (int i = 0; i < PUSHT_STATE; i++) worst = fmax(worst, fabs(s[i] - want[i]));
-    return worst;
+    return golden_worst(s, want, PUSHT_STATE);
 }
 
 // Share of pixels more than one level off in some channel, in percent.
@@ -195,52 +173,46 @@ static double frame_error(const env* e, const char* name) {
 }
 
 TEST(env, pusht_golden) {
-    char path[1024], line[512], name[16];
-    snprintf(path, sizeof path, "%s/tests/golden/pusht.txt", test_source_dir());
-    FILE* in = fopen(path, "r");
-    if (!in) {
-        test_fail(__FILE__, __LINE__, "cannot open %s", path);
-        return;
-    }
+    golden g;
+    if (!golden_open(&g, "pusht")) return;
     env* e = make();
     int sequences = 0, controls = 0, checked = 0, steps = 0, frames = 0;
     double state[PUSHT_STATE], free_run = 0, one_step = 0, picture = 0;
-    while (fgets(line, sizeof line, in)) {
+    for (const char* what; (what = golden_next(&g));) {
         float action[2];
-        const char* at = line;
-        if (line[0] == '#') continue;
-        if (strncmp(line, "sequence ", 9) == 0) {
-            at += 9;
-            read_doubles(&at, state, PUSHT_STATE);
+        if (strcmp(what, "sequence") == 0) {
+            golden_doubles(&g, state, PUSHT_STATE);
             e->spec->state_set(e, state);
             sequences++;
-        } else if (sscanf(line, "frame %15s", name) == 1) {
+        } else if (strcmp(what, "frame") == 0) {
+            const char* name = golden_word(&g);
             double off = frame_error(e, name);
-            if (off > 0.1)
+            if (!(off <= 0.1))
                 test_fail(__FILE__, __LINE__, "frame %s: %.3f %% of pixels are off", name, off);
-            picture = fmax(picture, off);
+            picture = test_worse(picture, off);
             frames++;
-        } else if (strncmp(line, "step ", 5) == 0) {
-            at += 5;
-            read_doubles(&at, state, PUSHT_STATE);
-            read_action(&at, action);
+        } else if (strcmp(what, "step") == 0) {
+            golden_doubles(&g, state, PUSHT_STATE);
+            golden_floats(&g, action, 2);
             e->spec->state_set(e, state);
             e->spec->step(e, action);
-            read_doubles(&at, state, PUSHT_STATE);
-            one_step = fmax(one_step, worst_of(e, state));
+            golden_doubles(&g, state, PUSHT_STATE);
+            one_step = test_worse(one_step, worst_of(e, state));
             steps++;
         } else {
-            read_action(&at, action);
+            // a control: its first number stands where others have a word
+            action[0] = golden_float(&g, what);
+            golden_floats(&g, action + 1, 1);
             e->spec->step(e, action);
             controls++;
-            if (*at == ' ') {
-                read_doubles(&at, state, PUSHT_STATE);
-                free_run = fmax(free_run, worst_of(e, state));
+            if (*g.next) {
+                golden_doubles(&g, state, PUSHT_STATE);
+                free_run = test_worse(free_run, worst_of(e, state));
                 checked++;
             }
         }
     }
-    fclose(in);
+    golden_close(&g);
     env_free(e);
     EXPECT(sequences >= 20 && controls == 100 * sequences && checked == 25 * sequences);
     EXPECT(steps >= 200 && frames >= 12);

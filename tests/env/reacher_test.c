@@ -104,7 +104,7 @@ TEST(env, reacher_parity) {
             golden_doubles(&g, want, 4);
             spec->step(e, action);
             spec->state_get(e, got);
-            free_run = fmax(free_run, golden_worst(got, want, 4));
+            free_run = test_worse(free_run, golden_worst(got, want, 4));
             steps++;
         } else {
             int pass = strcmp(what, "pass") == 0;
@@ -120,7 +120,7 @@ TEST(env, reacher_parity) {
             spec->step(e, action);
             spec->state_get(e, got);
             double* worst = pass ? &passing : &one_step;
-            *worst = fmax(*worst, golden_worst(got, want, 4));
+            *worst = test_worse(*worst, golden_worst(got, want, 4));
             short_ones += memcmp(got, whole, sizeof got) != 0;
             passes += pass;
             singles += !pass;

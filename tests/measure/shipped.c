@@ -113,10 +113,9 @@ search_verdict search_judge(const search_ends* cpu, const search_ends* other) {
     v.allowed = 3 * v.spread * sqrt(2 / n);
     for (int i = 0; i < SEARCH_STARTS; i++) {
         double last = 0, far = 0;
-        for (int k = 0; k < cpu->seeds; k++) last = fmax(last, cpu->distance[i][k]);
-        for (int k = 0; k < SEARCH_SEEDS; k++)
-            far = isfinite(other->distance[i][k]) ? fmax(far, other->distance[i][k]) : INFINITY;
-        v.single = fmax(v.single, (far - last) / fmax(own[i], v.spread));
+        for (int k = 0; k < cpu->seeds; k++) last = test_worse(last, cpu->distance[i][k]);
+        for (int k = 0; k < SEARCH_SEEDS; k++) far = test_worse(far, other->distance[i][k]);
+        v.single = test_worse(v.single, (far - last) / fmax(own[i], v.spread));
     }
     return v;
 }

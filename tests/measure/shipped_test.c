@@ -30,7 +30,7 @@ static void round_shipped(const char* task) {
                 float c[FIRM_MAX_CONFIG];
                 for (int k = 0; k < config; k++) c[k] = (float)got[r * config + k];
                 double off = env_tolerance_units(s.model->env, c, want + r * config);
-                worst = fmax(worst, off);
+                worst = test_worse(worst, off);
                 mean += off / (N * H);
             }
             printf("  %s, %s%s: %.3g tolerances, %.3g in the mean\n", task,

@@ -82,7 +82,7 @@ yardstick_reading yardstick_read_double(const yardstick* y, const double* got) {
         }
         r.last = sqrt(mean);
         if (k == 0) r.first = r.last;
-        r.most = fmax(r.most, r.last);
+        r.most = test_worse(r.most, r.last);
     }
     r.off = sqrt(off / whole);
     return r;

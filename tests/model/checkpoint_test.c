@@ -100,7 +100,8 @@ static double worst(const firm_model* read, const firm_model* wrote, double scal
         const float* want = wrote->store->value + wrote->store->entry[at].offset;
         const float* got = read->store->value + e->offset;
         for (size_t j = 0; j < e->count; j++)
-            most = fmax(most, fabs((double)got[j] - want[j]) / (scale * fabs(want[j]) + floor));
+            most =
+                test_worse(most, fabs((double)got[j] - want[j]) / (scale * fabs(want[j]) + floor));
     }
     return most;
 }

@@ -38,8 +38,8 @@ static double apart(const firm_model* read, const firm_model* wrote) {
         const nn_entry* e = &read->store->entry[i];
         const nn_entry* w = &wrote->store->entry[nn_store_find(wrote->store, e->name)];
         for (size_t j = 0; j < e->count; j++)
-            most = fmax(most, fabs((double)read->store->value[e->offset + j] -
-                                   (double)wrote->store->value[w->offset + j]));
+            most = test_worse(most, fabs((double)read->store->value[e->offset + j] -
+                                         (double)wrote->store->value[w->offset + j]));
     }
     return most;
 }

@@ -89,7 +89,7 @@ TEST(model, spatial_pushes_go_the_blocks_way) {
         for (int k = 0; k <= SPATIAL_CONTROLS; k++)
             for (int box = 0; box < 2; box++) {
                 const double* p = f + k * SPATIAL_EACH + 2 + 3 * box;
-                push = fmax(push, hypot(p[0], p[1]));
+                push = test_worse(push, hypot(p[0], p[1]));
                 sum[0] += p[0], sum[1] += p[1], torque += p[2];
             }
         if (hypot(dx, dy) < 3) continue;

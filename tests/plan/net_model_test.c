@@ -108,7 +108,8 @@ static void compare(const env_spec* env, int no_fiber) {
     void* scratch = mem_alloc(plan_net_scratch_bytes(net));
     EXPECT_INT(plan_net_rollout(net, scratch, ROWS, STEPS, c0, m0, u, got), 0);
     double worst = 0;
-    for (size_t i = 0; i < out; i++) worst = fmax(worst, fabs((double)got[i] - (double)want[i]));
+    for (size_t i = 0; i < out; i++)
+        worst = test_worse(worst, fabs((double)got[i] - (double)want[i]));
     if (!(worst <= 1e-5 * test_tolerance_scale()))
         test_fail(__FILE__, __LINE__, "%s%s: planner and graph differ by %.3g", env->name,
                   no_fiber ? " without fiber" : "", worst);

@@ -59,10 +59,8 @@ static void compare(const toy_net* t, const char* variant, int n, int horizon) {
     EXPECT_INT(plan_net_rollout(net, scratch, n, horizon, c0, m0, u, got), 0);
     toy_net_rollout(t, n, horizon, c0, m0, u, want);
     double worst = 0;
-    for (int i = 0; i < size; i++) {
-        double e = fabs(got[i] - want[i]) / fmax(1.0, fabs(want[i]));
-        if (!(e <= worst)) worst = e;
-    }
+    for (int i = 0; i < size; i++)
+        worst = test_worse(worst, fabs(got[i] - want[i]) / fmax(1.0, fabs(want[i])));
     if (!(worst <= 1e-5 * test_tolerance_scale()))
         test_fail(__FILE__, __LINE__, "%s, hidden %d, n %d: relative error %.3g", variant,
                   s->hidden, n, worst);
