@@ -66,6 +66,9 @@ TEST(cli, counts_out_of_range) {
         {"collect", "collect tworoom -o x.h5 --threads -2", "whole number from 0"},
         {"intervene", "intervene tworoom --data f.h5 -o x.h5 --anchors -1", "whole number from 1"},
         {"intervene", "intervene tworoom --data f.h5 -o x.h5 --branches 0", "whole number from 1"},
+        {"collect", "collect tworoom -o x.h5 --episodes 10000001", "from 1 to 10000000"},
+        {"collect", "collect tworoom -o x.h5 --threads 1025", "from 0 to 1024"},
+        {"collect", "collect tworoom -o x.h5 --seed 9007199254740993", "to 9007199254740992"},
         {"eval", "eval tworoom --trials -100", "whole number from 1"},
         {"eval", "eval tworoom --offset 2.5", "whole number from 1"},
         {"eval", "eval tworoom --deadline-ms -3", "number from 0"},
@@ -130,13 +133,36 @@ TEST(cli, parser_reads_all_forms) {
     REQUIRE_OK(args_parse(&a, "test", "test", table, 4, 0, 0, 0, NULL, &err), err);
     EXPECT_INT(args_int(&a, "count"), 3);
     EXPECT(!args_given(&a, "count") && args_text(&a, "moves") == NULL);
-    // a number outside its range, a value for a switch, an empty text
-    char* wild[] = {"--count", "11"};
-    EXPECT_INT(args_parse(&a, "test", "test", table, 4, 0, 0, 2, wild, &err), FIRM_E_USAGE);
+    // a value for a switch, an empty text
     char* valued[] = {"--json=yes"};
     EXPECT_INT(args_parse(&a, "test", "test", table, 4, 0, 0, 1, valued, &err), FIRM_E_USAGE);
     char* empty[] = {"--moves", ""};
     EXPECT_INT(args_parse(&a, "test", "test", table, 4, 0, 0, 2, empty, &err), FIRM_E_USAGE);
+}
+
+// Both ends of a range belong to it; what lies beyond is refused with the range in the sentence.
+TEST(cli, parser_keeps_numbers_in_their_range) {
+    static const struct {
+        const char *flag, *value;
+        int ok;
+    } row[] = {
+        {"--count", "10", 1},     {"--count", "-10", 1},   {"--count", "11", 0},
+        {"--count", "-11", 0},    {"--count", "100", 0},   {"--share", "1", 1},
+        {"--share", "-1", 1},     {"--share", "1.001", 0}, {"--share", "-1.001", 0},
+        {"--share", "inf", 0},    {"--share", "nan", 0},   {"--threads", "1024", 1},
+        {"--threads", "1025", 0},
+    };
+    for (size_t i = 0; i < sizeof row / sizeof *row; i++) {
+        firm_error err = {0};
+        args a;
+        char* line[] = {(char*)row[i].flag, (char*)row[i].value};
+        EXPECT_INT(args_parse(&a, "test", "test", table, 4, 0, 0, 2, line, &err),
+                   row[i].ok ? FIRM_OK : FIRM_E_USAGE);
+        if (row[i].ok)
+            EXPECT_TEXT(args_text(&a, row[i].flag + 2), row[i].value);
+        else
+            EXPECT(strstr(err.message, row[i].flag) && strstr(err.message, " to "));
+    }
 }
 
 TEST(cli, nearest_names) {

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include "core/mem.h"
+#include "data/anchors.h"
 #include "data/hdf5.h"
 #include "data/mixed.h"
 #include "support.h"
@@ -285,6 +286,47 @@ TEST(data, branches_round_trip) {
     branches_free(b);
     episodes_free(e);
     episodes_free(other);
+}
+
+// 21 anchors: the 95th percentile is the 20th of the sorted errors, whatever the largest is.
+TEST(data, audit_limits_are_the_papers) {
+    enum { N = 21 };
+    static const struct {
+        int horizon;            // 0 .. 4, of the errors below
+        double most, p95, max;  // 19 anchors at or below `most`, one at p95, one at max
+        int pass;
+    } row[] = {
+        {0, 0.1, 0.25, 1.0, 1},   // both limits are met exactly
+        {0, 0.1, 0.251, 0.5, 0},  // P95 just missed, at the first horizon
+        {2, 0.1, 0.26, 0.5, 0},   // or at one in the middle
+        {4, 0.1, 0.26, 0.5, 0},   // or at the last
+        {4, 0.1, 0.49, 0.5, 0},  {1, 0.1, 0.2, 1.001, 0}, {4, 0.2, 0.25, 0.25, 1},
+    };
+    for (size_t i = 0; i < sizeof row / sizeof *row; i++) {
+        double error[AUDIT_HORIZONS * N] = {0};
+        double* here = error + row[i].horizon * N;
+        audit_result a = {0};
+        for (int k = 0; k < N - 2; k++) here[k + 2] = row[i].most * k / (N - 3);
+        here[0] = row[i].max;
+        here[1] = row[i].p95;
+        double mean = (row[i].max + row[i].p95 + row[i].most * (N - 2) / 2) / N;
+        audit_judge(error, N, &a);
+        EXPECT_INT(a.pass, row[i].pass);
+        EXPECT_INT(a.anchors, N);
+        EXPECT_NEAR(a.p95[row[i].horizon], row[i].p95, 1e-12);
+        EXPECT_NEAR(a.max, row[i].max, 0);
+        int last = row[i].horizon == AUDIT_HORIZONS - 1;
+        EXPECT_NEAR(a.h5_p95, last ? row[i].p95 : 0, 1e-12);
+        EXPECT_NEAR(a.h5_mean, last ? mean : 0, 1e-12);
+    }
+    // an error that is not a number fails the audit, at any place
+    for (int at = 0; at < AUDIT_HORIZONS * N; at += 13) {
+        double error[AUDIT_HORIZONS * N] = {0};
+        audit_result a = {0};
+        error[at] = NAN;
+        audit_judge(error, N, &a);
+        EXPECT_INT(a.pass, 0);
+    }
 }
 
 TEST(data, audit_of_tworoom_is_exact) {

@@ -132,6 +132,82 @@ TEST(eval, outcomes_do_not_depend_on_threads_or_order) {
     stage_close(&s);
 }
 
+// One trial with its record; the caller deletes it. NULL if it failed.
+static cJSON* record_of(const stage* s, eval_arm* arm, int trial, eval_outcome* o) {
+    eval_trace t = {0};
+    firm_error err;
+    if (eval_arm_run(arm, s->trials, s->pictures, trial, o, NULL, &t, &err) != FIRM_OK) {
+        test_fail(__FILE__, __LINE__, "%s", err.message);
+        eval_trace_free(&t);
+        return NULL;
+    }
+    return t.json;
+}
+
+static const cJSON* frames_of(const cJSON* record) {
+    return cJSON_GetObjectItemCaseSensitive(record, "frames");
+}
+
+// Two trials with the same start and goal: each draws its own noise, and draws it again alike.
+TEST(eval, every_trial_has_noise_of_its_own) {
+    static const char* const names[] = {"firm", "oracle-config", "oracle-dynamics", "random"};
+    stage s;
+    if (stage_open(&s, 2, 25)) {
+        s.trials->trial[1] = s.trials->trial[0];
+        for (int k = 0; k < 4; k++) {
+            eval_arm* arm = make_arm(&s, names[k], FIRM_MODE_CONTRACT, 1);
+            if (!arm) continue;
+            cJSON* first[3];
+            eval_outcome o;
+            for (int i = 0; i < 3; i++) {
+                cJSON* record = record_of(&s, arm, i % 2, &o);
+                const cJSON* frame = cJSON_GetArrayItem(frames_of(record), 0);
+                first[i] = cJSON_Duplicate(cJSON_GetObjectItemCaseSensitive(frame, "action"), 1);
+                cJSON_Delete(record);
+            }
+            EXPECT(cJSON_GetArraySize(first[0]) == s.spec->action_dim);
+            EXPECT(!cJSON_Compare(first[0], first[1], 1));
+            EXPECT(cJSON_Compare(first[0], first[2], 1));
+            for (int i = 0; i < 3; i++) cJSON_Delete(first[i]);
+            eval_arm_free(arm);
+        }
+    }
+    stage_close(&s);
+}
+
+// The record's true distances tell how near a trial came: the least after any control, not
+// the last.
+TEST(eval, closest_is_the_least_distance_after_a_control) {
+    enum { N = 6 };
+    stage s;
+    int turned_back = 0;
+    if (stage_open(&s, N, 25)) {
+        eval_arm* arm = make_arm(&s, "random", FIRM_MODE_REACH, 1);
+        for (int i = 0; arm && i < N; i++) {
+            eval_outcome o = {0};
+            cJSON* record = record_of(&s, arm, i, &o);
+            const cJSON* frame;
+            double least = INFINITY, last = INFINITY, start = NAN;
+            cJSON_ArrayForEach(frame, frames_of(record)) {
+                const cJSON* d = cJSON_GetObjectItemCaseSensitive(frame, "true_distance");
+                double units = cJSON_GetArrayItem(d, 0)->valuedouble / 16;  // px
+                if (isnan(start)) {
+                    start = units;
+                    continue;
+                }
+                last = units;
+                if (units < least) least = units;
+            }
+            EXPECT_NEAR(o.closest, least, 1e-3);
+            turned_back += last > least + 0.1;
+            cJSON_Delete(record);
+        }
+        EXPECT(turned_back > 0);
+        eval_arm_free(arm);
+    }
+    stage_close(&s);
+}
+
 // Contract mode executes all 25 controls of a plan before the next solve.
 TEST(eval, contract_solves_twice_a_trial) {
     stage s;

@@ -1,0 +1,117 @@
+// figures_test.c - what figures and tables say, number by number: whiskers of the success bars, and
+// gates that were missed.
+#include "report/figures.h"
+
+#include "check.h"
+#include "core/mem.h"
+#include "report/report.h"
+#include "sample.h"
+
+static int contains(const char* text, const char* part) {
+    return text && strstr(text, part) != NULL;
+}
+
+static int count_of(const char* text, const char* part) {
+    int n = 0;
+    for (; text && (text = strstr(text, part)); text += strlen(part)) n++;
+    return n;
+}
+
+// ---- whiskers -----------------------------------------------------------------------------------
+
+// The plot's 0 to 100 % lie at x = 112 to 304, the first bar at y = 37.
+TEST(report, whiskers_show_the_interval_or_the_spread) {
+    cJSON* ten = cJSON_Parse("{\"outcomes\": [1,1,1,1,1,1,1,1,1,1]}");
+    cJSON* named = cJSON_Parse("{\"ci95\": [25, 75]}");
+    report_row one = {.json = ten, .rate = 100}, file = {.json = named, .rate = 50};
+    report_row seeds[3] = {
+        {.json = ten, .rate = 80}, {.json = ten, .rate = 90}, {.json = ten, .rate = 85}};
+    report_entry e[3] = {
+        {.arm = "firm", .variant = "", .edition = "", .rows = &one, .count = 1, .mean = 100},
+        {.arm = "lewm", .variant = "", .edition = "", .rows = &file, .count = 1, .mean = 50},
+        {.arm = "random",
+         .variant = "",
+         .edition = "",
+         .rows = seeds,
+         .count = 3,
+         .mean = 85,
+         .sd = 5}};
+    e[0].sd = e[1].sd = NAN;
+    report_group g = {.task = "tworoom", .mode = "reach", .offset = 50, .entries = e, .count = 3};
+    figure_list list = {0};
+    figure* f = figure_success(&list, &g);
+    EXPECT(f != NULL);
+    if (f) {
+        // ten of ten: Wilson's 72.247 to 100 %, at 112 + 1.92 * 72.247 = 250.7
+        EXPECT(contains(f->body.data, "d=\"M250.7 33.0V41.0M250.7 37.0H304.0M304.0 33.0V41.0\""));
+        // without outcomes what the file names: 25 to 75 %
+        EXPECT(contains(f->body.data, "d=\"M160.0 61.0V69.0M160.0 65.0H256.0M256.0 61.0V69.0\""));
+        // three runs: their mean and one deviation, 80 to 90 %
+        EXPECT(contains(f->body.data, "d=\"M265.6 89.0V97.0M265.6 93.0H284.8M284.8 89.0V97.0\""));
+        EXPECT_INT(count_of(f->body.data, "class=\"whisker\""), 3);
+        EXPECT_INT(count_of(f->body.data, "class=\"dot\""), 3);
+        EXPECT(contains(f->body.data, "cx=\"265.6\"") && contains(f->body.data, "cx=\"284.8\""));
+    }
+    figure_list_free(&list);
+    cJSON_Delete(ten);
+    cJSON_Delete(named);
+}
+
+// ---- gates --------------------------------------------------------------------------------------
+
+// A training of five stages, three of which have a gate; `missed` of them are missed.
+static cJSON* training(int missed) {
+    cJSON *t = sample_train("tworoom", 1), *s;
+    cJSON_ArrayForEach(s, cJSON_GetObjectItem(t, "stages")) {
+        if (!cJSON_HasObjectItem(s, "gate_limit") || missed-- <= 0) continue;
+        cJSON_SetNumberValue(cJSON_GetObjectItem(s, "gate"), 0.75);
+        cJSON_ReplaceItemInObject(s, "pass", cJSON_CreateFalse());
+    }
+    return t;
+}
+
+static char* tables_of(const char* folder, const char* name) {
+    char path[1100];
+    firm_error err;
+    size_t size;
+    const char* inputs[] = {folder};
+    snprintf(path, sizeof path, "%s/%s", folder, name);
+    if (report_markdown(inputs, 1, path, &err) != FIRM_OK) {
+        test_fail(__FILE__, __LINE__, "%s", err.message);
+        return NULL;
+    }
+    return sample_read(folder, name, &size);
+}
+
+// How many gates of the page passed and how many were missed, and what the table of runs says.
+static void expect_gates(int missed, int audit, const char* says, const char* of_audit) {
+    char folder[1024], out[1100], page[1024], name[64];
+    firm_error err;
+    size_t size;
+    snprintf(name, sizeof name, "gates-%d-%d", missed, audit);
+    sample_folder(name, folder);
+    sample_put_json(folder, "train-tworoom-1.json", training(missed));
+    snprintf(out, sizeof out,
+             "{\"task\":\"tworoom\",\"anchors\":128,\"h5_mean\":0.1,\"h5_p95\":0.3,\"max\":0.5,"
+             "\"pass\":%s}",
+             audit ? "true" : "false");
+    sample_put(folder, "audit-tworoom.json", out);
+    const char* inputs[] = {folder};
+    snprintf(out, sizeof out, "%s/page", folder);
+    REQUIRE_OK(report_write(inputs, 1, out, page, &err), err);
+    char *text = sample_read(out, "index.html", &size), *tables = tables_of(folder, "tables.md");
+    EXPECT_INT(count_of(text, "<td class=\"yes\">passed</td>"), 3 - missed + audit);
+    EXPECT_INT(count_of(text, "<td class=\"no\">missed</td>"), missed + !audit);
+    if (!contains(tables, says)) test_fail(__FILE__, __LINE__, "the tables lack '%s'", says);
+    if (!contains(tables, of_audit))
+        test_fail(__FILE__, __LINE__, "the tables lack '%s'", of_audit);
+    mem_free(text);
+    mem_free(tables);
+}
+
+TEST(report, missed_gates_are_called_missed) {
+    expect_gates(0, 1, "| all passed |", "| 128 | 0.1 | 0.3 | 0.5 | passed |");
+    expect_gates(1, 0, "| missed: grounder 0.75 > 0.03 |", "| 128 | 0.1 | 0.3 | 0.5 | missed |");
+    expect_gates(3, 1, "| missed: grounder 0.75 > 0.03, factual 0.75 > 0.2, joint 0.75 > 0.1 |",
+                 "| passed |");
+}
