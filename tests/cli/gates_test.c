@@ -56,12 +56,13 @@ TEST(cli, training_says_which_gates_were_missed) {
     fresh_folder(folder);
     const outcome* o =
         firm_run(folder, 0,
-                 "train tworoom --data %s/f.h5 --branches %s/i.h5 -o run --config smoke --quiet "
+                 "train tworoom --data %s/f.h5 --branches %s/i.h5 -o run --config smoke "
                  "--set stage.grounder.gate=1000 --set stage.rollout-f.gate=0.001",
                  fix, fix);
     EXPECT_INT(o->code, 1);
     EXPECT(strstr(line_of(o, "tokenizer"), " -") != NULL);
     EXPECT(strstr(line_of(o, "grounder"), " 1000.0000 passed") != NULL);
     EXPECT(strstr(line_of(o, "rollout-f"), " 0.0010 MISSED") != NULL);
+    EXPECT(strstr(o->err, "gate 1000.0000: pass\n") && strstr(o->err, "gate 0.0010: FAIL\n"));
     EXPECT(strstr(o->err, "stage rollout-f missed its gate") != NULL);
 }

@@ -339,6 +339,22 @@ TEST(eval, result_has_its_keys) {
                 EXPECT_INT(cJSON_GetArraySize(outcomes), 8);
                 EXPECT_NEAR(json_get(arm, "successes", -1), sum, 0);
                 EXPECT_NEAR(json_get(arm, "success_rate", -1), 100.0 * sum / 8, 1e-6);
+                // Wilson's interval: (k + z^2/2 -+ z sqrt(k (n - k) / n + z^2/4)) / (n + z^2)
+                double z = 1.959964, half = z * sqrt(sum * (8 - sum) / 8.0 + z * z / 4);
+                cJSON* ci = cJSON_GetObjectItem(arm, "ci95");
+                for (int i = 0; i < 2; i++)
+                    EXPECT_NEAR(cJSON_GetArrayItem(ci, i)->valuedouble,
+                                100 * (sum + z * z / 2 + (i ? half : -half)) / (8 + z * z), 1e-3);
+            }
+            cJSON* pair;
+            cJSON_ArrayForEach(pair, cJSON_GetObjectItem(json, "pairs")) {
+                const char* name[2] = {cJSON_GetObjectItem(pair, "a")->valuestring,
+                                       cJSON_GetObjectItem(pair, "b")->valuestring};
+                double won[2], net = json_get(pair, "rescue", 0) - json_get(pair, "harm", 0);
+                for (int i = 0; i < 2; i++)
+                    won[i] = json_get(cJSON_GetObjectItem(arms, name[i]), "successes", -1);
+                EXPECT_NEAR(won[0] - won[1], net, 0);
+                EXPECT_NEAR(json_get(pair, "difference", NAN), 100 * net / 8, 1e-4);
             }
             EXPECT_INT(cJSON_GetArraySize(traces), 2);
         }

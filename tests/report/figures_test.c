@@ -57,6 +57,34 @@ TEST(report, whiskers_show_the_interval_or_the_spread) {
     cJSON_Delete(named);
 }
 
+// ---- seeds
+// ---------------------------------------------------------------------------------------
+
+// Three seeds with 80, 90 and 85 %: 85 in the mean, and a sample deviation of 5.
+TEST(report, seeds_have_a_mean_and_a_sample_deviation) {
+    static const int rate[] = {80, 90, 85};
+    char folder[1024], name[64], text[256];
+    firm_error err;
+    report_data data;
+    sample_folder("three-seeds", folder);
+    for (int i = 0; i < 3; i++) {
+        snprintf(name, sizeof name, "eval-tworoom-%d-reach-50.json", i + 1);
+        snprintf(text, sizeof text,
+                 "{\"task\":\"tworoom\",\"mode\":\"reach\",\"offset\":50,\"trials\":100,"
+                 "\"arms\":{\"firm\":{\"success_rate\":%d}}}",
+                 rate[i]);
+        sample_put(folder, name, text);
+    }
+    const char* inputs[] = {folder};
+    REQUIRE_OK(report_data_read(inputs, 1, &data, &err), err);
+    EXPECT(data.group_count == 1 && data.groups[0].count == 1);
+    const report_entry* e = &data.groups[0].entries[0];
+    EXPECT_INT(e->count, 3);
+    EXPECT_NEAR(e->mean, 85, 1e-12);
+    EXPECT_NEAR(e->sd, 5, 1e-12);
+    report_data_free(&data);
+}
+
 // ---- gates --------------------------------------------------------------------------------------
 
 // A training of five stages, three of which have a gate; `missed` of them are missed.
