@@ -18,6 +18,7 @@
 #include "core/file.h"
 #include "core/log.h"
 #include "core/mem.h"
+#include "core/text.h"
 
 struct study_step {
     char** word;  // the command line without "firm"
@@ -113,9 +114,8 @@ void study_chains_free(study* s) {
 enum { LINE_TEXT = 16384 };
 
 static void command_line(const study_step* t, char text[LINE_TEXT]) {
-    size_t used = (size_t)snprintf(text, LINE_TEXT, "firm");
-    for (int i = 0; i < t->words && used < LINE_TEXT; i++)
-        used += (size_t)snprintf(text + used, LINE_TEXT - used, " %s", t->word[i]);
+    snprintf(text, LINE_TEXT, "firm");
+    for (int i = 0; i < t->words; i++) text_add(text, LINE_TEXT, " %s", t->word[i]);
 }
 
 // Says and notes what is begun.

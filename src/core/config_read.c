@@ -12,6 +12,7 @@
 #include "core/config_store.h"
 #include "core/file.h"
 #include "core/mem.h"
+#include "core/text.h"
 
 enum { PLACE = 200, TEXT_LIMIT = 1 << 20 };
 
@@ -74,10 +75,8 @@ static void offer(nearest* best, const char* name) {
 }
 
 static const char* list(const nearest* best, char* out, size_t n) {
-    size_t used = 0;
     out[0] = 0;
-    for (int i = 0; i < best->count && used < n; i++)
-        used += (size_t)snprintf(out + used, n - used, "%s%s", i ? ", " : "", best->name[i]);
+    for (int i = 0; i < best->count; i++) text_add(out, n, "%s%s", i ? ", " : "", best->name[i]);
     return out;
 }
 

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "core/mem.h"
+#include "core/text.h"
 #include "data/branches.h"
 #include "data/hdf5.h"
 #include "env/render/compare.h"
@@ -53,14 +54,12 @@ static firm_status write_classes(hdf5_writer* w, const branches* b, firm_error* 
     char names[128] = "", attribute[64];
     if (!b->anchor_class) return FIRM_OK;
     for (int i = 0; i < set->classes; i++)
-        snprintf(names + strlen(names), sizeof names - strlen(names), "%s%s", i ? " " : "",
-                 set->class_name[i]);
+        text_add(names, sizeof names, "%s%s", i ? " " : "", set->class_name[i]);
     snprintf(attribute, sizeof attribute, "%s_names", set->column);
     TRY(hdf5_put_text(w, attribute, names, err));
     names[0] = 0;
     for (int i = 0; i < set->manoeuvres; i++)
-        snprintf(names + strlen(names), sizeof names - strlen(names), "%s%s", i ? " " : "",
-                 set->manoeuvre_name[i]);
+        text_add(names, sizeof names, "%s%s", i ? " " : "", set->manoeuvre_name[i]);
     TRY(hdf5_put_text(w, "manoeuvre_names", names, err));
     return hdf5_put(w, set->column, H5T_STD_I32LE, H5T_NATIVE_INT, 1,
                     &(hsize_t){(hsize_t)b->anchors}, b->anchor_class, err);

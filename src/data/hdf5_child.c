@@ -336,7 +336,7 @@ static void send_catalogue(child* me) {
 static herr_t find_errno(unsigned n, const H5E_error2_t* record, void* user) {
     (void)n;
     const char* at = record->desc ? strstr(record->desc, "errno = ") : NULL;
-    if (at) *(int*)user = atoi(at + strlen("errno = "));
+    if (at) *(int*)user = (int)strtol(at + strlen("errno = "), NULL, 10);
     return 0;
 }
 

@@ -17,6 +17,7 @@
 #include <unistd.h>
 
 #include "core/mem.h"
+#include "core/text.h"
 #include "data/hdf5_child.h"
 
 enum {
@@ -295,7 +296,8 @@ void hdf5_list(const hdf5_file* f, char* out, size_t size) {
             if (used + 5 <= size) memcpy(out + used, " ...", 5);
             return;
         }
-        used += (size_t)snprintf(out + used, size - used, "%s%s", used ? ", " : "", name);
+        text_add(out, size, "%s%s", used ? ", " : "", name);
+        used = strlen(out);
     }
 }
 

@@ -9,6 +9,7 @@
 
 #include "core/log.h"
 #include "core/mem.h"
+#include "core/text.h"
 #include "data/hdf5.h"
 
 enum { MOST_COLUMNS = 8 * PACK_SOURCES + 3 * PACK_LISTS + 8, BLOCK = 256 };
@@ -394,10 +395,12 @@ static firm_status get_notes(hdf5_file* file, const char* path, pack* p, firm_er
         char name[32], text[64] = "";
         pack_list* l = &p->list[i];
         snprintf(name, sizeof name, "list%d", i);
-        if (!hdf5_get_text(file, name, text, sizeof text) ||
-            sscanf(text, "%d %d %d", &l->source, &l->lag, &l->p.count) != 3 || l->source < 0 ||
-            l->source >= PACK_SOURCES || l->lag < 0 || l->p.count < 1)
-            return damaged(path, err);
+        if (!hdf5_get_text(file, name, text, sizeof text)) return damaged(path, err);
+        words w = {text};
+        l->source = (int)words_whole(&w, 0, PACK_SOURCES - 1);
+        l->lag = (int)words_whole(&w, 0, INT32_MAX);
+        l->p.count = (int)words_whole(&w, 1, INT32_MAX);
+        if (!words_end(&w)) return damaged(path, err);
     }
     return FIRM_OK;
 }

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "core/mem.h"
+#include "core/text.h"
 #include "env/cube.h"
 #include "env/pusht.h"
 #include "env/reacher.h"
@@ -50,10 +51,8 @@ firm_status env_find_or_fail(const char* name, const env_spec** spec, firm_error
                         "the task '%s' needs %s, which this program was built without; run: %s",
                         name, absent[i].library, absent[i].cure);
     char list[256] = "";
-    for (int i = 0; i < TASKS; i++) {
-        size_t used = strlen(list);
-        snprintf(list + used, sizeof list - used, "%s%s", i ? ", " : "", tasks[i]->name);
-    }
+    for (int i = 0; i < TASKS; i++)
+        text_add(list, sizeof list, "%s%s", i ? ", " : "", tasks[i]->name);
     return FAIL(err, FIRM_E_USAGE, "there is no task '%.64s'; the tasks are: %s", name ? name : "",
                 list);
 }
@@ -123,8 +122,7 @@ firm_status env_policy_find(const env_spec* spec, const char* name, env_policy* 
             *out = spec->other_policy[i];
             return FIRM_OK;
         }
-        size_t used = strlen(list);
-        snprintf(list + used, sizeof list - used, ", %s", spec->other_policy[i].name);
+        text_add(list, sizeof list, ", %s", spec->other_policy[i].name);
     }
     return FAIL(err, FIRM_E_USAGE, "%s has no collection policy '%.64s'; it has: %s", spec->name,
                 name, list);

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "core/mem.h"
+#include "core/text.h"
 #include "model/checkpoint_meta.h"
 #include "model/safetensors.h"
 
@@ -41,10 +42,7 @@ static int is_auxiliary(const nn_entry* e) {
 // "49 x 64", or "a single number"
 static const char* shape_text(char out[64], int rank, const size_t* dim) {
     snprintf(out, 64, rank ? "" : "a single number");
-    for (int i = 0; i < rank; i++) {
-        size_t used = strlen(out);
-        snprintf(out + used, 64 - used, "%s%zu", i ? " x " : "", dim[i]);
-    }
+    for (int i = 0; i < rank; i++) text_add(out, 64, "%s%zu", i ? " x " : "", dim[i]);
     return out;
 }
 
@@ -476,24 +474,28 @@ static firm_status open_read(const char* path, open_file* f, firm_error* err) {
     return status == FIRM_OK ? FIRM_OK : open_done(f, status);
 }
 
-static firm_status check_extra(const char* file, const safetensors* s, checkpoint_extra* extra,
-                               firm_error* err) {
+static firm_status check_extra(const char* file, const safetensors* s,
+                               const checkpoint_extra* extra, firm_error* err) {
     const safetensors_tensor* t = safetensors_find(s, extra->name);
     if (!t || t->type != SAFETENSORS_F32)
         return FAIL(err, FIRM_E_FORMAT,
                     "%s lacks %s, which a training run needs to go on; start the run again", file,
                     extra->name);
-    if (extra->data && t->count != extra->count)
+    if (t->count != extra->count)
         return FAIL(err, FIRM_E_FORMAT,
                     "%s holds %zu numbers of %s where the run has %zu: its settings have changed; "
                     "resume with those it was started with",
                     file, t->count, extra->name, extra->count);
+    if (!all_finite(t))
+        return FAIL(err, FIRM_E_FORMAT,
+                    "%s: %s holds a number that is not finite; start the run again in a new folder",
+                    file, extra->name);
     return FIRM_OK;
 }
 
 static firm_status resume(const char* path, const safetensors* s, firm_model* m,
-                          checkpoint_extra* extra, int extras, checkpoint_note* note, int notes,
-                          firm_error* err) {
+                          const checkpoint_extra* extra, int extras, checkpoint_note* note,
+                          int notes, firm_error* err) {
     int training;
     model_stats stats = m->stats;
     TRY(checkpoint_meta_format(path, s, &training, err));
@@ -511,17 +513,12 @@ static firm_status resume(const char* path, const safetensors* s, firm_model* m,
 
     m->stats = stats;
     copy_tensors(s, 1, m);
-    for (int i = 0; i < extras; i++) {
-        const safetensors_tensor* t = safetensors_find(s, extra[i].name);
-        if (extra[i].data)
-            safetensors_copy(t, extra[i].data);
-        else
-            extra[i].count = t->count;
-    }
+    for (int i = 0; i < extras; i++)
+        safetensors_copy(safetensors_find(s, extra[i].name), extra[i].data);
     return FIRM_OK;
 }
 
-firm_status checkpoint_read_training(const char* path, firm_model* m, checkpoint_extra* extra,
+firm_status checkpoint_read_training(const char* path, firm_model* m, const checkpoint_extra* extra,
                                      int extras, checkpoint_note* note, int notes,
                                      firm_error* err) {
     open_file f;
@@ -558,14 +555,4 @@ firm_status checkpoint_read_weights(const char* path, firm_model* m, firm_error*
     open_file f;
     TRY(open_read(path, &f, err));
     return open_done(&f, take_weights(path, &f.s, m, err));
-}
-
-firm_status checkpoint_read_notes(const char* path, checkpoint_note* note, int notes,
-                                  firm_error* err) {
-    open_file f;
-    int training;
-    TRY(open_read(path, &f, err));
-    firm_status status = checkpoint_meta_format(path, &f.s, &training, err);
-    if (status == FIRM_OK) status = checkpoint_meta_notes(path, &f.s, note, notes, err);
-    return open_done(&f, status);
 }

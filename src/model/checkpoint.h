@@ -30,16 +30,13 @@ firm_status checkpoint_write(const char* path, const firm_model* m, checkpoint_k
                              int notes, firm_error* err);
 
 // Reads weights and statistics into a model of the same task and shape (FIRM_E_TASK / FIRM_E_FORMAT
-// with what differs). Extras must have the stated sizes; notes that the file lacks get an empty
-// value. An extra whose data is NULL is only checked for existence: its count is filled in.
-firm_status checkpoint_read_training(const char* path, firm_model* m, checkpoint_extra* extra,
+// with what differs). Extras must have the stated sizes and finite numbers; notes that the file
+// lacks get an empty value.
+firm_status checkpoint_read_training(const char* path, firm_model* m, const checkpoint_extra* extra,
                                      int extras, checkpoint_note* note, int notes, firm_error* err);
 // Reads weights and statistics alone, of a training checkpoint or of a model file of the same
 // shape, which must be no ensemble; training heads that a model file lacks stay as they are.
 firm_status checkpoint_read_weights(const char* path, firm_model* m, firm_error* err);
-// Only the notes, to find out where a run stopped.
-firm_status checkpoint_read_notes(const char* path, checkpoint_note* note, int notes,
-                                  firm_error* err);
 // Makes the model in `path` a member of m's ensemble: of the same task, shape and action
 // statistics, and no ensemble itself. Its support and recorded segments are left behind. A refusal
 // leaves m as it was.

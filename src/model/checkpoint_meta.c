@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "core/mem.h"
+#include "core/text.h"
 
 #define FORMAT_VERSION "1"
 
@@ -65,10 +66,10 @@ static int* shape_at(const model_shape* s, int i) {
 }
 
 static void shape_words(const model_shape* s, char out[VALUE_ROOM]) {
-    size_t used = 0;
+    out[0] = 0;
     for (int i = 0; i < FIELDS; i++)
-        used += (size_t)snprintf(out + used, VALUE_ROOM - used, "%s%s=%d", i ? " " : "",
-                                 field[i].name, *shape_at(s, i));
+        CHECK(text_add(out, VALUE_ROOM, "%s%s=%d", i ? " " : "", field[i].name, *shape_at(s, i)),
+              "the shape does not fit");
 }
 
 firm_status checkpoint_meta_shape(const char* file, const safetensors* s, model_shape* shape,
@@ -195,14 +196,13 @@ firm_status checkpoint_meta_stats(const char* file, const safetensors* s, const 
 static firm_status stat_text(const char* path, const stat_list* l, char out[VALUE_ROOM],
                              firm_error* err) {
     _Static_assert(ENV_MAX_CHI * NUMBER_ROOM <= VALUE_ROOM, "statistics do not fit");
-    size_t used = 0;
     out[0] = 0;
     for (int i = 0; i < l->count; i++) {
         if (!stat_valid(l, l->value[i]))
             return FAIL(err, FIRM_E_VALUE, "cannot write %s: %s[%d] is %g; look for it in the data",
                         path, l->key + 5, i, (double)l->value[i]);
-        used += (size_t)snprintf(out + used, VALUE_ROOM - used, "%s%.9g", i ? " " : "",
-                                 (double)l->value[i]);
+        CHECK(text_add(out, VALUE_ROOM, "%s%.9g", i ? " " : "", (double)l->value[i]),
+              "statistics do not fit");
     }
     return FIRM_OK;
 }
@@ -327,10 +327,8 @@ firm_status checkpoint_meta_task(const char* file, const safetensors* s, const e
     *env = env_find(task_of(s));
     if (*env) return FIRM_OK;
     char list[200] = "";
-    for (int i = 0; env_at(i); i++) {
-        size_t used = strlen(list);
-        snprintf(list + used, sizeof list - used, "%s%s", i ? ", " : "", env_at(i)->name);
-    }
+    for (int i = 0; env_at(i); i++)
+        text_add(list, sizeof list, "%s%s", i ? ", " : "", env_at(i)->name);
     return FAIL(err, FIRM_E_TASK,
                 "%s is for the task '%s', which this build does not have; its tasks are: %s", file,
                 task_of(s), list);

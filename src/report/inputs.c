@@ -14,6 +14,7 @@
 #include "core/json.h"
 #include "core/mem.h"
 #include "core/rng.h"
+#include "core/text.h"
 #include "report/names.h"
 
 void* report_append(void* array_pointer, int* count, size_t item_size) {
@@ -359,8 +360,11 @@ static int training_seed(const report_doc* d) {
     double seed = NAN;
     if (d->kind == DOC_TRAIN) seed = report_get(d->json, "seed");
     if (d->kind == DOC_EVAL) seed = report_get(d->json, "model_seed");
-    if (d->kind == DOC_EVAL && isnan(seed) && quoted(d->json, "seed", text, sizeof text))
-        seed = atof(text);
+    if (d->kind == DOC_EVAL && isnan(seed) && quoted(d->json, "seed", text, sizeof text)) {
+        words w = {text};
+        double number = words_number(&w, 0, 1e9);
+        if (words_end(&w)) seed = number;
+    }
     return seed >= 0 && seed < 1e9 ? (int)seed : -1;
 }
 

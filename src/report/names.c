@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/text.h"
+
 static const struct {
     const char *word, *variant;
 } ablations[] = {{"F", "factual only"},
@@ -24,8 +26,7 @@ static int all_digits(const char* text, size_t n) {
 }
 
 static void add_word(char* to, size_t room, const char* word, size_t n) {
-    size_t used = strlen(to);
-    snprintf(to + used, room - used, "%s%.*s", used ? " " : "", (int)n, word);
+    text_add(to, room, "%s%.*s", to[0] ? " " : "", (int)n, word);
 }
 
 // "contract-25" and "reach-50" at the end say what was evaluated, not of which run.
@@ -51,7 +52,7 @@ static void read_words(const char* p, result_name* out) {
             p += starts(p, "seed");
         } else {
             if (all_digits(p, word) && word < 9 && out->seed < 0)
-                out->seed = atoi(p);
+                out->seed = (int)strtol(p, NULL, 10);  // at most eight digits
             else
                 add_word(out->edition, sizeof out->edition, p, word);
             p += word + (p[word] == '-');

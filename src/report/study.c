@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "core/text.h"
 #include "report/paper.h"
 #include "report/series.h"
 
@@ -144,8 +145,7 @@ static void table_main(const report_data* data, sheet_list* list) {
     int shown = 0;
     for (int i = 0; paper_task(i); i++) {
         if (!study_shows(data, paper_task(i))) continue;
-        size_t n = strlen(head);
-        snprintf(head + n, sizeof head - n, "|%s, %%", paper_task_title(paper_task(i)));
+        text_add(head, sizeof head, "|%s, %%", paper_task_title(paper_task(i)));
         shown++;
     }
     if (!shown) return;

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "core/text.h"
 #include "report/paper.h"
 #include "report/study.h"
 
@@ -190,12 +191,11 @@ static void put_gates(sheet_list* list, const cJSON* train) {
     int gates = 0;
     cJSON_ArrayForEach(s, cJSON_GetObjectItemCaseSensitive(train, "stages")) {
         double limit = report_get(s, "gate_limit");
-        size_t n = strlen(missed);
         if (!isfinite(limit)) continue;
         gates++;
         if (cJSON_IsFalse(cJSON_GetObjectItemCaseSensitive(s, "pass")))
-            snprintf(missed + n, sizeof missed - n, "%s%s %.3g > %.3g",
-                     n ? ", " : "missed: ", report_text(s, "name"), report_get(s, "gate"), limit);
+            text_add(missed, sizeof missed, "%s%s %.3g > %.3g", missed[0] ? ", " : "missed: ",
+                     report_text(s, "name"), report_get(s, "gate"), limit);
     }
     sheet_put(list, "%s", missed[0] ? missed : gates ? "all passed" : "none");
 }

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "core/mem.h"
+#include "core/text.h"
 #include "report/inputs.h"
 
 enum { MAX_SIDE = 1024, MAX_FRAMES = 5000 };
@@ -253,17 +254,15 @@ double trace_worst(const trace* t, const trace_frame* f) {
 }
 
 void trace_sentence(const trace* t, const trace_frame* f, char* out, size_t room) {
-    size_t n = 0;
     out[0] = 0;
-    for (int i = 0; i < t->distance_count && n < room; i++) {
+    for (int i = 0; i < t->distance_count; i++) {
         if (isnan(f->distance[i])) continue;
         // small units (radians, metres) need more digits than pixels
         int decimals = t->distance[i].tolerance < 1 ? 3 : 1;
-        n += (size_t)snprintf(out + n, room - n, "%s%s %.*f %s", n ? ", " : "", t->distance[i].name,
-                              decimals, f->distance[i], t->distance[i].unit);
+        text_add(out, room, "%s%s %.*f %s", out[0] ? ", " : "", t->distance[i].name, decimals,
+                 f->distance[i], t->distance[i].unit);
     }
-    if (n && n < room) n += (size_t)snprintf(out + n, room - n, " from goal");
-    if (n < room && f->arrival > 0) {
-        snprintf(out + n, room - n, "%sarriving at macro step %d", n ? ", " : "", f->arrival);
-    }
+    if (out[0]) text_add(out, room, " from goal");
+    if (f->arrival > 0)
+        text_add(out, room, "%sarriving at macro step %d", out[0] ? ", " : "", f->arrival);
 }

@@ -55,7 +55,7 @@ static firm_status keep_rows(const train_run_state* run, const char* path, int s
         size_t length = strcspn(line, ",\n");
         for (int i = 0; (name = config_member(run->settings, "stage.*", i)); i++)
             if (strlen(name) == length && strncmp(line, name, length) == 0) row_stage = i;
-        int row_update = line[length] == ',' ? atoi(line + length + 1) : 0;
+        long row_update = line[length] == ',' ? strtol(line + length + 1, NULL, 10) : 0;
         char* next = strchr(line, '\n');
         if (!next || row_stage > stage_index || (row_stage == stage_index && row_update > update))
             break;

@@ -4,23 +4,19 @@
 
 #include <inttypes.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "core/file.h"
 #include "core/log.h"
 #include "core/mem.h"
 #include "core/rng.h"
+#include "core/text.h"
 
 static void run_path(const train_run_state* run, const char* name, char path[1100]) {
     snprintf(path, 1100, "%s/%s", run->opt->folder, name);
 }
 
 // ---- checkpoints --------------------------------------------------------------------------------
-
-// notes of a checkpoint: where the run stands, what it is, and the finished stages
-enum { NOTE_STAGE, NOTE_UPDATE, NOTE_SECONDS, NOTE_IDENTITY, NOTE_RESULTS };
-static const char* const note_keys[] = {"run.stage", "run.update", "run.seconds", "run.identity"};
 
 // of the settings that shape the weights: the planner's may change while a run is resumed
 static uint64_t training_hash(const config* settings) {
@@ -35,39 +31,13 @@ static uint64_t training_hash(const config* settings) {
 }
 
 // settings, seed, sources, data and kind of device: a run may only be continued with the same ones
-static void identity(const train_run_state* run, char text[256]) {
-    int n = snprintf(
-        text, 256,
-        "config %016" PRIx64 " seed %" PRIu64 " sources %s mismatch %d data %016" PRIx64 "%s",
-        training_hash(run->settings), run->opt->seed, run->opt->sources ? run->opt->sources : "FI",
-        run->opt->mismatch, run->set.data.data_hash, run->set.device.queue ? " device cuda" : "");
-    if (run->opt->from) snprintf(text + n, (size_t)(256 - n), " from %.40s", run->opt->from);
-}
-
-static int make_notes(checkpoint_note* note, char keys[MAX_STAGES][24]) {
-    for (int i = 0; i < NOTE_RESULTS; i++) note[i] = (checkpoint_note){.key = note_keys[i]};
-    for (int i = 0; i < MAX_STAGES; i++) {
-        snprintf(keys[i], 24, "run.result%d", i);
-        note[NOTE_RESULTS + i] = (checkpoint_note){.key = keys[i]};
-    }
-    return NOTE_RESULTS + MAX_STAGES;
-}
-
-static void print_result(const stage_result* r, char text[256]) {
-    int n = snprintf(text, 256, "%s %d %.3f %.9g %.9g %d", r->name, r->updates, r->seconds, r->gate,
-                     r->limit, r->pass);
-    for (int i = 0; i < 2 * STEPS; i++)
-        n += snprintf(text + n, (size_t)(256 - n), " %.6g", r->detail[i]);
-}
-
-static int parse_result(const char* text, stage_result* r) {
-    int used = 0;
-    if (sscanf(text, "%47s %d %lf %lf %lf %d%n", r->name, &r->updates, &r->seconds, &r->gate,
-               &r->limit, &r->pass, &used) != 6)
-        return 0;
-    char* at = (char*)text + used;
-    for (int i = 0; i < 2 * STEPS; i++) r->detail[i] = strtod(at, &at);
-    return 1;
+void run_identity(const train_run_state* run, char text[256]) {
+    snprintf(text, 256,
+             "config %016" PRIx64 " seed %" PRIu64 " sources %s mismatch %d data %016" PRIx64 "%s",
+             training_hash(run->settings), run->opt->seed,
+             run->opt->sources ? run->opt->sources : "FI", run->opt->mismatch,
+             run->set.data.data_hash, run->set.device.queue ? " device cuda" : "");
+    if (run->opt->from) text_add(text, 256, " from %.40s", run->opt->from);
 }
 
 // ---- the tokenizer a stage began with -----------------------------------------------------------
@@ -115,15 +85,10 @@ firm_status run_note_anchor(train_run_state* run, firm_error* err) {
 
 firm_status run_checkpoint(train_run_state* run, int index, int update, nn_trainer* trainer,
                            double seconds, firm_error* err) {
-    checkpoint_note note[NOTE_RESULTS + MAX_STAGES];
-    char keys[MAX_STAGES][24], path[1100];
-    int notes = make_notes(note, keys);
-    snprintf(note[NOTE_STAGE].value, sizeof note->value, "%d", index);
-    snprintf(note[NOTE_UPDATE].value, sizeof note->value, "%d", update);
-    snprintf(note[NOTE_SECONDS].value, sizeof note->value, "%.3f", seconds);
-    identity(run, note[NOTE_IDENTITY].value);
-    for (int i = 0; i < run->results; i++)
-        print_result(&run->result[i], note[NOTE_RESULTS + i].value);
+    char path[1100], own[256];
+    run_notes notes;
+    run_identity(run, own);
+    run_notes_fill(run, index, update, seconds, own, &notes);
     checkpoint_extra extra[2] = {{.name = "optimiser.moments"}};
     int extras = trainer ? 1 : 0;
     if (trainer) {
@@ -133,7 +98,8 @@ firm_status run_checkpoint(train_run_state* run, int index, int update, nn_train
             extra[extras++] = (checkpoint_extra){"stage.anchor", run->anchor, run->anchor_count};
     }
     run_path(run, "checkpoint.safetensors", path);
-    return checkpoint_write(path, run->model, CHECKPOINT_TRAINING, extra, extras, note, notes, err);
+    return checkpoint_write(path, run->model, CHECKPOINT_TRAINING, extra, extras, notes.note,
+                            RUN_NOTES, err);
 }
 
 firm_status run_read_moments(train_run_state* run, nn_trainer* trainer, firm_error* err) {
@@ -141,25 +107,25 @@ firm_status run_read_moments(train_run_state* run, nn_trainer* trainer, firm_err
     run_path(run, "checkpoint.safetensors", path);
     checkpoint_extra extra = {.name = "optimiser.moments"};
     extra.data = nn_trainer_moments(trainer, &extra.count);
-    return checkpoint_read_training(path, run->model, &extra, 1, NULL, 0, err);
+    TRY(checkpoint_read_training(path, run->model, &extra, 1, NULL, 0, err));
+    for (size_t i = extra.count / 2; i < extra.count; i++)  // the second moments: means of squares
+        if (extra.data[i] < 0)
+            return FAIL(err, FIRM_E_FORMAT,
+                        "%s: optimiser.moments holds a mean of squares below 0; start the run "
+                        "again in a new folder",
+                        path);
+    return FIRM_OK;
 }
 
-static firm_status read_checkpoint(train_run_state* run, int* stage_index, int* update,
-                                   firm_error* err) {
-    checkpoint_note note[NOTE_RESULTS + MAX_STAGES];
-    char keys[MAX_STAGES][24], path[1100], own[256];
-    int notes = make_notes(note, keys);
+firm_status run_read_checkpoint(train_run_state* run, int* stage_index, int* update,
+                                firm_error* err) {
+    char path[1100], own[256];
+    run_notes notes;
     run_path(run, "checkpoint.safetensors", path);
-    TRY(checkpoint_read_training(path, run->model, NULL, 0, note, notes, err));
-    identity(run, own);
-    if (strcmp(own, note[NOTE_IDENTITY].value) != 0)
-        return FAIL(err, FIRM_E_USAGE,
-                    "%s belongs to another run (%s, not %s); resume with the same settings, seed, "
-                    "sources, data and device, or use a new folder",
-                    path, note[NOTE_IDENTITY].value, own);
-    *stage_index = atoi(note[NOTE_STAGE].value);
-    *update = atoi(note[NOTE_UPDATE].value);
-    run->seconds_before = strtod(note[NOTE_SECONDS].value, NULL);
+    run_notes_begin(&notes);
+    TRY(checkpoint_read_training(path, run->model, NULL, 0, notes.note, RUN_NOTES, err));
+    run_identity(run, own);
+    TRY(run_notes_read(run, path, own, &notes, stage_index, update, err));
     stage s;
     if (*update > 0 && stage_read(run->settings, *stage_index, run->opt->sources, &s) &&
         s.terms.anchor > 0) {
@@ -167,9 +133,6 @@ static firm_status read_checkpoint(train_run_state* run, int* stage_index, int* 
         checkpoint_extra extra = {"stage.anchor", run->anchor, run->anchor_count};
         TRY(checkpoint_read_training(path, run->model, &extra, 1, NULL, 0, err));
     }
-    while (run->results < MAX_STAGES &&
-           parse_result(note[NOTE_RESULTS + run->results].value, &run->result[run->results]))
-        run->results++;
     return FIRM_OK;
 }
 
@@ -187,10 +150,9 @@ static int trained_before(const train_run_state* run, int first, const char* par
 // A settings file stands on top of the task's own stages, so more may be left out than it names.
 static void log_init(const train_run_state* run, int first) {
     char names[512] = "";
-    size_t at = 0;
-    for (int i = 0; i < first && at < sizeof names; i++)
-        at += (size_t)snprintf(names + at, sizeof names - at, "%s%s", i ? ", " : "",
-                               config_member(run->settings, "stage.*", i));
+    for (int i = 0; i < first; i++)
+        text_add(names, sizeof names, "%s%s", i ? ", " : "",
+                 config_member(run->settings, "stage.*", i));
     log_info("weights of %s%s%s", run->opt->init, first ? " as these stages left them: " : "",
              names);
 }
@@ -265,12 +227,15 @@ static firm_status run_stages(train_run_state* run, cJSON** result, firm_error* 
     stage s;
     TRY(stage_first(run->settings, run->opt->until, &index, err));  // it must be there
     TRY(stage_first(run->settings, run->opt->from, &index, err));
+    if (config_member(run->settings, "stage.*", MAX_STAGES))
+        return FAIL(err, FIRM_E_VALUE, "the settings have more than %d stages; leave some out",
+                    MAX_STAGES);
     for (int i = index; stage_read(run->settings, i, run->opt->sources, &s); i++)
         TRY(stage_check(&s, run->settings, &run->set, run->model, err));
     run_path(run, "checkpoint.safetensors", path);
     TRY(file_make_dirs(run->opt->folder, err));
     if (run->opt->resume && file_exists(path)) {
-        TRY(read_checkpoint(run, &index, &update, err));
+        TRY(run_read_checkpoint(run, &index, &update, err));
         log_info("resuming %s at stage %d, update %d", run->opt->folder, index + 1, update);
     } else if (!run->opt->resume && file_exists(path)) {
         return FAIL(err, FIRM_E_USAGE, "%s already holds a run; add --resume or use a new folder",
@@ -283,8 +248,6 @@ static firm_status run_stages(train_run_state* run, cJSON** result, firm_error* 
     TRY(describe(run, err));
     TRY(metrics_open(run, index, update, err));
     for (; stage_read(run->settings, index, run->opt->sources, &s); index++) {
-        if (index >= MAX_STAGES)
-            return FAIL(err, FIRM_E_VALUE, "more than %d stages in the settings", MAX_STAGES);
         TRY(stage_run(run, &s, update, err));
         run->seconds_before = 0;
         mem_free(run->anchor);

@@ -59,8 +59,27 @@ firm_status stage_run(train_run_state* run, const stage* s, int from, firm_error
 // Writes checkpoint.safetensors: the next update is `update` of stage `index`.
 firm_status run_checkpoint(train_run_state* run, int index, int update, nn_trainer* trainer,
                            double seconds, firm_error* err);
+// Reads it, all but the moments: weights, where the run goes on, and its results so far.
+firm_status run_read_checkpoint(train_run_state* run, int* stage_index, int* update,
+                                firm_error* err);
 firm_status run_read_moments(train_run_state* run, nn_trainer* trainer, firm_error* err);
+void run_identity(const train_run_state* run, char text[256]);  // what a resumed run must share
 void run_drop_caches(train_run_state* run);
+
+// What a checkpoint notes of a run: where it stands, whose it is, and its finished stages.
+enum { RUN_NOTES = 4 + MAX_STAGES };
+typedef struct run_notes {
+    checkpoint_note note[RUN_NOTES];
+    char key[MAX_STAGES][24];
+} run_notes;
+void run_notes_begin(run_notes* n);  // keys, and values that are empty
+void run_notes_fill(const train_run_state* run, int index, int update, double seconds,
+                    const char* identity, run_notes* out);
+// Where the run goes on, and its results so far. The notes come from `file` and are not trusted:
+// what does not fit the settings of this run is refused, and *run stays as it was.
+firm_status run_notes_read(train_run_state* run, const char* file, const char* identity,
+                           const run_notes* n, int* index, int* update, firm_error* err);
+
 // Remembers the tokenizer as it is now; exchanges the remembered one with the one in the model.
 firm_status run_note_anchor(train_run_state* run, firm_error* err);
 void run_swap_anchor(train_run_state* run);

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "core/mem.h"
+#include "core/text.h"
 #include "train/internal.h"
 
 // ---- frames -------------------------------------------------------------------------------------
@@ -95,13 +96,12 @@ static firm_status add_lists(train_set* s, const config* settings, const train_o
 
 static void selection(const config* c, char text[PACK_TEXT]) {
     long long branched = config_int(c, "train", "frame_pool_i");
-    int n =
-        snprintf(text, PACK_TEXT, "split_seed %lld, segments %lld, held_out %lld, frame_pool %lld",
-                 (long long)config_int(c, "data", "split_seed"),
-                 (long long)config_int(c, "train", "segments"),
-                 (long long)config_int(c, "train", "held_out"),
-                 (long long)config_int(c, "train", "frame_pool"));
-    if (branched) snprintf(text + n, (size_t)(PACK_TEXT - n), ", frame_pool_i %lld", branched);
+    snprintf(text, PACK_TEXT, "split_seed %lld, segments %lld, held_out %lld, frame_pool %lld",
+             (long long)config_int(c, "data", "split_seed"),
+             (long long)config_int(c, "train", "segments"),
+             (long long)config_int(c, "train", "held_out"),
+             (long long)config_int(c, "train", "frame_pool"));
+    if (branched) text_add(text, PACK_TEXT, ", frame_pool_i %lld", branched);
 }
 
 // ---- from episodes ------------------------------------------------------------------------------

@@ -7,6 +7,7 @@
 #include "core/clock.h"
 #include "core/log.h"
 #include "core/mem.h"
+#include "core/text.h"
 #include "train/run.h"
 
 // before the names of a part's terms in metrics.csv; the first part has none
@@ -343,11 +344,10 @@ static firm_status updates(train_run_state* run, const stage* s, nn_trainer* t, 
 
 static void report(const train_run_state* run, const stage* s, const stage_result* r) {
     char more[128] = "";
-    size_t used = 0;
-    for (int d = 0; is(s, "ground") && d < run->set.env->distances && used < sizeof more; d++) {
+    for (int d = 0; is(s, "ground") && d < run->set.env->distances; d++) {
         const env_distance* name = &run->set.env->distance[d];
-        used += (size_t)snprintf(more + used, sizeof more - used, "%s%s %.4g %s", d ? ", " : " (",
-                                 name->name, r->detail[2 * d], name->unit);
+        text_add(more, sizeof more, "%s%s %.4g %s", d ? ", " : " (", name->name, r->detail[2 * d],
+                 name->unit);
     }
     if (r->limit > 0)
         log_info("stage %s: held-out %.4f%s%s, gate %.4f: %s", s->name, r->gate, more,

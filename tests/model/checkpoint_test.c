@@ -343,21 +343,16 @@ TEST(model, checkpoint_training) {
     float moments[MOMENTS], back[MOMENTS] = {0};
     make_training(path, m, moments);
 
-    checkpoint_note asked[] = {{"update", ""}, {"absent", "old"}};
-    REQUIRE_OK(checkpoint_read_notes(path, asked, 2, &err), err);
-    EXPECT_TEXT(asked[0].value, "123");
-    EXPECT_TEXT(asked[1].value, "");
-
-    checkpoint_extra extra[] = {{"optimiser.moments", NULL, 0}, {"optimiser.none", back, 0}};
-    checkpoint_note note[] = {{"gates", ""}, {"stage", ""}};
+    checkpoint_extra extra[] = {{"optimiser.moments", back, MOMENTS},
+                                {"optimiser.none", back + MOMENTS, 0}};
+    checkpoint_note note[] = {{"gates", ""}, {"stage", ""}, {"update", ""}, {"absent", "old"}};
     other->stats.image_mean[1] = 7;
-    REQUIRE_OK(checkpoint_read_training(path, other, extra, 2, note, 2, &err), err);
-    EXPECT_INT(extra[0].count, MOMENTS);
-    extra[0].data = back;
-    REQUIRE_OK(checkpoint_read_training(path, other, extra, 2, note, 2, &err), err);
+    REQUIRE_OK(checkpoint_read_training(path, other, extra, 2, note, 4, &err), err);
     EXPECT(memcmp(back, moments, sizeof back) == 0);
     EXPECT_TEXT(note[0].value, "tokens=0.1 \"ok\"");
     EXPECT_TEXT(note[1].value, "grounder");
+    EXPECT_TEXT(note[2].value, "123");
+    EXPECT_TEXT(note[3].value, "");
     // the auxiliary parameters too, and nothing but padding around them
     EXPECT(m->store->count == other->store->count);
     EXPECT(memcmp(m->store->value, other->store->value, m->store->count * sizeof(float)) == 0);
@@ -392,10 +387,14 @@ TEST(model, checkpoint_training_refused) {
     refused(__LINE__, path, other, &few, 1, FIRM_E_FORMAT, "999");
     checkpoint_extra absent = {"optimiser.other", back, MOMENTS};
     refused(__LINE__, path, other, &absent, 1, FIRM_E_FORMAT, "optimiser.other");
-    absent.data = NULL;
-    refused(__LINE__, path, other, &absent, 1, FIRM_E_FORMAT, "optimiser.other");
-
+    moments[3] = NAN;
+    checkpoint_extra broken = {"optimiser.moments", moments, MOMENTS};
     firm_error err = {0};
+    REQUIRE_OK(checkpoint_write(path, m, CHECKPOINT_TRAINING, &broken, 1, NULL, 0, &err), err);
+    broken.data = back;
+    refused(__LINE__, path, other, &broken, 1, FIRM_E_FORMAT, "not finite");
+    make_training(path, m, moments);
+
     model_shape shape = small_shape();
     shape.inner++;
     REQUIRE_OK(model_create(m->env, &shape, 1, 1, &wide, &err), err);

@@ -1,0 +1,68 @@
+// text.c - text that stays in its room, and words that are checked: see text.h.
+#define _GNU_SOURCE
+#include "core/text.h"
+
+#include <errno.h>
+#include <locale.h>
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+int text_add(char* to, size_t room, const char* fmt, ...) {
+    size_t used = strnlen(to, room);
+    if (used >= room) return 0;
+    va_list list;
+    va_start(list, fmt);
+    int n = vsnprintf(to + used, room - used, fmt, list);
+    va_end(list);
+    return n >= 0 && (size_t)n < room - used;
+}
+
+// Goes past a word that ends at `end`; NULL or something else than a word's end: it did not fit.
+static int pass(words* w, const char* end) {
+    int fits = end && (*end == 0 || (*end == ' ' && end[1] != 0));
+    w->at = !fits ? NULL : *end ? end + 1 : end;
+    return fits;
+}
+
+int64_t words_whole(words* w, int64_t least, int64_t most) {
+    const char* at = w->at;
+    char* end = NULL;
+    long long value = 0;
+    if (at && ((*at >= '0' && *at <= '9') || (*at == '-' && at[1] >= '0' && at[1] <= '9'))) {
+        errno = 0;
+        value = strtoll(at, &end, 10);
+        if (errno || value < least || value > most) end = NULL;
+    }
+    return pass(w, end) ? value : 0;
+}
+
+double words_number(words* w, double least, double most) {
+    const char* at = w->at;
+    char* end = NULL;
+    double value = 0;
+    if (at && *at && !strchr(" \t\n\v\f\r", *at)) {
+        locale_t c = newlocale(LC_ALL_MASK, "C", (locale_t)0), before = uselocale(c);
+        value = strtod(at, &end);
+        uselocale(before);
+        if (c) freelocale(c);
+        int any = isinf(least) && isinf(most);
+        if (end == at || (!any && !(value >= least && value <= most))) end = NULL;
+    }
+    return pass(w, end) ? value : 0;
+}
+
+void words_text(words* w, char* out, size_t room) {
+    const char* at = w->at;
+    size_t n = at ? strcspn(at, " ") : 0;
+    out[0] = 0;
+    if (!pass(w, n > 0 && n < room ? at + n : NULL)) return;
+    memcpy(out, at, n);
+    out[n] = 0;
+}
+
+int words_end(const words* w) {
+    return w->at && *w->at == 0;
+}
