@@ -286,7 +286,7 @@ firm_status config_read_text(config* c, const char* name, const char* text, firm
 firm_status config_read_file(config* c, const char* path, firm_error* err) {
     char* text;
     size_t n;
-    TRY(file_read_all(path, &text, &n, err));
+    TRY(file_read_most(path, (size_t)16 * TEXT_LIMIT, &text, &n, err));
     firm_status status = read_lines(c, path, text, n, err);
     mem_free(text);
     return status;

@@ -237,11 +237,20 @@ static ssize_t read_fully(int fd, char* to, size_t want) {
     return (ssize_t)got;
 }
 
-static firm_status read_open_file(int fd, const char* path, char** bytes, size_t* n,
+static firm_status too_large(const char* path, size_t most, firm_error* err) {
+    return FAIL(err, FIRM_E_FORMAT,
+                "%s has more than the %zu bytes that such a file may have; give "
+                "another",
+                path, most);
+}
+
+// most: of a regular file, looked at before memory is taken
+static firm_status read_open_file(int fd, const char* path, size_t most, char** bytes, size_t* n,
                                   firm_error* err) {
     struct stat s;
     if (fstat(fd, &s) != 0) return io_fail(err, "read", path, errno);
     if (S_ISDIR(s.st_mode)) return FAIL(err, FIRM_E_USAGE, "%s is a folder, not a file", path);
+    if (S_ISREG(s.st_mode) && (uint64_t)s.st_size > most) return too_large(path, most, err);
     // one byte more than expected, to see a file that grows and end at once when it does not
     size_t room = S_ISREG(s.st_mode) && s.st_size > 0 ? (size_t)s.st_size + 1 : STREAM_CHUNK;
     size_t used = 0;
@@ -261,10 +270,18 @@ static firm_status read_open_file(int fd, const char* path, char** bytes, size_t
             mem_free(buffer);
             return FAIL(err, FIRM_E_FORMAT, "%s is no regular file and does not end", path);
         }
+        if (used > most) {
+            mem_free(buffer);
+            return too_large(path, most, err);
+        }
         char* larger = mem_realloc(buffer, used, room * 2 + 1);
         if (!larger) mem_free(buffer);
         buffer = larger;
         room *= 2;
+    }
+    if (used > most) {
+        mem_free(buffer);
+        return too_large(path, most, err);
     }
     buffer[used] = 0;
     *bytes = buffer;
@@ -273,6 +290,11 @@ static firm_status read_open_file(int fd, const char* path, char** bytes, size_t
 }
 
 firm_status file_read_all(const char* path, char** bytes, size_t* n, firm_error* err) {
+    return file_read_most(path, SIZE_MAX, bytes, n, err);
+}
+
+firm_status file_read_most(const char* path, size_t most, char** bytes, size_t* n,
+                           firm_error* err) {
     *bytes = NULL;
     *n = 0;
     int fd = open(path, O_RDONLY | O_CLOEXEC);
@@ -283,7 +305,7 @@ firm_status file_read_all(const char* path, char** bytes, size_t* n, firm_error*
         return FAIL(err, FIRM_E_IO, "cannot read %s: %s", path,
                     strerror_r(errno, buffer, sizeof buffer));
     }
-    firm_status status = read_open_file(fd, path, bytes, n, err);
+    firm_status status = read_open_file(fd, path, most, bytes, n, err);
     close(fd);
     return status;
 }

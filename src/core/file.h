@@ -28,6 +28,8 @@ firm_status file_move(const char* temp, const char* path, firm_error* err);  // 
 
 firm_status file_read_all(const char* path, char** bytes, size_t* n,
                           firm_error* err);                     // NUL added; mem_free
+// The same of a file that must not be larger than `most` bytes: one given by mistake is not read.
+firm_status file_read_most(const char* path, size_t most, char** bytes, size_t* n, firm_error* err);
 firm_status file_make_dirs(const char* path, firm_error* err);  // like mkdir -p
 int file_exists(const char* path);
 

@@ -13,6 +13,9 @@
 #include "core/file.h"
 #include "core/mem.h"
 
+// of a picture's file: more than any picture of a model's size needs
+enum { MOST_BYTES = 64 << 20 };
+
 typedef struct codec {
     png_structp png;
     png_infop info;
@@ -124,7 +127,7 @@ static firm_status decode_failed(const codec* c, const char* path, int width, in
 firm_status image_read_png(const char* path, int width, int height, uint8_t* rgb, firm_error* err) {
     char* bytes;
     size_t n;
-    TRY(file_read_all(path, &bytes, &n, err));
+    TRY(file_read_most(path, MOST_BYTES, &bytes, &n, err));
     static const uint8_t signature[8] = {0x89, 'P', 'N', 'G', '\r', '\n', 0x1a, '\n'};
     codec c = {.in = (const uint8_t*)bytes, .in_size = n};
     firm_status status = FIRM_OK;

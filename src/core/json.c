@@ -11,11 +11,40 @@
 #include "core/file.h"
 #include "core/mem.h"
 
+// A value takes far more memory than its text, so what a text would make is counted beforehand.
+enum { MOST_BYTES = 256 << 20, MOST_VALUES = 4 << 20, MOST_DEPTH = 100 };
+
+// 1 if the text nests and lists no more than that; says nothing about whether it is JSON.
+static int bounded(const char* text, size_t n) {
+    size_t values = 0;
+    int depth = 0, quoted = 0;
+    for (size_t i = 0; i < n; i++) {
+        char c = text[i];
+        if (quoted) {
+            if (c == '\\') i++;
+            quoted = c != '"';
+            continue;
+        }
+        quoted = c == '"';
+        depth += (c == '[' || c == '{') - (c == ']' || c == '}');
+        values += c == '[' || c == '{' || c == ',';
+        if (depth > MOST_DEPTH || values > MOST_VALUES) return 0;
+    }
+    return 1;
+}
+
 firm_status json_read_file(const char* path, cJSON** out, firm_error* err) {
     char* text;
     size_t n;
     *out = NULL;
-    TRY(file_read_all(path, &text, &n, err));
+    TRY(file_read_most(path, MOST_BYTES, &text, &n, err));
+    if (!bounded(text, n)) {
+        mem_free(text);
+        return FAIL(err, FIRM_E_FORMAT,
+                    "%s holds more than %d values, or lists nested deeper than %d; make the file "
+                    "again",
+                    path, MOST_VALUES, MOST_DEPTH);
+    }
     const char* end = text;
     // a NUL in the middle would end the parse early and hide what follows
     const char* nul = memchr(text, 0, n);

@@ -6,7 +6,8 @@
 
 #include "core/status.h"
 
-firm_status json_read_file(const char* path, cJSON** out, firm_error* err);  // caller: cJSON_Delete
+// Of bounded size, depth and number of values. The caller: cJSON_Delete.
+firm_status json_read_file(const char* path, cJSON** out, firm_error* err);
 firm_status json_write_file(const char* path, const cJSON* value, firm_error* err);  // atomic
 firm_status json_print(const cJSON* value, firm_error* err);  // to stdout, with a newline, flushed
 // Numbers with at most `digits` (1 to 15) significant digits, so that files stay readable; what is

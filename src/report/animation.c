@@ -7,11 +7,10 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "core/file.h"
+#include "core/mem.h"
 #include "report/apng.h"
 #include "report/canvas.h"
 #include "report/font.h"
-#include "report/report.h"
 
 enum {
     LIMIT = 1500000,
@@ -19,7 +18,9 @@ enum {
     MARGIN = 10,
     INSET = STRIP - 2 * MARGIN,
     LINE = 20,
-    SMALL_LINE = 14
+    SMALL_LINE = 14,
+    LINE_PIXELS = 8,          // across a line, with its soft edges
+    PAINT_LIMIT = 200000000,  // pixels painted for all levels of detail but the last
 };
 
 static const colour paper = {251, 251, 249}, ink = {28, 32, 38}, grey = {112, 118, 126},
@@ -42,11 +43,14 @@ typedef struct scene {
     double scale;
     int picture_width, picture_height;
     double top_distance;  // of the course chart
+    uint8_t* rgb;         // (height, width, 3): the trace's picture number `image`
+    int image;
 } scene;
 
 static int scene_create(scene* s, const trace* t) {
     memset(s, 0, sizeof *s);
     s->t = t;
+    s->image = -1;
     int scale = 448 / (t->width > t->height ? t->width : t->height);
     s->scale = scale < 1 ? 1 : scale;
     s->picture_width = (int)(t->width * s->scale);
@@ -54,7 +58,13 @@ static int scene_create(scene* s, const trace* t) {
     for (int i = 0; i < t->frame_count; i++)
         s->top_distance = fmax(s->top_distance, trace_worst(t, &t->frames[i]));
     int width = s->picture_width < 400 ? 400 : s->picture_width;
-    return canvas_create(&s->c, width, s->picture_height + STRIP);
+    s->rgb = mem_alloc((size_t)t->width * (size_t)t->height * 3);
+    return canvas_create(&s->c, width, s->picture_height + STRIP) && s->rgb;
+}
+
+static void scene_free(scene* s) {
+    canvas_free(&s->c);
+    mem_free(s->rgb);
 }
 
 // Image pixels have their centres at whole numbers.
@@ -206,15 +216,17 @@ static void draw_strip(scene* s, int frame) {
                 top + STRIP - MARGIN - 3);
 }
 
-static void draw_frame(scene* s, int frame, const detail* d) {
+static firm_status draw_frame(scene* s, int frame, const detail* d, firm_error* err) {
     const trace* t = s->t;
     const trace_frame* f = &t->frames[frame];
+    if (s->image != f->image) TRY(trace_picture(t, f->image, s->rgb, err));
+    s->image = f->image;
     canvas_fill(&s->c, 0, 0, s->c.width, s->picture_height, paper);
-    canvas_picture(&s->c, 0, 0, s->picture_width, s->picture_height, t->image_rgb[f->image],
-                   t->width, t->height);
+    canvas_picture(&s->c, 0, 0, s->picture_width, s->picture_height, s->rgb, t->width, t->height);
     if (f->plan >= 0) draw_plan(s, &t->plans[f->plan], d->fan);
     draw_goals(s);
     draw_strip(s, frame);  // last: it covers whatever a line left outside the picture
+    return FIRM_OK;
 }
 
 // Frames shown at this detail: every stride-th, and always the last. Returns -1 past the end.
@@ -231,7 +243,7 @@ static firm_status encode(scene* s, const detail* d, size_t limit, apng* a, firm
     for (size_t i = 0; i < sizeof exact / sizeof exact[0]; i++) apng_keep(a, exact[i]);
     int count = 0;
     for (int f; (f = frame_number(s->t, d, count)) >= 0; count++) {
-        draw_frame(s, f, d);
+        TRY(draw_frame(s, f, d, err));
         apng_count(a, s->c.rgb);
     }
     TRY(apng_begin(a, count, err));
@@ -239,20 +251,66 @@ static firm_status encode(scene* s, const detail* d, size_t limit, apng* a, firm
     int delay = 6000 / count;
     delay = delay < 50 ? 50 : delay > 140 ? 140 : delay;
     for (int i = 0; i < count; i++) {
-        draw_frame(s, frame_number(s->t, d, i), d);
+        TRY(draw_frame(s, frame_number(s->t, d, i), d, err));
         TRY(apng_frame(a, s->c.rgb, i == count - 1 ? 2200 : i == 0 ? 700 : delay, err));
         if (a->out.size >= limit) return FIRM_OK;
     }
     return apng_end(a, err);
 }
 
+// ---- what drawing costs -------------------------------------------------------------------------
+
+// Pixels that the lines of a path can touch.
+static double path_pixels(const scene* s, const cJSON* path) {
+    const double most = s->c.width + s->c.height;
+    const cJSON *p, *last = NULL;
+    double sum = 0;
+    cJSON_ArrayForEach(p, path) {
+        double length = last ? hypot(p->child->valuedouble - last->child->valuedouble,
+                                     p->child->next->valuedouble - last->child->next->valuedouble)
+                             : 0;
+        sum += LINE_PIXELS * (fmin(length * s->scale, most) + 1);
+        last = p;
+    }
+    return sum;
+}
+
+static double plan_pixels(const scene* s, const trace_plan* plan, int fan_lines) {
+    int n = plan->fan ? cJSON_GetArraySize(plan->fan) : 0;
+    double sum = 0;
+    const cJSON* path;
+    cJSON_ArrayForEach(path, plan->fan) sum += path_pixels(s, path);
+    if (n > fan_lines) sum *= (double)fan_lines / n;
+    return sum + (plan->path ? 4 * path_pixels(s, plan->path) : 0);
+}
+
+// Pixels that are painted for a whole animation of this detail.
+static double level_pixels(const scene* s, const detail* d) {
+    double sum = 0, lines = 0;
+    for (int i = 0, f, plan = -1; (f = frame_number(s->t, d, i)) >= 0; i++) {
+        int now = s->t->frames[f].plan;
+        if (now >= 0 && now != plan) lines = plan_pixels(s, &s->t->plans[now], d->fan);
+        plan = now;
+        sum += (double)s->c.width * s->c.height + lines;
+    }
+    return 2 * sum;  // colours are counted first
+}
+
 firm_status animation_make(const trace* t, html* png, firm_error* err) {
     scene s;
-    if (!scene_create(&s, t)) return FAIL(err, FIRM_E_MEMORY, "out of memory for the animation");
+    if (!scene_create(&s, t)) {
+        scene_free(&s);
+        return FAIL(err, FIRM_E_MEMORY, "out of memory for the animation");
+    }
     firm_status status = FIRM_OK;
     size_t levels = sizeof details / sizeof details[0];
+    double painted = 0;
     for (size_t i = 0; i < levels && status == FIRM_OK; i++) {
         apng a;
+        // a long episode goes on to less detail before it has taken long
+        double pixels = level_pixels(&s, &details[i]);
+        if (i + 1 < levels && painted + pixels > PAINT_LIMIT) continue;
+        painted += pixels;
         status = apng_create(&a, s.c.width, s.c.height, err);
         if (status != FIRM_OK) break;
         size_t limit = i + 1 == levels ? SIZE_MAX : LIMIT;  // the last level is taken as it is
@@ -265,26 +323,6 @@ firm_status animation_make(const trace* t, html* png, firm_error* err) {
         apng_free(&a);
         if (good) break;
     }
-    canvas_free(&s.c);
-    return status;
-}
-
-firm_status report_animation(const cJSON* json, const char* path, firm_error* err) {
-    trace t;
-    html png = {0};
-    file_writer w;
-    TRY(trace_read(json, "the trace", &t, err));
-    firm_status status = animation_make(&t, &png, err);
-    if (status == FIRM_OK) status = file_open_write(&w, path, err);
-    if (status == FIRM_OK) {
-        status = file_put(&w, png.data, png.size, err);
-        if (status == FIRM_OK) {
-            status = file_commit(&w, err);
-        } else {
-            file_abandon(&w);
-        }
-    }
-    html_free(&png);
-    trace_free(&t);
+    scene_free(&s);
     return status;
 }

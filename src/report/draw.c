@@ -64,8 +64,16 @@ void canvas_line(canvas* c, double x0, double y0, double x1, double y1, double w
     y1 = clamp(y1, -far, far);
     double dx = x1 - x0, dy = y1 - y0, square = dx * dx + dy * dy;
     box b = bounds(c, x0, y0, x1, y1, width / 2 + 1);
+    const double reach = (width / 2 + 2) * sqrt(square);
     for (int y = b.top; y < b.bottom; y++) {
-        for (int x = b.left; x < b.right; x++) {
+        // pixels of this row within reach of the endless line: |px dy - py dx| <= reach
+        int left = b.left, right = b.right;
+        if (fabs(dy) > 1e-3) {
+            double middle = x0 + (y + 0.5 - y0) * dx / dy, half = reach / fabs(dy);
+            left = (int)clamp(floor(middle - half) - 1, b.left, b.right);
+            right = (int)clamp(ceil(middle + half) + 1, b.left, b.right);
+        }
+        for (int x = left; x < right; x++) {
             double px = x + 0.5 - x0, py = y + 0.5 - y0;
             double along = square > 0 ? clamp((px * dx + py * dy) / square, 0, 1) : 0;
             double d = hypot(px - along * dx, py - along * dy);

@@ -17,6 +17,8 @@
 #include "core/text.h"
 #include "report/names.h"
 
+enum { MOST_SETTINGS = 1 << 20 };  // bytes of a config.ini; ours have a few thousand
+
 void* report_append(void* array_pointer, int* count, size_t item_size) {
     char** array = array_pointer;
     size_t bytes = (size_t)*count * item_size;
@@ -256,7 +258,7 @@ static firm_status list_folder(const char* path, char*** names, int* count, firm
 
 static firm_status add_config(report_data* data, int run, const char* file, firm_error* err) {
     size_t n = 0;
-    TRY(file_read_all(file, &data->runs[run].config, &n, err));
+    TRY(file_read_most(file, MOST_SETTINGS, &data->runs[run].config, &n, err));
     data->runs[run].config_hash = rng_hash_text(data->runs[run].config);
     return FIRM_OK;
 }

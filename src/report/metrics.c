@@ -10,7 +10,7 @@
 #include "core/mem.h"
 #include "report/inputs.h"
 
-enum { MAX_COLUMNS = 64 };
+enum { MAX_COLUMNS = 64, MOST_STAGES = 1000, MOST_BYTES = 256 << 20 };
 
 // Cuts the line at commas; returns the number of fields, or -1 if there are too many.
 static int split(char* line, char** field) {
@@ -73,6 +73,10 @@ static firm_status find_stage(const char* path, const char* name, report_metrics
             return FIRM_OK;
         }
     }
+    if (m->stages == MOST_STAGES)
+        return FAIL(err, FIRM_E_FORMAT,
+                    "%s names more than %d stages; make the file again with firm train", path,
+                    MOST_STAGES);
     char(*slot)[64] = report_append(&m->stage, &m->stages, sizeof *slot);
     if (!slot) return FAIL(err, FIRM_E_MEMORY, "out of memory while reading %s", path);
     snprintf(*slot, sizeof *slot, "%s", name);
@@ -110,11 +114,15 @@ static firm_status parse(const char* path, char* text, size_t size, report_metri
     if (strlen(text) != size)
         return FAIL(err, FIRM_E_FORMAT, "%s is not a text file; make it again with firm train",
                     path);
-    size_t lines = 1;
-    for (const char* p = text; *p; p++) lines += *p == '\n';
     char* cursor = text;
     int complete = 1, number = 1;
     TRY(read_header(path, next_line(&cursor, &complete), m, err));
+    // a row of so many columns has as many bytes at least: shorter lines take no room
+    size_t lines = 1;
+    for (const char *p = cursor, *end; *p; p = end + (*end != 0)) {
+        end = p + strcspn(p, "\n");
+        lines += end - p >= m->columns;
+    }
     m->row_stage = mem_calloc(lines, sizeof *m->row_stage);
     m->values = mem_calloc(lines, (size_t)m->columns * sizeof *m->values);
     if (!m->row_stage || !m->values)
@@ -145,7 +153,7 @@ firm_status report_metrics_read(const char* path, int run, report_metrics* m, fi
     size_t size = 0;
     memset(m, 0, sizeof *m);
     m->run = run;
-    TRY(file_read_all(path, &text, &size, err));
+    TRY(file_read_most(path, MOST_BYTES, &text, &size, err));
     firm_status status = parse(path, text, size, m, err);
     mem_free(text);
     return status;  // the owner frees what was read, also after a failure

@@ -36,8 +36,4 @@ firm_status report_write(const char* const* inputs, int count, const char* out_d
 firm_status report_markdown(const char* const* inputs, int count, const char* path,
                             firm_error* err);
 
-// Writes an animated PNG of one traced episode (below 1.5 MB: long episodes lose fan lines, then
-// frames).
-firm_status report_animation(const cJSON* trace, const char* path, firm_error* err);
-
 #endif

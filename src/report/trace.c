@@ -8,10 +8,17 @@
 #include <string.h>
 
 #include "core/mem.h"
+#include "core/rng.h"
 #include "core/text.h"
 #include "report/inputs.h"
 
-enum { MAX_SIDE = 1024, MAX_FRAMES = 5000 };
+enum {
+    MAX_SIDE = 1024,
+    MAX_FRAMES = 5000,
+    MAX_PIXELS = 256000000,  // of all frames: 5000 of the models' size
+    MAX_POINTS = 256,        // of a path: more macro steps than any plan has
+    MAX_PATHS = 1024         // of a fan
+};
 
 static int base64_value(char c) {
     if (c >= 'A' && c <= 'Z') return c - 'A';
@@ -39,12 +46,20 @@ static size_t base64_decode(const char* text, uint8_t* out) {
     return n;
 }
 
-// A PNG in base64 as 8-bit RGB; every picture of a trace has the size of the first.
+// The bytes of a picture's text; mem_free. NULL without memory, *n 0 if the text is damaged.
+static uint8_t* picture_bytes(const char* text, size_t* n) {
+    uint8_t* bytes = mem_alloc(strlen(text) / 4 * 3 + 4);
+    *n = bytes ? base64_decode(text, bytes) : 0;
+    return bytes;
+}
+
+// A PNG as 8-bit RGB; every picture of a trace has the size of the first. Its pixels go to *rgb,
+// for which memory is taken where there is none yet.
 static firm_status decode_picture(const char* name, const char* what, int number, const char* text,
                                   trace* t, uint8_t** rgb, firm_error* err) {
-    uint8_t* bytes = mem_alloc(strlen(text) / 4 * 3 + 4);
+    size_t n;
+    uint8_t* bytes = picture_bytes(text, &n);
     if (!bytes) return FAIL(err, FIRM_E_MEMORY, "out of memory while reading %s", name);
-    size_t n = base64_decode(text, bytes);
     png_image image = {.version = PNG_IMAGE_VERSION};
     firm_status status = FIRM_OK;
     if (!n || !png_image_begin_read_from_memory(&image, bytes, n)) {
@@ -64,7 +79,7 @@ static firm_status decode_picture(const char* name, const char* what, int number
         t->height = (int)image.height;
         image.format = PNG_FORMAT_RGB;
         png_color white = {255, 255, 255};
-        *rgb = mem_alloc(PNG_IMAGE_SIZE(image));
+        if (!*rgb) *rgb = mem_alloc(PNG_IMAGE_SIZE(image));
         if (!*rgb) {
             status = FAIL(err, FIRM_E_MEMORY, "out of memory while reading %s", name);
         } else if (!png_image_finish_read(&image, &white, *rgb, 0, NULL)) {
@@ -77,23 +92,40 @@ static firm_status decode_picture(const char* name, const char* what, int number
     return status;
 }
 
+firm_status trace_picture(const trace* t, int image, uint8_t* rgb, firm_error* err) {
+    trace size = {.width = t->width, .height = t->height};
+    return decode_picture("the trace", "picture", image, t->image_text[image], &size, &rgb, err);
+}
+
 static const char* without_prefix(const char* text) {
     static const char prefix[] = "data:image/png;base64,";
     return strncmp(text, prefix, sizeof prefix - 1) == 0 ? text + sizeof prefix - 1 : text;
 }
 
+// All frames have the first picture's size: their number times that is known from then on.
+static firm_status check_pixels(const char* name, int frames, const trace* t, firm_error* err) {
+    int64_t pixels = (int64_t)frames * t->width * t->height;
+    if (pixels <= MAX_PIXELS) return FIRM_OK;
+    return FAIL(err, FIRM_E_FORMAT,
+                "%s: %d frames of %d x %d pixels are more than a report shows (%d million pixels); "
+                "record fewer or smaller ones",
+                name, frames, t->width, t->height, MAX_PIXELS / 1000000);
+}
+
 static firm_status add_image(const char* name, int number, const char* text, trace* t, int* index,
                              firm_error* err) {
     text = without_prefix(text);
+    uint64_t hash = rng_hash_text(text);
     for (int i = t->image_count - 1; i >= 0; i--) {
-        if (strcmp(t->image_text[i], text) == 0) {
+        if (t->image_hash[i] == hash && strcmp(t->image_text[i], text) == 0) {
             *index = i;
             return FIRM_OK;
         }
     }
     *index = t->image_count;
+    t->image_hash[t->image_count] = hash;
     t->image_text[t->image_count++] = text;
-    return decode_picture(name, "frame", number, text, t, &t->image_rgb[*index], err);
+    return decode_picture(name, "frame", number, text, t, &t->read_rgb, err);
 }
 
 static int is_point(const cJSON* p) {
@@ -104,18 +136,20 @@ static int is_point(const cJSON* p) {
 
 static int is_path(const cJSON* path) {
     const cJSON* p;
+    int n = 0;
     if (!cJSON_IsArray(path)) return 0;
     cJSON_ArrayForEach(p, path) {
-        if (!is_point(p)) return 0;
+        if (!is_point(p) || n++ == MAX_POINTS) return 0;
     }
     return 1;
 }
 
 static int is_fan(const cJSON* fan) {
     const cJSON* path;
+    int n = 0;
     if (!cJSON_IsArray(fan)) return 0;
     cJSON_ArrayForEach(path, fan) {
-        if (!is_path(path)) return 0;
+        if (!is_path(path) || n++ == MAX_PATHS) return 0;
     }
     return 1;
 }
@@ -139,8 +173,9 @@ static firm_status read_plan(const char* name, int number, const cJSON* f, trace
     if ((path && !is_path(path)) || (fan && !is_fan(fan))) {
         return FAIL(
             err, FIRM_E_FORMAT,
-            "%s: frame %d: plan_xy or fan_xy is not a list of [x, y] pairs; record the trace again",
-            name, number);
+            "%s: frame %d: plan_xy or fan_xy is not a list of [x, y] pairs, at most %d a path and "
+            "%d paths; record the trace again",
+            name, number, MAX_POINTS, MAX_PATHS);
     }
     t->plans[t->plan_count] = (trace_plan){path, fan};
     frame->plan = t->plan_count++;
@@ -216,12 +251,15 @@ static firm_status read_all(const cJSON* json, const char* name, trace* t, firm_
     t->frames = mem_calloc((size_t)count, sizeof *t->frames);
     t->plans = mem_calloc((size_t)count, sizeof *t->plans);
     t->image_text = mem_calloc((size_t)count, sizeof *t->image_text);
-    t->image_rgb = mem_calloc((size_t)count, sizeof *t->image_rgb);
-    if (!t->frames || !t->plans || !t->image_text || !t->image_rgb) {
+    t->image_hash = mem_calloc((size_t)count, sizeof *t->image_hash);
+    if (!t->frames || !t->plans || !t->image_text || !t->image_hash) {
         return FAIL(err, FIRM_E_MEMORY, "out of memory while reading %s", name);
     }
     int number = 0;
-    cJSON_ArrayForEach(f, frames) TRY(read_frame(name, number++, f, t, err));
+    cJSON_ArrayForEach(f, frames) {
+        TRY(read_frame(name, number++, f, t, err));
+        TRY(check_pixels(name, count, t, err));
+    }
     return read_goal(json, name, t, err);
 }
 
@@ -233,8 +271,8 @@ firm_status trace_read(const cJSON* json, const char* name, trace* t, firm_error
 }
 
 void trace_free(trace* t) {
-    for (int i = 0; i < t->image_count; i++) mem_free(t->image_rgb[i]);
-    mem_free(t->image_rgb);
+    mem_free(t->read_rgb);
+    mem_free(t->image_hash);
     mem_free(t->image_text);
     mem_free(t->goal_rgb);
     mem_free(t->frames);

@@ -30,7 +30,8 @@ typedef struct trace {
     int width, height;  // of every picture
     int image_count;
     const char** image_text;  // base64 of the PNG
-    uint8_t** image_rgb;      // (height, width, 3)
+    uint64_t* image_hash;     // of that text
+    uint8_t* read_rgb;        // (height, width, 3): the picture read last
     const char* goal_text;    // NULL if the trace has no goal picture
     uint8_t* goal_rgb;
     int goal_count;
@@ -45,10 +46,13 @@ typedef struct trace {
     trace_plan* plans;
 } trace;
 
+// Frames, pixels and points are bounded, so that a small file cannot ask for much memory or time.
 // `name` stands in messages. Texts point into `json`, which must live longer than *t. On failure *t
 // is empty.
 firm_status trace_read(const cJSON* json, const char* name, trace* t, firm_error* err);
 void trace_free(trace* t);
+// Decodes picture `image` of the trace into rgb (height, width, 3).
+firm_status trace_picture(const trace* t, int image, uint8_t* rgb, firm_error* err);
 
 // "agent 83.1 px from goal, arriving at macro step 4"
 void trace_sentence(const trace* t, const trace_frame* f, char* out, size_t room);

@@ -86,6 +86,45 @@ TEST(core, json_damaged_files) {
     EXPECT_INT(json_read_file(test_temp_dir(), &value, &err), FIRM_E_USAGE);
 }
 
+// What a text would make is bounded before it is made: depth, values, and the file itself.
+TEST(core, json_is_bounded) {
+    firm_error err = {0};
+    cJSON* value;
+    char path[512], text[600];
+    snprintf(path, sizeof path, "%s/large.json", test_temp_dir());
+    for (int depth = 100; depth <= 101; depth++) {
+        memset(text, '[', (size_t)depth);
+        memset(text + depth, ']', (size_t)depth);
+        put_text(path, text, (size_t)(2 * depth));
+        EXPECT_INT(json_read_file(path, &value, &err), depth == 100 ? FIRM_OK : FIRM_E_FORMAT);
+        EXPECT(depth == 100 || strstr(err.message, "deeper than 100"));
+        cJSON_Delete(value);
+    }
+    // brackets inside a text are none
+    snprintf(text, sizeof text, "[\"%0200d\\\"[[[\"]", 0);
+    for (char* c = text + 2; *c == '0'; c++) *c = '[';
+    put_text(path, text, strlen(text));
+    EXPECT_INT(json_read_file(path, &value, &err), FIRM_OK);
+    cJSON_Delete(value);
+
+    size_t n = (size_t)2 * ((4 << 20) + 1);
+    char* many = mem_alloc(n);
+    for (size_t i = 0; i < n; i += 2) memcpy(many + i, ",1", 2);
+    many[0] = '[';
+    many[n - 1] = ']';
+    put_text(path, many, n);
+    int64_t before = mem_count();
+    EXPECT_INT(json_read_file(path, &value, &err), FIRM_E_FORMAT);
+    EXPECT(strstr(err.message, "large.json") && strstr(err.message, "4194304 values"));
+    EXPECT(mem_count() - before <= 1);  // the text
+    mem_free(many);
+
+    EXPECT_INT(truncate(path, (off_t)1 << 40), 0);  // a hole of a terabyte
+    EXPECT_INT(json_read_file(path, &value, &err), FIRM_E_FORMAT);
+    EXPECT(strstr(err.message, "large.json") && strstr(err.message, "268435456 bytes"));
+    unlink(path);
+}
+
 TEST(core, json_full_disk) {
     firm_error err = {0};
     cJSON* object = cJSON_CreateObject();

@@ -1,14 +1,16 @@
 // animation_test.c - the animated PNG chunk by chunk, the rasteriser and the font behind it.
+#include "report/animation.h"
+
 #include <png.h>
 #include <zlib.h>
 
 #include "check.h"
+#include "core/clock.h"
 #include "core/image.h"
 #include "core/mem.h"
 #include "core/rng.h"
 #include "report/canvas.h"
 #include "report/font.h"
-#include "report/report.h"
 #include "sample.h"
 
 static uint32_t word(const uint8_t* p) {
@@ -88,18 +90,23 @@ static void check_apng(const uint8_t* bytes, size_t size, movie* m) {
     EXPECT_INT(m->frames, m->announced);
 }
 
+static firm_status animate(const cJSON* json, html* png, firm_error* err) {
+    trace t;
+    TRY(trace_read(json, "the trace", &t, err));
+    firm_status status = animation_make(&t, png, err);
+    trace_free(&t);
+    return status;
+}
+
 TEST(report, animation_chunks) {
-    char path[1024];
     firm_error err;
-    size_t size;
+    html png = {0};
     movie m;
     cJSON* t = sample_trace(24, "tworoom", "reach");
-    snprintf(path, sizeof path, "%s/moving.png", test_temp_dir());
-    REQUIRE_OK(report_animation(t, path, &err), err);
+    REQUIRE_OK(animate(t, &png, &err), err);
     cJSON_Delete(t);
-    uint8_t* bytes = (uint8_t*)sample_read(test_temp_dir(), "moving.png", &size);
-    EXPECT(bytes != NULL);
-    if (!bytes) return;
+    const uint8_t* bytes = (const uint8_t*)png.data;
+    size_t size = png.size;
     EXPECT(size < 1500000);
     check_apng(bytes, size, &m);
     EXPECT_INT(m.frames, 24);
@@ -126,7 +133,7 @@ TEST(report, animation_chunks) {
     }
     mem_free(rgb);
     mem_free(m.shown);
-    mem_free(bytes);
+    html_free(&png);
 }
 
 // Noise is the worst that can happen: detail is given up until the file is small enough, the last
@@ -134,8 +141,8 @@ TEST(report, animation_chunks) {
 TEST(report, animation_stays_small) {
     enum { SIDE = 200, FRAMES = 40 };
     static uint8_t rgb[SIDE * SIDE * 3];
-    char path[1024];
     firm_error err;
+    html moving = {0};
     size_t size;
     movie m;
     cJSON* t = sample_trace(FRAMES, "tworoom", "reach");
@@ -151,22 +158,19 @@ TEST(report, animation_stays_small) {
         mem_free(png);
     }
     cJSON_DeleteItemFromObject(t, "goal_png");
-    snprintf(path, sizeof path, "%s/noise.png", test_temp_dir());
-    REQUIRE_OK(report_animation(t, path, &err), err);
+    REQUIRE_OK(animate(t, &moving, &err), err);
     cJSON_Delete(t);
-    uint8_t* bytes = (uint8_t*)sample_read(test_temp_dir(), "noise.png", &size);
-    EXPECT(bytes && size < 1500000);
-    if (!bytes) return;
-    check_apng(bytes, size, &m);
+    EXPECT(moving.size < 1500000);
+    check_apng((const uint8_t*)moving.data, moving.size, &m);
     EXPECT(m.frames > 1 && m.frames < FRAMES);
     mem_free(m.shown);
-    mem_free(bytes);
+    html_free(&moving);
 }
 
 // Strange but allowed: points far outside, empty fans, missing distances, one frame.
 TEST(report, animation_odd_traces) {
-    char path[1024];
     firm_error err;
+    html png = {0};
     cJSON* t = sample_trace(3, "a task with quite a long name that does not fit", "reach");
     cJSON* f = cJSON_GetArrayItem(cJSON_GetObjectItem(t, "frames"), 0);
     cJSON_ReplaceItemInObject(f, "plan_xy",
@@ -176,17 +180,47 @@ TEST(report, animation_odd_traces) {
     cJSON_ReplaceItemInObject(f, "arrival", cJSON_CreateNumber(1e300));
     cJSON_ReplaceItemInObject(f, "step", cJSON_CreateNumber(-1e300));
     cJSON_ReplaceItemInObject(f, "distance", cJSON_Parse("[null]"));
-    snprintf(path, sizeof path, "%s/odd.png", test_temp_dir());
-    REQUIRE_OK(report_animation(t, path, &err), err);
+    REQUIRE_OK(animate(t, &png, &err), err);
+    html_free(&png);
     cJSON_DeleteItemFromObject(t, "distances");
     cJSON_DeleteItemFromObject(t, "goal_png");
     cJSON_DeleteItemFromObject(t, "goal_xy");
     cJSON_DeleteItemFromArray(cJSON_GetObjectItem(t, "frames"), 2);
     cJSON_DeleteItemFromArray(cJSON_GetObjectItem(t, "frames"), 1);
-    REQUIRE_OK(report_animation(t, path, &err), err);
+    REQUIRE_OK(animate(t, &png, &err), err);
+    html_free(&png);
     cJSON_Delete(t);
     t = cJSON_CreateObject();
-    EXPECT_INT(report_animation(t, path, &err), FIRM_E_FORMAT);
+    EXPECT_INT(animate(t, &png, &err), FIRM_E_FORMAT);
+    cJSON_Delete(t);
+}
+
+// An episode too long for every detail is drawn with less of it, and not for minutes.
+TEST(report, animation_of_a_long_episode_ends_soon) {
+    firm_error err;
+    html png = {0};
+    movie m;
+    cJSON *t = sample_trace(2, "tworoom", "reach"), *frames = cJSON_GetObjectItem(t, "frames");
+    cJSON* first = cJSON_GetArrayItem(frames, 0);
+    cJSON* fan = cJSON_CreateArray();
+    EXPECT(cJSON_ReplaceItemInObject(first, "fan_xy", fan));
+    for (int i = 0; i < 1000; i++) {
+        cJSON* path = cJSON_CreateArray();
+        for (int k = 0; k < 256; k++)
+            cJSON_AddItemToArray(
+                path, cJSON_CreateDoubleArray((double[]){k % 2 ? 1e300 : -9, i % 7 * 30}, 2));
+        cJSON_AddItemToArray(fan, path);
+    }
+    // the first plan stays in hand
+    for (int i = 0; i < 80; i++)
+        cJSON_AddItemToArray(frames, cJSON_Duplicate(cJSON_GetArrayItem(frames, 1), 1));
+    double before = clock_seconds();
+    REQUIRE_OK(animate(t, &png, &err), err);
+    EXPECT(clock_seconds() - before < 60);  // on a busy machine under sanitizers; else about one
+    check_apng((const uint8_t*)png.data, png.size, &m);
+    EXPECT_INT(m.frames, 22);  // no fan, every fourth of the 82 frames, and the end
+    mem_free(m.shown);
+    html_free(&png);
     cJSON_Delete(t);
 }
 
@@ -214,6 +248,18 @@ TEST(report, canvas_areas) {
         canvas_ring(&c, 50, 40 + shift, 20, 2);
         canvas_blend(&c, white, 1);
         EXPECT_NEAR(ink_on(&c), 2 * 2 * 3.14159 * 20, 4);
+        canvas_fill(&c, 0, 0, 100, 80, black);
+    }
+    // steep, flat and endless ones too
+    static const double ends[][5] = {{50, -1e9, 50, 1e9, 80 * 3},
+                                     {-1e9, 40, 1e9, 40, 100 * 3},
+                                     {50, 10, 50.001, 70, 60 * 3 + 7},
+                                     {10, 40, 90, 40.0005, 80 * 3 + 7},
+                                     {0, 0, 100, 80, 3 * 128 - 4}};
+    for (int i = 0; i < 5; i++) {
+        canvas_line(&c, ends[i][0], ends[i][1], ends[i][2], ends[i][3], 3);
+        canvas_blend(&c, white, 1);
+        EXPECT_NEAR(ink_on(&c), ends[i][4], 2.5);
         canvas_fill(&c, 0, 0, 100, 80, black);
     }
     // a translucent polyline is no darker where its parts meet

@@ -2,8 +2,10 @@
 // nothing is written.
 #include "check.h"
 #include "core/file.h"
+#include "core/image.h"
 #include "core/mem.h"
 #include "report/report.h"
+#include "report/trace.h"
 #include "sample.h"
 
 static void expect_refused(const char* name, const char* file, const char* text, firm_status want,
@@ -126,6 +128,54 @@ TEST(report, damaged_trace) {
             test_fail(__FILE__, __LINE__, "%s: status %d, '%s'", what[i], status, err.message);
         EXPECT(!file_exists(out));
     }
+}
+
+// A small file that asks for much: pictures that are large once unpacked, or endless plans.
+TEST(report, small_files_do_not_ask_for_much) {
+    enum { SIDE = 1024, FRAMES = 420 };
+    firm_error err = {0};
+    trace t;
+    uint8_t *rgb = mem_calloc(SIDE * SIDE, 3), *png;
+    size_t n;
+    REQUIRE_OK(image_encode_png(SIDE, SIDE, rgb, &png, &n, &err), err);
+    char* text = image_base64(png, n);
+    cJSON* json = cJSON_CreateObject();
+    cJSON* frames = cJSON_AddArrayToObject(json, "frames");
+    for (int i = 0; i < FRAMES; i++) {
+        cJSON* f = cJSON_CreateObject();
+        cJSON_AddStringToObject(f, "png", text);
+        cJSON_AddItemToArray(frames, f);
+    }
+    int64_t before = mem_count();
+    EXPECT_INT(trace_read(json, "trace-a.json", &t, &err), FIRM_E_FORMAT);
+    EXPECT(strstr(err.message, "trace-a.json") && strstr(err.message, "420 frames of 1024 x 1024"));
+    EXPECT(mem_count() - before <= 6);  // the lists of frames, and one picture
+    while (cJSON_GetArraySize(frames) > 240) cJSON_DeleteItemFromArray(frames, 0);
+    REQUIRE_OK(trace_read(json, "trace-a.json", &t, &err), err);
+    EXPECT_INT(t.image_count, 1);
+    trace_free(&t);
+
+    cJSON* path = cJSON_AddArrayToObject(frames->child, "plan_xy");
+    for (int i = 0; i < 256; i++)
+        cJSON_AddItemToArray(path, cJSON_CreateDoubleArray((double[]){i, 2}, 2));
+    REQUIRE_OK(trace_read(json, "trace-a.json", &t, &err), err);
+    trace_free(&t);
+    cJSON_AddItemToArray(path, cJSON_CreateDoubleArray((double[]){1, 2}, 2));
+    EXPECT_INT(trace_read(json, "trace-a.json", &t, &err), FIRM_E_FORMAT);
+    EXPECT(strstr(err.message, "at most 256 a path"));
+    cJSON_Delete(json);
+    mem_free(text);
+    mem_free(png);
+    mem_free(rgb);
+}
+
+TEST(report, many_stages_of_metrics_are_refused) {
+    char text[16 * 1200] = "stage,update,loss\n", row[32];
+    for (int i = 0; i < 1001; i++) {
+        snprintf(row, sizeof row, "s%d,1,2\n", i);
+        strcat(text, row);
+    }
+    expect_refused("many-stages", "metrics.csv", text, FIRM_E_FORMAT, "more than 1000 stages");
 }
 
 TEST(report, nothing_to_show) {
