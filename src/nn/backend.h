@@ -40,6 +40,9 @@ typedef struct nn_backend {
     void (*release)(void* p);
     void (*upload)(void* device, const float* host, size_t count);    // floats to reals
     void (*download)(float* host, const void* device, size_t count);  // reals to floats
+    // what kernels on so many threads need beside their scratch; NULL: nothing
+    firm_status (*reserve)(int threads, firm_error* err);
+    void (*unreserve)(int threads);
 } nn_backend;
 
 const nn_backend* nn_backend_ref(void);

@@ -1,13 +1,11 @@
 // peak.c - the yardstick of `firm bench plan`: OpenBLAS on the same threads, in the same run.
 #include "plan/peak.h"
 
-#include <cblas.h>
-
 #include "core/clock.h"
 #include "core/mem.h"
-#include "core/stats.h"
+#include "nn/cpu/blas.h"
 
-enum { LARGEST = 1024, MAX_ROUNDS = 64 };
+enum { LARGEST = 1024 };
 
 typedef struct products {
     int size, repeats;
@@ -20,8 +18,7 @@ static void multiply(void* arg, int item, int worker) {
     size_t area = (size_t)LARGEST * LARGEST;
     float *a = p->matrix + (size_t)worker * 3 * area, *b = a + area, *c = b + area;
     for (int i = 0; i < p->repeats; i++)
-        cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasNoTrans, p->size, p->size, p->size, 1.0f, a,
-                    p->size, b, p->size, 0.0f, c, p->size);
+        nn_blas_product(0, 0, p->size, p->size, p->size, a, p->size, b, p->size, 0.0f, c, p->size);
 }
 
 firm_status plan_measure_peak(pool* threads, double* gflops, firm_error* err) {
@@ -35,7 +32,11 @@ firm_status plan_measure_peak(pool* threads, double* gflops, firm_error* err) {
     if (!work.matrix)
         return FAIL(err, FIRM_E_MEMORY, "no memory for the peak measurement on %d threads", n);
     for (size_t i = 0; i < floats; i++) work.matrix[i] = 1.0f / (float)(1 + i % 7);
-    openblas_set_num_threads(1);
+    firm_status st = nn_blas_reserve(n, err);
+    if (st != FIRM_OK) {
+        mem_free(work.matrix);
+        return st;
+    }
     *gflops = 0.0;
     for (size_t k = 0; k < sizeof kind / sizeof *kind; k++)
         for (int repeat = 0; repeat < 2; repeat++) {
@@ -47,34 +48,7 @@ firm_status plan_measure_peak(pool* threads, double* gflops, firm_error* err) {
             double rate = done / (double)(clock_ns() - begun);
             if (rate > *gflops) *gflops = rate;
         }
+    nn_blas_release(n);
     mem_free(work.matrix);
-    return FIRM_OK;
-}
-
-firm_status plan_measure_speed(plan_solver* solver, pool* threads, const float* c0,
-                               const float* goal, int64_t macs, int rounds, plan_speed* out,
-                               firm_error* err) {
-    if (rounds < 1 || rounds > MAX_ROUNDS)
-        return FAIL(err, FIRM_E_USAGE, "%d rounds asked for; give 1 to %d", rounds, MAX_ROUNDS);
-    double ms[MAX_ROUNDS];
-    *out = (plan_speed){.threads = pool_threads(threads), .rounds = rounds};
-    for (int i = 0; i < rounds; i++) {
-        double peak;
-        TRY(plan_measure_peak(threads, &peak, err));
-        if (peak > out->peak_gflops) out->peak_gflops = peak;
-        plan_result r;
-        int64_t before = mem_count();
-        plan_solver_solve(solver, c0, goal, 0, &r);
-        out->allocations += mem_count() - before;
-        out->iterations = r.iterations;
-        double rate = 2.0 * (double)macs * (double)r.rows / (r.ms * 1e6);
-        if (rate > out->gflops) {
-            out->gflops = rate;
-            out->ms_per_solve = r.ms;
-        }
-        ms[i] = r.ms;
-    }
-    out->ms_median = stats_quantile(ms, rounds, 0.5);
-    out->fraction_of_peak = out->gflops / out->peak_gflops;
     return FIRM_OK;
 }

@@ -2,12 +2,12 @@
 // vectorised loops around them. Kernels are single-threaded; shards run side by side (exec.h).
 #include "nn/cpu/cpu.h"
 
-#include <cblas.h>
 #include <pthread.h>
 #include <string.h>
 
 #include "core/mem.h"
 #include "core/simd.h"
+#include "nn/cpu/blas.h"
 
 extern const nn_loops nn_loops_plain;
 #if defined(__x86_64__)
@@ -21,7 +21,6 @@ static const nn_loops* chosen;
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 
 static void choose(void) {
-    openblas_set_num_threads(1);  // our pool is the only source of threads
     chosen = &nn_loops_plain;
 #if defined(__x86_64__)
     simd_level level = simd_best();
@@ -37,13 +36,11 @@ const nn_loops* nn_loops_get(void) {
 
 void nn_gemm(int ta, int tb, int64_t m, int n, int64_t k, const float* a, int lda, const float* b,
              int ldb, float beta, float* c, int ldc) {
-    if ((double)m * n * (double)k <= SMALL_PRODUCT) {
-        nn_loops_get()->small_gemm((int)m, n, (int)k, a, ta ? 1 : lda, ta ? lda : 1, b,
-                                   tb ? 1 : ldb, tb ? ldb : 1, beta, c, ldc);
+    if ((double)m * n * (double)k > SMALL_PRODUCT &&
+        nn_blas_product(ta, tb, (int)m, n, (int)k, a, lda, b, ldb, beta, c, ldc))
         return;
-    }
-    cblas_sgemm(CblasRowMajor, ta ? CblasTrans : CblasNoTrans, tb ? CblasTrans : CblasNoTrans,
-                (int)m, n, (int)k, 1.0f, a, lda, b, ldb, beta, c, ldc);
+    nn_loops_get()->small_gemm((int)m, n, (int)k, a, ta ? 1 : lda, ta ? lda : 1, b, tb ? 1 : ldb,
+                               tb ? ldb : 1, beta, c, ldc);
 }
 
 static void upload(void* device, const float* host, size_t count) {
@@ -93,6 +90,8 @@ const nn_backend* nn_backend_cpu(void) {
             .release = mem_free,
             .upload = upload,
             .download = download,
+            .reserve = nn_blas_reserve,
+            .unreserve = nn_blas_release,
         };
     }
     pthread_mutex_unlock(&lock);
