@@ -125,7 +125,8 @@ typedef struct firm_controller_params {
     firm_mode mode;
     uint64_t seed;  // same seed, same model, same inputs: same actions, for any thread count
     int threads;    // 0: all cores
-    int candidates, iterations, elites;
+    int candidates, iterations;
+    int elites;   // 0: the model's own share of the candidates, rounded up
     int horizon;  // macro actions looked ahead
     int fan;      // candidates of the last iteration kept for display; 0: none
     firm_device device;

@@ -221,10 +221,6 @@ eval_times eval_arm_take_late(eval_arm* arm) {
     return late;
 }
 
-const char* eval_arm_name(const eval_arm* arm) {
-    return arm->ops->name;
-}
-
 void eval_arm_deadline(eval_arm* arm, double ms) {
     arm->setup.deadline_ms = ms;
 }

@@ -53,7 +53,6 @@ extern const char eval_arm_names[];  // "firm, oracle-config, ..." for messages
 firm_status eval_arm_create(const char* name, const eval_setup* setup, eval_arm** out,
                             firm_error* err);
 void eval_arm_free(eval_arm* arm);
-const char* eval_arm_name(const eval_arm* arm);
 void eval_arm_deadline(eval_arm* arm, double ms);  // per decision, from now on; 0: none
 
 // Milliseconds past the deadline of every decision that planned so far; the caller frees the list.

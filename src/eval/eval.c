@@ -51,13 +51,7 @@ static firm_status no_memory(firm_error* err) {
 firm_status eval_plan_options(const config* settings, firm_mode mode, int candidates,
                               int iterations, int horizon, plan_options* out, firm_error* err) {
     plan_options_read(settings, mode, out);
-    if (candidates) {
-        // the share of elites stays
-        out->elites = (int)((int64_t)out->elites * candidates / out->candidates);
-        if (out->elites < 2) out->elites = 2;
-        if (out->keep > out->elites) out->keep = out->elites;
-        out->candidates = candidates;
-    }
+    if (candidates) plan_options_candidates(out, candidates);
     if (iterations) out->iterations = iterations;
     if (horizon) {
         out->horizon = horizon;

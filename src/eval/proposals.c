@@ -33,11 +33,7 @@ static firm_status fill(proposals* p, int candidates, int threads, firm_error* e
     TRY(settings_from_text(p->model->env, p->model->config, &settings, err));
     plan_options_read(settings, FIRM_MODE_CONTRACT, &options);
     config_free(settings);
-    if (candidates) {  // the same share of them is the elite
-        options.elites =
-            (options.elites * candidates + options.candidates - 1) / options.candidates;
-        options.candidates = candidates;
-    }
+    if (candidates) plan_options_candidates(&options, candidates);
     TRY(plan_options_check(&options, err));
     const int iterations = options.iterations;
     for (int i = 0; i < DEPTHS; i++) {

@@ -259,9 +259,3 @@ void model_standardise(const firm_model* m, const float* raw, int controls, floa
     for (int i = 0; i < controls * a; i++)
         out[i] = (raw[i] - m->stats.action_mean[i % a]) / m->stats.action_std[i % a];
 }
-
-void model_raw_action(const firm_model* m, const float* standard, int controls, float* out) {
-    int a = m->env->action_dim;
-    for (int i = 0; i < controls * a; i++)
-        out[i] = standard[i] * m->stats.action_std[i % a] + m->stats.action_mean[i % a];
-}

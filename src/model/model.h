@@ -139,6 +139,5 @@ void model_drop_recorded(firm_model* m);
 
 // standardised action coordinates
 void model_standardise(const firm_model* m, const float* raw, int controls, float* out);
-void model_raw_action(const firm_model* m, const float* standard, int controls, float* out);
 
 #endif

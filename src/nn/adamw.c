@@ -34,15 +34,8 @@ nn_adamw_options nn_adamw_default(void) {
                               .updates = 1000};
 }
 
-firm_status nn_adamw_create(nn_exec* e, const nn_adamw_options* opt, const float* scale,
+firm_status nn_adamw_create(const nn_gradient* g, const nn_adamw_options* opt, const float* scale,
                             nn_adamw** out, firm_error* err) {
-    nn_gradient g = {.count = nn_exec_grad_count(e), .value = nn_exec_grad(e)};
-    g.entries = nn_exec_trained(e, &g.trained);
-    return nn_adamw_create_for(&g, opt, scale, out, err);
-}
-
-firm_status nn_adamw_create_for(const nn_gradient* g, const nn_adamw_options* opt,
-                                const float* scale, nn_adamw** out, firm_error* err) {
     *out = NULL;
     nn_adamw* a = mem_calloc(1, sizeof *a);
     if (!a) return FAIL(err, FIRM_E_MEMORY, "no memory for the optimiser");

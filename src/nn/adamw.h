@@ -42,12 +42,10 @@ typedef struct nn_gradient {
     float* value;  // (count)
 } nn_gradient;
 
-// Moments for the exec's trained parameters, zeroed. scale (nullable): per-trained-entry rate
-// factors, copied.
-firm_status nn_adamw_create(nn_exec* e, const nn_adamw_options* opt, const float* scale,
+// Moments for the gradient's parameters, zeroed. scale (nullable): per-trained-entry rate factors,
+// copied.
+firm_status nn_adamw_create(const nn_gradient* g, const nn_adamw_options* opt, const float* scale,
                             nn_adamw** out, firm_error* err);
-firm_status nn_adamw_create_for(const nn_gradient* g, const nn_adamw_options* opt,
-                                const float* scale, nn_adamw** out, firm_error* err);
 void nn_adamw_free(nn_adamw* a);
 float nn_adamw_rate(const nn_adamw* a, int64_t step);
 // One update of the store from the gradient; returns the gradient norm before clipping.

@@ -3,7 +3,7 @@
 //
 // Made once for a number of rows (samples that go through the graph together) and a backend. On
 // the host an exec has a slot per shard in flight (exec.h); on a device the whole batch is one
-// shard in one slot (cuda/exec.cu).
+// shard in one slot (cuda/exec.c).
 #ifndef NN_LAYOUT_H
 #define NN_LAYOUT_H
 

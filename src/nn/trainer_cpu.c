@@ -38,7 +38,7 @@ static firm_status host_open(nn_trainer* t, firm_error* err) {
         h->own_grad ? mem_calloc(t->grad_count, sizeof *h->grad) : nn_exec_grad(h->part[0].exec);
     if (h->own_grad && !h->grad) return FAIL(err, FIRM_E_MEMORY, "no memory for training");
     nn_gradient sum = {t->trained, t->trained_count, t->grad_count, h->grad};
-    TRY(nn_adamw_create_for(&sum, &t->opt.adamw, t->scale, &h->adamw, err));
+    TRY(nn_adamw_create(&sum, &t->opt.adamw, t->scale, &h->adamw, err));
     size_t count;
     t->moments = nn_adamw_moments(h->adamw, &count);
     return FIRM_OK;

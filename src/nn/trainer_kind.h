@@ -1,5 +1,5 @@
 // trainer_kind.h - what a device provides behind trainer.h: a table of functions over the state
-// that trainer.c prepares. The host's is trainer_cpu.c, a GPU's cuda/trainer.cu.
+// that trainer.c prepares. The host's is trainer_cpu.c, a GPU's cuda/trainer.c.
 #ifndef NN_TRAINER_KIND_H
 #define NN_TRAINER_KIND_H
 

@@ -155,7 +155,7 @@ static firm_status read_options(const firm_model* m, const firm_controller_param
     TRY(settings_from_text(m->env, m->config, &settings, err));
     plan_options_read(settings, p->mode, o);
     config_free(settings);
-    if (p->candidates) o->candidates = p->candidates;
+    if (p->candidates) plan_options_candidates(o, p->candidates);
     if (p->iterations) o->iterations = p->iterations;
     if (p->elites) o->elites = p->elites;
     if (o->elites > o->candidates) o->elites = o->candidates;

@@ -13,7 +13,7 @@
 // A row's arithmetic in the first two does not depend on the rows beside it, so many searches at
 // once give the same bits as one after the other in the same way. Same inputs, same GPU: same bits.
 //
-// In a build without CUDA every create fails with FIRM_E_UNAVAILABLE (gpu_none.c).
+// In a build without CUDA every create fails with FIRM_E_UNAVAILABLE (gpu.c).
 #ifndef PLAN_GPU_H
 #define PLAN_GPU_H
 

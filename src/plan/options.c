@@ -78,6 +78,13 @@ void plan_options_read(const config* c, firm_mode mode, plan_options* out) {
     if (out->replan > out->horizon) out->replan = out->horizon;
 }
 
+void plan_options_candidates(plan_options* o, int candidates) {
+    int64_t elites = ((int64_t)o->elites * candidates + o->candidates - 1) / o->candidates;
+    o->elites = elites < 2 ? 2 : (int)elites;
+    o->candidates = candidates;
+    if (o->keep > o->elites) o->keep = o->elites;
+}
+
 firm_status plan_options_check(const plan_options* o, firm_error* err) {
     if (o->candidates < 2 || o->candidates > 65535 || o->elites < 2 || o->elites > o->candidates ||
         o->iterations < 1 || o->horizon < 1 || o->horizon > 100)

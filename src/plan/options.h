@@ -32,6 +32,8 @@ extern const config_key plan_keys[];
 extern const int plan_key_count;
 
 void plan_options_read(const config* c, firm_mode mode, plan_options* out);
+// So many candidates, and the same share of them as elites: rounded up, two at least.
+void plan_options_candidates(plan_options* o, int candidates);
 firm_status plan_options_check(const plan_options* o, firm_error* err);
 
 #endif

@@ -133,7 +133,7 @@ firm_status cache_pair_tokens(const train_set* s, const firm_model* m, const pai
                               const char* label, token_cache* out, firm_error* err);
 void token_cache_free(token_cache* c);
 
-// Recorded sequences for the model: half of them of rare moments, where there are any.
+// Recorded sequences for the model: the first `count` records of r, or all where there are fewer.
 firm_status recorded_fill(const records* r, firm_model* m, int count, firm_error* err);
 
 // ---- the rollout loss ---------------------------------------------------------------------------

@@ -61,7 +61,7 @@ static void compare(const nn_adamw_options* o, const float* factor) {
     nn_adamw* a = NULL;
     firm_error err = {0};
     if (!setup(&s, NULL)) return;
-    REQUIRE_OK(nn_adamw_create(s.exec, o, factor, &a, &err), err);
+    REQUIRE_OK(adamw_of(s.exec, o, factor, &a, &err), err);
     size_t n = s.store->count;
     plain_adamw plain = {calloc(n, sizeof(double)), calloc(n, sizeof(double)),
                          calloc(n, sizeof(double)), 0};
@@ -145,7 +145,7 @@ TEST(nn, adamw_decay_of_matrices_only) {
     o.rate = 0.5f;
     o.decay = 0.25f;
     if (!nn_setup_graph(&s, build_still, nn_backend_cpu(), &opt, NULL)) return;
-    REQUIRE_OK(nn_adamw_create(s.exec, &o, NULL, &a, &err), err);
+    REQUIRE_OK(adamw_of(s.exec, &o, NULL, &a, &err), err);
     for (int i = 0; i < 2; i++) {
         EXPECT_INT(nn_exec_gradient(s.exec, nn_case_fill, NULL), FIRM_OK);
         EXPECT_NEAR(nn_adamw_step(a, s.store, NULL), 0, 0);
@@ -171,7 +171,7 @@ TEST(nn, adamw_schedule) {
     o.warmup = 4;
     o.updates = 24;
     o.floor = 0.25f;
-    REQUIRE_OK(nn_adamw_create(s.exec, &o, NULL, &a, &err), err);
+    REQUIRE_OK(adamw_of(s.exec, &o, NULL, &a, &err), err);
     for (int i = 0; i < 4; i++) EXPECT_NEAR(nn_adamw_rate(a, i), 0.2 * (i + 1), 1e-6);
     EXPECT_NEAR(nn_adamw_rate(a, 4), 0.8, 1e-6);
     EXPECT_NEAR(nn_adamw_rate(a, 14), (0.8 + 0.2) / 2, 1e-6);  // half-way
@@ -181,7 +181,7 @@ TEST(nn, adamw_schedule) {
     for (int i = 4; i < 24; i++) EXPECT(nn_adamw_rate(a, i + 1) < nn_adamw_rate(a, i));
     nn_adamw_free(a);
     o.schedule = NN_CONSTANT;
-    REQUIRE_OK(nn_adamw_create(s.exec, &o, NULL, &a, &err), err);
+    REQUIRE_OK(adamw_of(s.exec, &o, NULL, &a, &err), err);
     EXPECT_NEAR(nn_adamw_rate(a, 1), 0.4, 1e-6);
     EXPECT_NEAR(nn_adamw_rate(a, 4), 0.8, 1e-6);
     EXPECT_NEAR(nn_adamw_rate(a, 1000), 0.8, 1e-6);
@@ -206,7 +206,7 @@ TEST(nn, adamw_overfits_one_batch) {
         o.updates = 150;
         REQUIRE_OK(pool_create(side ? 3 : 1, &p, &err), err);
         if (!setup(&s, p)) return;
-        REQUIRE_OK(nn_adamw_create(s.exec, &o, NULL, &a, &err), err);
+        REQUIRE_OK(adamw_of(s.exec, &o, NULL, &a, &err), err);
         double first = 0;
         for (int step = 0; step < o.updates; step++) {
             EXPECT_INT(nn_exec_gradient(s.exec, nn_case_fill, NULL), FIRM_OK);

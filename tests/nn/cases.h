@@ -9,6 +9,7 @@
 #define TESTS_NN_CASES_H
 
 #include "core/pool.h"
+#include "nn/adamw.h"
 #include "nn/exec.h"
 
 typedef struct nn_case nn_case;
@@ -64,5 +65,13 @@ double nn_nmse(const float* a, const float* b, size_t count);
 // Compares the gradient of a ref exec (made with train) with central finite differences, at most
 // `per_entry` elements per parameter; failures name `what`.
 void nn_check_gradient(nn_setup* s, const char* what, int per_entry);
+
+// AdamW over what an exec trains.
+static inline firm_status adamw_of(nn_exec* e, const nn_adamw_options* opt, const float* scale,
+                                   nn_adamw** out, firm_error* err) {
+    nn_gradient g = {.count = nn_exec_grad_count(e), .value = nn_exec_grad(e)};
+    g.entries = nn_exec_trained(e, &g.trained);
+    return nn_adamw_create(&g, opt, scale, out, err);
+}
 
 #endif

@@ -161,7 +161,7 @@ TEST(nn, exec_runs_without_allocation) {
         nn_adamw* a = NULL;
         nn_adamw_options o = nn_adamw_default();
         if (!nn_setup_graph(&s, build_network_top, backend[b], &opt, p)) break;
-        REQUIRE_OK(nn_adamw_create(s.exec, &o, NULL, &a, &err), err);
+        REQUIRE_OK(adamw_of(s.exec, &o, NULL, &a, &err), err);
         int64_t before = mem_count();
         for (int i = 0; i < 3; i++) {
             EXPECT_INT(nn_exec_forward(s.exec, 5, nn_case_fill, NULL), FIRM_OK);
@@ -297,7 +297,7 @@ TEST(nn, exec_out_of_memory) {
                 EXPECT((st == FIRM_OK) == (s.exec != NULL));
                 in_exec += st != FIRM_OK;
             }
-            if (st == FIRM_OK) st = nn_adamw_create(s.exec, &o, NULL, &a, &err);
+            if (st == FIRM_OK) st = adamw_of(s.exec, &o, NULL, &a, &err);
             mem_fail_after(-1);
             nn_adamw_free(a);
             nn_setup_free(&s);

@@ -368,3 +368,17 @@ TEST(plan, solver_create_fails_cleanly) {
     plan_solver_free(s);
     plan_solver_free(NULL);
 }
+
+// Fewer or more candidates: the share of elites stays, in the controller, eval and intervene alike.
+TEST(plan, candidates_keep_the_share_of_elites) {
+    static const struct {
+        int candidates, elites, keep;
+    } cases[] = {{300, 30, 10}, {600, 60, 10}, {125, 13, 10}, {64, 7, 7}, {10, 2, 2}, {2, 2, 2}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        plan_options o = {.candidates = 300, .elites = 30, .keep = 10};
+        plan_options_candidates(&o, cases[i].candidates);
+        EXPECT_INT(o.candidates, cases[i].candidates);
+        EXPECT_INT(o.elites, cases[i].elites);
+        EXPECT_INT(o.keep, cases[i].keep);
+    }
+}

@@ -204,7 +204,7 @@ TEST(report, animation_of_a_long_episode_ends_soon) {
     cJSON* first = cJSON_GetArrayItem(frames, 0);
     cJSON* fan = cJSON_CreateArray();
     EXPECT(cJSON_ReplaceItemInObject(first, "fan_xy", fan));
-    for (int i = 0; i < 1000; i++) {
+    for (int i = 0; i < 100; i++) {
         cJSON* path = cJSON_CreateArray();
         for (int k = 0; k < 256; k++)
             cJSON_AddItemToArray(

@@ -252,7 +252,9 @@ TEST(train, overfits_one_batch) {
     nn_exec_options train = {.batch = 16, .shard = 8, .lanes = 2, .train = 1};
     firm_error err;
     if (!open_rollouts(&r, &f, &w, &s, nn_backend_cpu(), &train)) return;
-    REQUIRE_OK(nn_adamw_create(r.e, &opt, NULL, &adamw, &err), err);
+    nn_gradient grad = {.count = nn_exec_grad_count(r.e), .value = nn_exec_grad(r.e)};
+    grad.entries = nn_exec_trained(r.e, &grad.trained);
+    REQUIRE_OK(nn_adamw_create(&grad, &opt, NULL, &adamw, &err), err);
     double first = 0;
     for (int u = 0; u < 300; u++) {
         EXPECT_INT(nn_exec_gradient(r.e, rollout_fill, &r.b), FIRM_OK);
