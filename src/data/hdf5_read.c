@@ -277,7 +277,7 @@ int hdf5_get_text(const hdf5_file* f, const char* attribute, char* out, size_t s
     const hdf5_attribute* a = find_attribute(f, attribute, HDF5_STRING);
     out[0] = 0;
     if (!a || strlen(a->text) >= size) return 0;
-    strcpy(out, a->text);
+    memcpy(out, a->text, strlen(a->text) + 1);
     return 1;
 }
 
