@@ -55,8 +55,8 @@ static plan_setup line_setup(line* l) {
                                .price = 0.2f,
                                .running = 0.05f,
                                .arrive = 0.7f};
-    s.actions = (plan_actions){
-        .dim = 1, .controls = 1, .deviation = {1}, .boxed = 1, .low = -1, .high = 1};
+    s.actions =
+        (plan_actions){.dim = 1, .controls = 1, .deviation = {1}, .boxed = 1, .low = -1, .high = 1};
     s.model = (plan_model){
         .context = l, .config = 1, .action = 1, .lanes = 1, .workers = 1, .rollout = line_rollout};
     return s;
