@@ -74,6 +74,14 @@ TEST(nn, backend_cpu_equals_ref) {
     }
 }
 
+// an op that mixes up which of its inputs has a gradient already shows only when one has
+TEST(nn, backend_inputs_add_each_by_its_own_flag) {
+    for (int i = 0; i < nn_case_count(); i++)
+        for (int input = 0; input < 3 && has_gradient(&nn_cases[i]); input++)
+            if (!nn_cases[i].large)
+                compare_case(&nn_cases[i], NN_CASE_TRAIN | NN_CASE_SHARED_ONE << input);
+}
+
 TEST(nn, backend_bits_independent_of_threads) {
     pool* p[3] = {0};
     firm_error err = {0};

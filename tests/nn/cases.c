@@ -420,8 +420,9 @@ int nn_setup_case(nn_setup* s, const nn_case* c, const nn_backend* b, pool* p, i
         nn_id r = nn_input(g, "r", g->tensor[s->out].rank, nn_dims(g, s->out));
         nn_loss(g, "loss", nn_mul(g, s->out, r), 1);
     }
-    for (int i = 0; i < n.in_count && (flags & NN_CASE_SHARED); i++) {
-        int skip = n.in[i] == NN_NONE || g->tensor[n.in[i]].kind != NN_VALUE;
+    for (int i = 0; i < n.in_count; i++) {
+        int skip = n.in[i] == NN_NONE || g->tensor[n.in[i]].kind != NN_VALUE ||
+                   !(flags & (NN_CASE_SHARED | NN_CASE_SHARED_ONE << i));
         for (int j = 0; j < i; j++) skip |= n.in[j] == n.in[i];
         if (!skip) nn_loss(g, "input", n.in[i], 0.3f);
     }

@@ -43,6 +43,7 @@ enum {
     NN_CASE_TRAIN = 1,
     NN_CASE_SHARED =
         2,  // the op's inputs are loss terms too, so that the op must add to a gradient
+    NN_CASE_SHARED_ONE = 4,  // shifted by i: only its input i is
 };
 
 // 1 on success; a failure is reported as a failed check and leaves nothing behind.
