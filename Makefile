@@ -1,7 +1,7 @@
 # The front door: each target does its own set-up. CMake does the work (CMakePresets.json).
 PREFIX ?= /usr/local
 FUZZ_SECONDS ?= 600
-.PHONY: help build demo test install bench fuzz format clean setup mujoco mujoco-if-possible cuda test-cuda test-cuda-short
+.PHONY: help build demo test install bench fuzz format clean setup mujoco mujoco-if-possible cuda test-cuda test-cuda-short defects
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-15s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -52,9 +52,12 @@ fuzz: ## fuzzes the file parsers with clang, FUZZ_SECONDS (600) shared among the
 	@scripts/setup.sh fuzz
 	@scripts/fuzz.sh $(FUZZ_SECONDS)
 
+defects: ## tries the tests with a hundred seeded defects, one after the other (hours; goes on where it was)
+	@scripts/defects.py
+
 format: ## clang-format over our sources
 	@scripts/setup.sh format
 	@find include src tests examples fuzz bench -name '*.[ch]' -print0 | xargs -0 clang-format -i
 
 clean: ## removes what make built
-	rm -rf build build-debug build-asan build-tsan build-fuzz build-cuda demo
+	rm -rf build build-debug build-asan build-tsan build-fuzz build-cuda build-defects demo

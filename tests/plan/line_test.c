@@ -117,6 +117,33 @@ TEST(plan, a_longer_horizon_draws_new_noise) {
     plan_solver_free(s);
 }
 
+// One macro step, so that a path is its action: the fan goes from the best candidate of the last
+// iteration to the worst, evenly over the ranks.
+TEST(plan, the_fan_spans_all_ranks) {
+    enum { N = 64, FAN = 4 };
+    static float first[ROOM];
+    line l = {.first = first};
+    plan_setup setup = line_setup(&l);
+    plan_solver* s;
+    firm_error err;
+    plan_result r;
+    const float c0 = 0, goal = 0.3f;
+    setup.options.mode = FIRM_MODE_CONTRACT;
+    setup.options.iterations = setup.options.horizon = 1;
+    setup.fan = FAN;
+    REQUIRE_OK(plan_solver_create(&setup, &s, &err), err);
+    plan_solver_solve(s, &c0, &goal, 0, &r);
+    EXPECT_INT(r.fan, FAN);
+    for (int i = 0; i < FAN && r.fan == FAN; i++) {
+        float end = r.fan_path[2 * i + 1];
+        int rank = 0;
+        for (int k = 0; k < N; k++) rank += fabsf(first[k] - goal) < fabsf(end - goal);
+        EXPECT_INT(rank, i * (N - 1) / (FAN - 1));
+        EXPECT_NEAR(r.fan_path[2 * i], 0, 0);
+    }
+    plan_solver_free(s);
+}
+
 // ---- support ------------------------------------------------------------------------------------
 
 // The way from 0 to 4 is looked at in 1, 2 and 3: with a gap of the support at one of them, that
