@@ -1,8 +1,10 @@
 // typed_test.c - what tasks say of a moment, by hand: which are rare, how moments are told apart
-// when recorded sequences are looked up, and changes of angle across the seam of a turn.
+// when recorded sequences are looked up, changes of angle across the seam of a turn, and what
+// TwoRoom's expert does there.
 #include "check.h"
 #include "env/cube.h"
 #include "env/env.h"
+#include "env/tworoom.h"
 
 // The block is pushed when it moves or when it turns; neither alone is needed by the other.
 TEST(env, pusht_rare_moments_are_pushes) {
@@ -93,4 +95,33 @@ TEST(env, cube_situation_by_hand) {
     EXPECT_INT(spec->situation_dim, 7);
     spec->situation(c, chi, goal, out);
     for (int i = 0; i < 7; i++) EXPECT_NEAR(out[i], want[i], 1e-5);
+}
+
+// A step of length one to the door's middle, with normal noise of deviation 2 on each axis, cut at
+// the bounds. The same normals are drawn beside it.
+TEST(env, tworoom_expert_walks_to_the_door_with_noise) {
+    const env_spec* spec = env_find("tworoom");
+    env* world;
+    firm_error err;
+    int within = 0;
+    REQUIRE_OK(env_create(spec, &world, &err), err);
+    for (int i = 0; i < 50; i++) {
+        double s[2];
+        float action[2];
+        rng r = rng_start(3, RNG_STREAM(RNG_TEST, i)), same;
+        spec->reset(world, &r);
+        spec->state_get(world, s);
+        same = r;
+        spec->expert(world, &r, action);
+        double dx = TWOROOM_WALL_X - s[0], dy = TWOROOM_DOOR_Y - s[1], far = hypot(dx, dy);
+        if (far < 11) continue;  // it heads for the target already
+        double want[2] = {dx / far, dy / far};
+        for (int k = 0; k < 2; k++) {
+            want[k] = fmin(fmax(want[k] + 2 * (double)rng_gauss(&same), -1), 1);
+            EXPECT_NEAR(action[k], want[k], 1e-5);
+            within += fabs(want[k]) < 1;
+        }
+    }
+    EXPECT(within > 10);
+    env_free(world);
 }
