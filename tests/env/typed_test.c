@@ -72,6 +72,28 @@ TEST(env, pusht_situation_by_hand) {
     for (int i = 0; i < 10; i++) EXPECT_NEAR(out[i], want[i], 1e-5);
 }
 
+// A recalled moment has no history that could be replayed: it cannot be saved, and says so.
+TEST(env, pusht_recalled_moments_cannot_be_saved) {
+    const env_spec* spec = env_find("pusht");
+    if (!spec) {
+        test_skip("Push-T is not built in");
+        return;
+    }
+    const double state[7] = {100, 100, 250, 300, 0.5, 0, 0};
+    static char kept[1 << 16];
+    env* world;
+    firm_error err;
+    REQUIRE_OK(env_create(spec, &world, &err), err);
+    EXPECT(spec->save_bytes <= sizeof kept);
+    spec->state_set(world, state);
+    EXPECT_INT(spec->save(world, kept), FIRM_OK);
+    env_recall(world, state);
+    EXPECT_INT(spec->save(world, kept), FIRM_E_UNAVAILABLE);
+    spec->step(world, (float[]){0.1f, 0});
+    EXPECT_INT(spec->save(world, kept), FIRM_E_UNAVAILABLE);
+    env_free(world);
+}
+
 TEST(env, cube_rare_moments_are_lifts) {
     const env_spec* spec = env_find("cube");
     double s[CUBE_STATE] = {0};
