@@ -1,6 +1,9 @@
 // values_test.c - numbers of training that only show in results otherwise: how far the support
-// reaches, and what each source of a stage weighs.
+// reaches, what each source of a stage weighs, and which rows of metrics.csv a resumed run keeps.
 #include "check.h"
+#include "core/file.h"
+#include "core/mem.h"
+#include "plan/settings.h"
 #include "small.h"
 #include "train/run.h"
 
@@ -67,4 +70,34 @@ TEST(train, sources_weigh_what_the_stage_says) {
     EXPECT(rollouts > 0 && pixels > 0);
     run_drop_caches(&run);
     small_close(&f);
+}
+
+// A run that goes on after update 20 of its second stage keeps the rows up to that one, with it.
+TEST(train, a_resumed_run_keeps_the_rows_before_it) {
+    char folder[512], path[600], *text;
+    size_t n;
+    firm_error err;
+    config* settings;
+    train_options opt = {.folder = folder};
+    train_run_state run = {.opt = &opt};
+    REQUIRE_OK(settings_load(env_find("tworoom"), "smoke", NULL, 0, &settings, &err), err);
+    snprintf(folder, sizeof folder, "%s/metrics", test_temp_dir());
+    snprintf(path, sizeof path, "%s/metrics.csv", folder);
+    REQUIRE_OK(file_make_dirs(folder, &err), err);
+    run.settings = settings;
+    REQUIRE_OK(metrics_open(&run, 0, 0, &err), err);
+    fputs("tokenizer,10,a\ntokenizer,20,b\ngrounder,10,c\ngrounder,20,d\ngrounder,30,e\n",
+          run.metrics);
+    fclose(run.metrics);
+    opt.resume = 1;
+    REQUIRE_OK(metrics_open(&run, 1, 20, &err), err);
+    fputs("grounder,30,f\n", run.metrics);
+    fclose(run.metrics);
+    REQUIRE_OK(file_read_all(path, &text, &n, &err), err);
+    const char* rows = strchr(text, '\n');
+    EXPECT(strncmp(text, "stage,update,loss,", 18) == 0);
+    EXPECT_TEXT(rows ? rows + 1 : "",
+                "tokenizer,10,a\ntokenizer,20,b\ngrounder,10,c\ngrounder,20,d\ngrounder,30,f\n");
+    mem_free(text);
+    config_free(settings);
 }
