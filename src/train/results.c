@@ -49,8 +49,11 @@ static cJSON* stage_json(const train_run_state* run, int i, cJSON* out) {
     else
         cJSON_AddNullToObject(s, "gate_limit");
     cJSON_AddBoolToObject(s, "pass", r->pass);
+    // a run that began later in the schedule has fewer results than the settings have stages
     stage full;
-    stage_read(run->settings, i, run->opt->sources, &full);
+    int index;
+    if (stage_first(run->settings, r->name, &index, NULL) != FIRM_OK) return s;
+    stage_read(run->settings, index, run->opt->sources, &full);
     if (strcmp(full.objective, "ground") == 0) {
         char key[64];
         add_grounding(env, r, s);

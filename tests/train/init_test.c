@@ -61,6 +61,9 @@ TEST(train, a_run_can_begin_with_another_ones_weights) {
     train_options opt = {.seed = 6, .threads = 2, .init = first, .from = "rollout-fi"};
     cJSON* late = train(&s, &in, opt, "late");
     EXPECT_INT(cJSON_GetArraySize(cJSON_GetObjectItem(late, "stages")), 1);
+    // the figures are those of the stage that ran, not of the first one in the settings
+    EXPECT(cJSON_GetObjectItem(late, "rollout_error") &&
+           !cJSON_GetObjectItem(late, "grounder_error"));
     cJSON_Delete(late);
     firm_model *a = model_in("first"), *b = model_in("late");
     if (a && b) {
