@@ -49,7 +49,8 @@ extern "C" {
     X(E_MEMORY, "out of memory")                               \
     X(E_UNAVAILABLE, "not available in this build or machine") \
     X(E_GATE, "ran, but a check failed")                       \
-    X(E_INTERNAL, "a mistake in this library")
+    X(E_INTERNAL, "a mistake in this library")                 \
+    X(E_STOPPED, "stopped by a signal")
 
 typedef enum firm_status {
 #define FIRM_STATUS_ENUM(name, text) FIRM_##name,

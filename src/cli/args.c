@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/file.h"
+
 const arg_option args_common[] = {
     {"threads", 0, ARG_INT, 0, 1024, "0", NULL, "N", "threads to use; 0: all cores"},
     {"seed", 0, ARG_SEED, 0, 0, NULL, NULL, "S", "seed of everything random in this command"},
@@ -258,6 +260,12 @@ int args_list(const args* a, const char* name, const char** out) {
     for (int i = 0; i < a->listed; i++)
         if (a->list_of[i] == o) out[n++] = a->list[i];
     return n;
+}
+
+void args_note_inputs(const args* a) {
+    for (int i = 0; i < a->options; i++)
+        if (a->value[i] && a->option[i]->type == ARG_TEXT) file_input_note(a->value[i]);
+    for (int i = 0; i < a->listed; i++) file_input_note(a->list[i]);
 }
 
 void args_help(const arg_option* option, int count, FILE* to) {

@@ -14,6 +14,7 @@ typedef enum arg_type {
     ARG_SEED,    // --seed 7: 0 .. 2^53, exact in JSON
     ARG_REAL,    // --deadline-ms 50, within min .. max
     ARG_TEXT,    // --model FILE
+    ARG_OUTPUT,  // -o FILE: text that names what is written; files that other texts name are inputs
     ARG_CHOICE,  // --mode contract|reach
     ARG_LIST,    // --set a.b=1 --set c.d=2: one value each time
     ARG_SEVERAL  // --frames a.png b.png c.png: all values up to the next flag
@@ -55,6 +56,8 @@ int args_switch(const args* a, const char* name);
 int64_t args_int(const args* a, const char* name);  // ARG_INT and ARG_SEED
 double args_real(const args* a, const char* name);
 const char* args_text(const args* a, const char* name);  // NULL: not given and no default
+// Notes the files that option values name as inputs (core/file.h), so that no output replaces them.
+void args_note_inputs(const args* a);
 // Values of a list option into out (ARGS_MAX_VALUES), their number returned.
 int args_list(const args* a, const char* name, const char** out);
 

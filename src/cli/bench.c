@@ -21,7 +21,7 @@ static const arg_option options[] = {
     {"seconds", 0, ARG_REAL, 0.1, 600, "2", NULL, "T", "train, env, render: time to measure for"},
     {"states", 0, ARG_INT, 0, 10000, "12", NULL, "N",
      "render: states to draw with MuJoCo's own renderer as well, for comparison"},
-    {"picture", 0, ARG_TEXT, 0, 0, NULL, NULL, "P.png",
+    {"picture", 0, ARG_OUTPUT, 0, 0, NULL, NULL, "P.png",
      "render: write the first of them, drawn by both, side by side"},
 };
 

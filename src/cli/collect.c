@@ -7,7 +7,7 @@
 enum { PAIR_OFFSET = 25 };  // solved_at_offset: pairs this many rows apart, as in the evaluation
 
 static const arg_option options[] = {
-    {"output", 'o', ARG_TEXT, 0, 0, NULL, NULL, "F.h5", "the file to write"},
+    {"output", 'o', ARG_OUTPUT, 0, 0, NULL, NULL, "F.h5", "the file to write"},
     {"episodes", 0, ARG_INT, 1, 10000000, NULL, NULL, "N",
      "episodes; the task's own number if not given"},
     {"seed", 0, ARG_SEED, 0, 0, "0", NULL, "S", "episode e depends on (S, e) alone"},

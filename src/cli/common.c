@@ -80,6 +80,12 @@ firm_status cli_load_model(const char* path, const env_spec* spec, firm_model** 
                 path, made_for, spec->name, spec->name);
 }
 
+// It is an input without being named.
+static firm_status found_model(const char* path) {
+    file_input_note(path);
+    return FIRM_OK;
+}
+
 firm_status cli_shipped_model(const env_spec* spec, char path[1024], firm_error* err) {
     static const char* const places[] = {"%s/../models/%s.safetensors",
                                          "%s/../share/firm/models/%s.safetensors",
@@ -93,10 +99,10 @@ firm_status cli_shipped_model(const env_spec* spec, char path[1024], firm_error*
     }
     for (size_t i = 0; n > 0 && i < sizeof places / sizeof *places; i++) {
         int length = snprintf(path, 1024, places[i], folder, spec->name);
-        if (length > 0 && length < 1024 && file_exists(path)) return FIRM_OK;
+        if (length > 0 && length < 1024 && file_exists(path)) return found_model(path);
     }
     snprintf(path, 1024, "models/%s.safetensors", spec->name);
-    if (file_exists(path)) return FIRM_OK;
+    if (file_exists(path)) return found_model(path);
     return FAIL(err, FIRM_E_MISSING,
                 "no shipped model models/%s.safetensors was found; give one with --model, or train "
                 "one with firm "
@@ -111,8 +117,7 @@ firm_status cli_model_path(const args* a, const env_spec* spec, char path[1024],
 }
 
 firm_status cli_check_output(const char* path, firm_error* err) {
-    char temp[1100];
-    return file_temp_name(path, temp, err);
+    return file_check_target(path, err);
 }
 
 firm_status cli_device(const args* a, firm_device* device, firm_precision* precision,

@@ -25,7 +25,7 @@ static const arg_option options[] = {
     {"model", 0, ARG_TEXT, 0, 0, NULL, NULL, "M", "model file; the shipped one if not given"},
     {"oracle", 0, ARG_SWITCH, 0, 0, NULL, NULL, NULL,
      "plan through the true simulator, also where a model is shipped"},
-    {"output", 'o', ARG_TEXT, 0, 0, NULL, NULL, "DIR",
+    {"output", 'o', ARG_OUTPUT, 0, 0, NULL, NULL, "DIR",
      "folder of the page; demo/TASK if not given"},
     {"offset", 0, ARG_INT, 5, 1000, NULL, NULL, "N",
      "controls from start to goal in the recording; the task's own number if not given"},

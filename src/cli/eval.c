@@ -36,7 +36,7 @@ static const arg_option options[] = {
      "on it"},
     {"traces", 0, ARG_INT, 0, 1000, "0", NULL, "N",
      "record so many trials of the first arm beside -o"},
-    {"output", 'o', ARG_TEXT, 0, 0, NULL, NULL, "FILE", "also write the JSON result there"},
+    {"output", 'o', ARG_OUTPUT, 0, 0, NULL, NULL, "FILE", "also write the JSON result there"},
 };
 
 static void show(const cJSON* j) {

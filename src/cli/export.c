@@ -9,7 +9,7 @@
 #include "train/train.h"
 
 static const arg_option options[] = {
-    {"output", 'o', ARG_TEXT, 0, 0, NULL, NULL, "OUT", "the file to write"},
+    {"output", 'o', ARG_OUTPUT, 0, 0, NULL, NULL, "OUT", "the file to write"},
     {"recorded", 0, ARG_TEXT, 0, 0, NULL, NULL, "P.h5",
      "add training segments of this pack, for plan.reach_recorded"},
     {"count", 0, ARG_INT, 1, 65536, "2048", NULL, "N", "--recorded: at most so many"},

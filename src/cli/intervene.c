@@ -13,7 +13,7 @@
 
 static const arg_option options[] = {
     {"data", 0, ARG_TEXT, 0, 0, NULL, NULL, "F.h5", "recorded episodes"},
-    {"output", 'o', ARG_TEXT, 0, 0, NULL, NULL, "I.h5", "the file to write"},
+    {"output", 'o', ARG_OUTPUT, 0, 0, NULL, NULL, "I.h5", "the file to write"},
     {"anchors", 0, ARG_INT, 1, 10000000, NULL, NULL, "N",
      "restored moments; the task's own number if not given"},
     {"branches", 0, ARG_INT, 1, 100000, NULL, NULL, "N", "action sequences from each; likewise"},

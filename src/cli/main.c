@@ -1,9 +1,12 @@
 // main.c - the firm program: finds the command, turns errors into one sentence and an exit status.
-// Exit 0: done; 1: ran, but a gate or check failed; 2: bad usage or bad input.
+// Exit 0: done; 1: ran, but a gate or check failed; 2: bad usage or bad input; 128 + N: stopped by
+// signal N.
 #include <stdio.h>
 #include <string.h>
 
 #include "cli/cli.h"
+#include "core/file.h"
+#include "core/interrupt.h"
 #include "core/log.h"
 #include "plan/settings.h"
 
@@ -77,7 +80,13 @@ firm_status cli_run(int argc, char** argv, cJSON** capture, firm_error* err) {
         help_one(c, stdout);
         return FIRM_OK;
     }
-    return c->run(&a, err);
+    const int before = file_inputs();  // of a command that runs this one
+    args_note_inputs(&a);
+    for (int i = 0; i < a.positionals; i++)
+        if (!env_find(a.positional[i])) file_input_note(a.positional[i]);
+    firm_status status = c->run(&a, err);
+    file_inputs_drop(before);
+    return status;
 }
 
 static firm_status help(int argc, char** argv, firm_error* err) {
@@ -110,19 +119,69 @@ static firm_status dispatch(int argc, char** argv, firm_error* err) {
     return cli_run(argc, argv, NULL, err);
 }
 
+// ---- stopping -----------------------------------------------------------------------------------
+
+// One more word of a command line, such that a shell reads it back.
+static void add_word(char* line, size_t room, const char* word) {
+    static const char plain[] =
+        "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-./,:=+@%";
+    size_t n = strlen(line);
+    const int quoted = !*word || word[strspn(word, plain)];
+    if (n && n + 1 < room) line[n++] = ' ';
+    if (quoted && n + 1 < room) line[n++] = '\'';
+    for (; *word && n + 5 < room; word++) {
+        if (*word == '\'') {
+            memcpy(line + n, "'\\''", 4);
+            n += 4;
+        } else {
+            line[n++] = *word;
+        }
+    }
+    if (quoted && n + 1 < room) line[n++] = '\'';
+    line[n] = 0;
+}
+
+// What a user who stopped the program is told: trainings and studies go on from where they are.
+static void advise(int argc, char** argv, char* text, size_t room) {
+    const char* name = argc > 1 ? argv[1] : "";
+    const int training = strcmp(name, "train") == 0;
+    if (!training && strcmp(name, "reproduce") != 0) {
+        snprintf(text, room, "; files that were not finished are left as they were before\n");
+        return;
+    }
+    char line[8000] = "";
+    int resumes = !training;
+    for (int i = 0; i < argc; i++) {
+        add_word(line, sizeof line, argv[i]);
+        resumes |= strcmp(argv[i], "--resume") == 0;
+    }
+    if (!resumes) add_word(line, sizeof line, "--resume");
+    snprintf(text, room, "; to go on: %s\n", line);
+}
+
 int main(int argc, char** argv) {
     int quiet = 0;
     for (int i = 1; i < argc; i++) quiet |= strcmp(argv[i], "--quiet") == 0;
     progress_enable(!quiet);
     if (!quiet) firm_set_log(print_log, NULL);
 
+    const cli_command* c = argc > 1 ? find(argv[1]) : NULL;
+    char who[64], stopped[100], advice[8192];
+    snprintf(who, sizeof who, "firm%s%s", c ? " " : "", c ? c->name : "");
+    snprintf(stopped, sizeof stopped, "%s: stopped by ", who);
+    advise(argc, argv, advice, sizeof advice);
+    interrupt_catch(stopped, advice);
+
     firm_error err = {0};
     firm_status status = dispatch(argc - 1, argv + 1, &err);
     if (fflush(stdout) != 0 && status == FIRM_OK)
         status = FAIL(&err, FIRM_E_IO, "cannot write to standard output; is the disk full?");
     if (status == FIRM_OK) return 0;
-    const cli_command* c = argc > 1 ? find(argv[1]) : NULL;
     const char* text = err.message[0] ? err.message : firm_status_str(status);
-    fprintf(stderr, "firm%s%s: %s\n", c ? " " : "", c ? c->name : "", text);
+    if (status == FIRM_E_STOPPED) {
+        fprintf(stderr, "%s: %s (%s)%s", who, text, interrupt_name(interrupt_seen()), advice);
+        return 128 + interrupt_seen();
+    }
+    fprintf(stderr, "%s: %s\n", who, text);
     return status == FIRM_E_GATE ? 1 : 2;
 }

@@ -11,7 +11,7 @@ static const arg_option options[] = {
     {"pack", 0, ARG_TEXT, 0, 0, NULL, NULL, "Q.h5",
      "an earlier pack instead of all these: with --pictures its frames are drawn, once for all "
      "runs"},
-    {"output", 'o', ARG_TEXT, 0, 0, NULL, NULL, "P.h5", "the file to write"},
+    {"output", 'o', ARG_OUTPUT, 0, 0, NULL, NULL, "P.h5", "the file to write"},
     {"pictures", 0, ARG_SWITCH, 0, 0, NULL, NULL, NULL,
      "frames as pictures: larger, but training needs no simulator"},
     {"sources", 0, ARG_CHOICE, 0, 0, NULL, "F|I|FI", NULL, "as for firm train"},

@@ -5,8 +5,8 @@
 #include "cli/cli.h"
 
 static const arg_option options[] = {
-    {"output", 'o', ARG_TEXT, 0, 0, NULL, NULL, "DIR", "folder of the page"},
-    {"markdown", 0, ARG_TEXT, 0, 0, NULL, NULL, "FILE.md",
+    {"output", 'o', ARG_OUTPUT, 0, 0, NULL, NULL, "DIR", "folder of the page"},
+    {"markdown", 0, ARG_OUTPUT, 0, 0, NULL, NULL, "FILE.md",
      "the tables beside the paper's as Markdown; -o may be left out then"},
 };
 

@@ -6,6 +6,7 @@
 
 #include "cli/study.h"
 #include "core/clock.h"
+#include "core/file.h"
 #include "core/log.h"
 #include "nn/device.h"
 
@@ -19,7 +20,7 @@ static const arg_option options[] = {
      "also train and evaluate the settings TASK-plus, where a task has them"},
     {"no-ablations", 0, ARG_SWITCH, 0, 0, NULL, NULL, NULL,
      "leave out the runs on one source, without fiber and with shuffled outcomes"},
-    {"output", 'o', ARG_TEXT, 0, 0, "runs/study", NULL, "OUT", "folder of the study"},
+    {"output", 'o', ARG_OUTPUT, 0, 0, "runs/study", NULL, "OUT", "folder of the study"},
     {"episodes", 0, ARG_INT, 10, 10000000, NULL, NULL, "N",
      "episodes to collect; the task's own number if not given"},
     {"trials", 0, ARG_INT, 1, 1000000, "100", NULL, "N", "trials of each evaluation"},
@@ -148,6 +149,10 @@ static void show(const cJSON* j) {
 static firm_status run_all(study* s, double* expected, char page[1024], firm_error* err) {
     snprintf(s->threads, sizeof s->threads, "%s", args_text(s->a, "threads"));
     TRY(estimate(s, expected, err));
+    if (!s->only_say) {
+        TRY(file_make_dirs(s->out, err));
+        TRY(file_lock_folder(s->out, "study", &s->lock, err));
+    }
     for (int i = 0; i < s->tasks; i++) TRY(study_add_task(s, i, err));
     TRY(study_chains_run(s, err));
     return s->only_say ? FIRM_OK : study_report(s, page, err);
@@ -177,7 +182,8 @@ static cJSON* result(study* s, double expected, double seconds, const char* page
 
 static firm_status run(const args* a, firm_error* err) {
     static study s;  // too large for the stack
-    s = (study){.a = a, .out = args_text(a, "output"), .only_say = args_switch(a, "plan-only")};
+    s = (study){
+        .a = a, .out = args_text(a, "output"), .only_say = args_switch(a, "plan-only"), .lock = -1};
     double begun = clock_seconds(), expected = 0;
     char page[1024] = "";
     TRY(nn_device_check(args_text(a, "device"), err));
@@ -187,6 +193,7 @@ static firm_status run(const args* a, firm_error* err) {
     firm_status status =
         s.steps && s.step_seconds ? run_all(&s, &expected, page, err) : cli_no_memory(err);
     study_chains_free(&s);
+    file_unlock(s.lock);
     if (status != FIRM_OK) {
         cJSON_Delete(s.steps);
         cJSON_Delete(s.step_seconds);

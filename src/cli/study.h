@@ -39,6 +39,7 @@ typedef struct study {
     int tasks, seeds;
     const char* out;
     int only_say;                // name the steps, run none
+    int lock;                    // of the folder
     int oracle[STUDY_TASKS];     // the true simulator is fast enough to search through
     int attempts[STUDY_TASKS];   // of every seed's first model of TASK-plus; 0: none
     char anew[STUDY_TASKS][32];  // ... and the stage from which on it is then learned anew

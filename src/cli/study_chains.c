@@ -16,6 +16,7 @@
 #include "cli/study.h"
 #include "core/clock.h"
 #include "core/file.h"
+#include "core/interrupt.h"
 #include "core/log.h"
 #include "core/mem.h"
 #include "core/text.h"
@@ -185,12 +186,17 @@ static const char mps_priority[] = "CUDA_MPS_CLIENT_PRIORITY";
 
 // In the child: only what may be called between fork() and exec().
 static void become(char** argv, const char* program, int nicer, const char* out, const char* err) {
-    int o = open(out, O_WRONLY | O_CREAT | O_TRUNC, 0644);
-    int e = open(err, O_WRONLY | O_CREAT | O_TRUNC, 0644);
+    int o = open(out, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW, 0644);
+    int e = open(err, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW, 0644);
     prctl(PR_SET_PDEATHSIG, SIGTERM);  // a study that is killed leaves nobody behind
+    setpgid(0, 0);  // a terminal's Ctrl-C comes through the study alone, and so once
     setpriority(PRIO_PROCESS, 0, getpriority(PRIO_PROCESS, 0) + nicer);
     if (o >= 0 && e >= 0 && dup2(o, 1) >= 0 && dup2(e, 2) >= 0) execv(program, argv);
     _exit(127);
+}
+
+static firm_status stopped(firm_error* err) {
+    return FAIL(err, FIRM_E_STOPPED, "stopped, as were the steps at work");
 }
 
 static firm_status start(study* s, study_chain* c, firm_error* err) {
@@ -206,10 +212,12 @@ static firm_status start(study* s, study_chain* c, firm_error* err) {
     argv[1 + t->words] = json;
     const int lower = c->behind && !getenv(mps_priority);
     if (lower) setenv(mps_priority, "1", 1);
-    c->process = fork();
+    c->process = interrupt_fork();
     if (c->process == 0) become(argv, program, niceness(c, t), out, log);
     if (lower) unsetenv(mps_priority);
     if (c->process > 0) return FIRM_OK;
+    c->process = 0;
+    if (interrupt_seen()) return stopped(err);
     return FAIL(err, FIRM_E_IO, "cannot start a process: %s; use fewer --jobs", strerror(errno));
 }
 
@@ -301,20 +309,26 @@ static firm_status start_some(study* s, int* running, firm_error* err) {
 
 static firm_status wait_for_one(study* s, int* running, firm_error* err) {
     int code = 0;
-    pid_t who = waitpid(-1, &code, 0);
+    pid_t who = interrupt_wait(&code);
     if (who < 0 && errno == EINTR) return FIRM_OK;
     if (who < 0) return FAIL(err, FIRM_E_IO, "lost sight of a step: %s", strerror(errno));
     for (int i = 0; i < s->chains; i++) {
         if (s->chain[i].process != who) continue;
         --*running;
+        // a step that was stopped has its own sentence in its log; one that ended, its result
+        if (interrupt_seen() && !(WIFEXITED(code) && WEXITSTATUS(code) <= 1)) {
+            s->chain[i].process = 0;
+            return FIRM_OK;
+        }
         return finish(s, &s->chain[i], code, err);
     }
     return FIRM_OK;
 }
 
+// After a signal the steps have had it already: a second one would end them at once.
 static void stop_all(study* s) {
     for (int i = 0; i < s->chains; i++)
-        if (s->chain[i].process > 0) kill(s->chain[i].process, SIGTERM);
+        if (s->chain[i].process > 0 && !interrupt_seen()) kill(s->chain[i].process, SIGTERM);
     for (int i = 0; i < s->chains; i++)
         if (s->chain[i].process > 0) waitpid(s->chain[i].process, NULL, 0);
 }
@@ -324,12 +338,15 @@ static firm_status run_side_by_side(study* s, firm_error* err) {
     int running = 0;
     snprintf(logs, sizeof logs, "%.1000s/logs", s->out);
     TRY(file_make_dirs(logs, err));
+    interrupt_hold();  // until every step has ended
     firm_status status = start_some(s, &running, err);
     while (status == FIRM_OK && running > 0) {
         status = wait_for_one(s, &running, err);
-        if (status == FIRM_OK) status = start_some(s, &running, err);
+        if (status == FIRM_OK && !interrupt_seen()) status = start_some(s, &running, err);
     }
     if (status != FIRM_OK) stop_all(s);
+    if (interrupt_seen() && (status == FIRM_OK || status == FIRM_E_STOPPED)) return stopped(err);
+    interrupt_release();
     return status;
 }
 

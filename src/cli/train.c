@@ -15,7 +15,7 @@ static const arg_option options[] = {
      "structured interventions, for stages that have source S"},
     {"pack", 0, ARG_TEXT, 0, 0, NULL, NULL, "P.h5",
      "all of the above in one file made by firm pack; instead of --data"},
-    {"output", 'o', ARG_TEXT, 0, 0, NULL, NULL, "RUN",
+    {"output", 'o', ARG_OUTPUT, 0, 0, NULL, NULL, "RUN",
      "run folder: checkpoints, metrics, model, train.json"},
     {"seed", 0, ARG_SEED, 0, 0, "1", NULL, "S", "initial weights and batches"},
     {"device", 0, ARG_CHOICE, 0, 0, "cpu", "cpu|cuda", NULL, "where to compute"},
@@ -97,6 +97,18 @@ static firm_status load_settings(const args* a, const env_spec* spec, config** s
     return status;
 }
 
+// Hours before they are written; config.ini, which may be its own input, is written at once.
+static firm_status check_outputs(const char* folder, firm_error* err) {
+    static const char* const names[] = {"checkpoint.safetensors", "metrics.csv",
+                                        "model.safetensors", "train.json"};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        char path[1100];
+        snprintf(path, sizeof path, "%.1000s/%s", folder, names[i]);
+        TRY(file_check_name(path, err));
+    }
+    return FIRM_OK;
+}
+
 static firm_status run(const args* a, firm_error* err) {
     const env_spec* spec;
     const char *folder, *sources = args_text(a, "sources");
@@ -109,6 +121,7 @@ static firm_status run(const args* a, firm_error* err) {
     if (args_given(a, "from") && !args_given(a, "init"))
         return FAIL(err, FIRM_E_USAGE,
                     "--from leaves stages out; give the weights they would have made with --init");
+    TRY(check_outputs(folder, err));
     train_options opt = {.folder = folder,
                          .seed = (uint64_t)args_int(a, "seed"),
                          .threads = (int)args_int(a, "threads"),

@@ -1,25 +1,26 @@
 // file.c - atomic writing, whole-file reading and folders, with one sentence for each way a disk or
 // a path can refuse. Used by everything that leaves a file behind: data sets, checkpoints, reports.
 //
-// A new file is written under PATH.<pid>-<n>.tmp, checked at every step (write, flush, fsync,
-// close) and renamed; so a full disk or a crash never leaves a short file under the wanted name.
+// A new file is written under a temporary name (temp.h), checked at every step (write, flush,
+// fsync, close) and renamed; so a full disk or a crash never leaves a short file under the wanted
+// name.
 #define _GNU_SOURCE
 #include "core/file.h"
 
 #include <errno.h>
 #include <fcntl.h>
-#include <limits.h>
-#include <stdatomic.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "core/log.h"
 #include "core/mem.h"
 
 enum {
-    TEMP_TRIES = 100,
+    MAX_INPUTS = 512,
     STREAM_CHUNK = 1 << 16,    // first buffer for pipes, whose size is not known beforehand
     STREAM_LIMIT = 256 << 20,  // a pipe or device that never ends is not taken for a file
 };
@@ -30,7 +31,7 @@ static const char* cure(int code) {
     switch (code) {
         case ENOSPC:
         case EDQUOT: return "; free some space or choose another folder";
-        case EFBIG: return "; raise the file size limit or choose another folder";
+        case EFBIG: return "; raise the file size limit (ulimit -f) or choose another folder";
         case EACCES:
         case EPERM: return "; choose another folder or change its permissions";
         case EROFS: return "; choose a folder on a writable disk";
@@ -43,58 +44,98 @@ static const char* cure(int code) {
     }
 }
 
-static firm_status io_fail(firm_error* err, const char* verb, const char* path, int code) {
+firm_status file_failed(firm_error* err, const char* verb, const char* path, int code) {
     char buffer[128];
     const char* reason = code ? strerror_r(code, buffer, sizeof buffer) : "the write was cut short";
     firm_status status = code == ENOENT || code == ENOTDIR ? FIRM_E_MISSING : FIRM_E_IO;
     return FAIL(err, status, "cannot %s %s: %s%s", verb, path, reason, cure(code));
 }
 
+// ---- inputs -------------------------------------------------------------------------------------
+
+static struct {
+    dev_t device;
+    ino_t inode;
+} input[MAX_INPUTS];
+static int inputs;
+
+void file_input_note(const char* path) {
+    struct stat s;
+    if (stat(path, &s) != 0 || !S_ISREG(s.st_mode)) return;
+    CHECK(inputs < MAX_INPUTS, "more than %d inputs of one command", MAX_INPUTS);
+    input[inputs].device = s.st_dev;
+    input[inputs++].inode = s.st_ino;
+}
+
+int file_inputs(void) {
+    return inputs;
+}
+
+void file_inputs_drop(int count) {
+    inputs = count;
+}
+
+static int is_input(const struct stat* s) {
+    for (int i = 0; i < inputs; i++)
+        if (input[i].device == s->st_dev && input[i].inode == s->st_ino) return 1;
+    return 0;
+}
+
 // ---- targets ------------------------------------------------------------------------------------
 
-// Follows a symbolic link, so that its target and not the link is replaced, and refuses what cannot
-// be a file. *direct: the target exists and is a device or pipe, which must never be renamed over.
-static firm_status resolve_target(const char* path, char resolved[1024], int* direct,
-                                  firm_error* err) {
+// The descriptor of this process that a path names, -1 if it names none.
+static int descriptor_of(const char* path) {
+    static const char* const folders[] = {"/dev/fd/", "/proc/self/fd/"};
+    if (strcmp(path, "/dev/stdout") == 0) return STDOUT_FILENO;
+    if (strcmp(path, "/dev/stderr") == 0) return STDERR_FILENO;
+    for (int i = 0; i < 2; i++) {
+        size_t n = strlen(folders[i]), digits;
+        if (strncmp(path, folders[i], n) != 0) continue;
+        digits = strspn(path + n, "0123456789");
+        if (digits > 0 && digits < 9 && !path[n + digits]) return atoi(path + n);
+    }
+    return -1;
+}
+
+// Refuses what cannot be a file or must not be replaced. *direct: the target is a device or pipe,
+// which must never be renamed over.
+static firm_status check_target(const char* path, int* direct, firm_error* err) {
     *direct = 0;
     if (!path || !path[0]) return FAIL(err, FIRM_E_USAGE, "the name of the file to write is empty");
     if (strlen(path) >= 1024)
         return FAIL(err, FIRM_E_USAGE, "the file name %.60s... is longer than 1023 bytes", path);
-    memcpy(resolved, path, strlen(path) + 1);
-
     struct stat s;
-    char real[PATH_MAX];
-    if (lstat(path, &s) == 0 && S_ISLNK(s.st_mode) && realpath(path, real) && strlen(real) < 1024)
-        memcpy(resolved, real, strlen(real) + 1);
-
-    if (stat(resolved, &s) != 0) {
+    *direct = descriptor_of(path) >= 0;
+    if (*direct) return FIRM_OK;
+    if (lstat(path, &s) != 0) {
         if (errno == ENOENT)
             return FIRM_OK;  // to be created; a missing folder shows when that is tried
-        return io_fail(err, "write", path, errno);
+        return file_failed(err, "write", path, errno);
     }
+    const int link = S_ISLNK(s.st_mode);
+    if (link && stat(path, &s) != 0) s.st_mode = S_IFREG;  // it leads nowhere yet
     if (S_ISDIR(s.st_mode))
         return FAIL(err, FIRM_E_USAGE, "%s is a folder; give the name of a file", path);
-    if (!S_ISREG(s.st_mode)) {
-        // /dev/stdout and the like: the name as given, since what it resolves to may not be
-        // openable
-        memcpy(resolved, path, strlen(path) + 1);
-        *direct = 1;
-    } else if (faccessat(AT_FDCWD, resolved, W_OK, AT_EACCESS) != 0) {
-        return io_fail(err, "write", path, errno);
-    }
+    *direct = !S_ISREG(s.st_mode);
+    if (*direct) return FIRM_OK;
+    if (is_input(&s))
+        return FAIL(err, FIRM_E_USAGE,
+                    "%s is to be written, but it is an input of the same command; give another "
+                    "name for the output",
+                    path);
+    if (link)
+        return FAIL(err, FIRM_E_USAGE,
+                    "%s is a symbolic link, and outputs are not written through links; remove it, "
+                    "or give the name of the file itself",
+                    path);
+    if (faccessat(AT_FDCWD, path, W_OK, AT_EACCESS) != 0)
+        return file_failed(err, "write", path, errno);
     return FIRM_OK;
 }
 
-// Creates a file of a new name beside `path` and returns its descriptor, or -1 with errno.
-static int create_temp(const char* path, char temp[1100]) {
-    static atomic_uint counter;
-    for (int i = 0; i < TEMP_TRIES; i++) {
-        unsigned n = atomic_fetch_add(&counter, 1);
-        snprintf(temp, 1100, "%s.%ld-%u.tmp", path, (long)getpid(), n);
-        int fd = open(temp, O_CREAT | O_EXCL | O_WRONLY | O_CLOEXEC, 0666);
-        if (fd >= 0 || errno != EEXIST) return fd;
-    }
-    return -1;
+firm_status file_check_name(const char* path, firm_error* err) {
+    int direct;
+    return check_target(path, &direct, err);
 }
 
 // Makes the rename itself durable. A failure here is no error of the file: under either name there
@@ -117,40 +158,42 @@ static void sync_folder_of(const char* path) {
 
 // ---- writer -------------------------------------------------------------------------------------
 
+// A second descriptor for the stream: the first one keeps the lock until the file has its name.
+static FILE* stream_on(int fd) {
+    int own = fcntl(fd, F_DUPFD_CLOEXEC, 0);
+    FILE* f = own < 0 ? NULL : fdopen(own, "wb");
+    if (f || own < 0) return f;
+    int code = errno;
+    close(own);
+    errno = code;
+    return NULL;
+}
+
 firm_status file_open_write(file_writer* w, const char* path, firm_error* err) {
-    int direct;
+    int direct, code = 0;
     w->stream = NULL;
-    w->temp[0] = w->path[0] = 0;
-    TRY(resolve_target(path, w->path, &direct, err));
-    if (direct) {
-        w->stream = fopen(w->path, "wbe");
-        return w->stream ? FIRM_OK : io_fail(err, "write", path, errno);
-    }
-    int fd = create_temp(w->path, w->temp);
-    if (fd < 0) {
-        w->temp[0] = 0;
-        return io_fail(err, "write", path, errno);
-    }
-    w->stream = fdopen(fd, "wb");
-    if (!w->stream) {
-        int code = errno;
-        close(fd);
-        file_abandon(w);
-        return io_fail(err, "write", path, code);
-    }
-    return FIRM_OK;
+    w->temp.path[0] = w->path[0] = 0;
+    TRY(check_target(path, &direct, err));
+    snprintf(w->path, sizeof w->path, "%s", path);
+    if (!direct && (code = temp_create(&w->temp, path)) != 0)
+        return file_failed(err, "write", path, code);
+    const int fd = descriptor_of(path);
+    w->stream = !direct ? stream_on(w->temp.fd) : fd >= 0 ? stream_on(fd) : fopen(path, "wbe");
+    if (w->stream) return FIRM_OK;
+    code = errno;
+    file_abandon(w);
+    return file_failed(err, "write", path, code);
 }
 
 void file_abandon(file_writer* w) {
     if (w->stream) fclose(w->stream);
     w->stream = NULL;
-    if (w->temp[0]) unlink(w->temp);
-    w->temp[0] = 0;
+    temp_remove(&w->temp);
 }
 
 static firm_status write_failed(file_writer* w, int code, firm_error* err) {
     file_abandon(w);
-    return io_fail(err, "write", w->path, code);
+    return file_failed(err, "write", w->path, code);
 }
 
 firm_status file_put(file_writer* w, const void* bytes, size_t n, firm_error* err) {
@@ -167,58 +210,51 @@ firm_status file_commit(file_writer* w, firm_error* err) {
     errno = 0;
     // ferror: code that prints to w->stream itself may have met the full disk before us
     if (fflush(w->stream) != 0 || ferror(w->stream)) return write_failed(w, errno, err);
-    int direct = !w->temp[0];
+    int direct = !w->temp.path[0];
     if (!direct && fsync(fileno(w->stream)) != 0) return write_failed(w, errno, err);
     FILE* stream = w->stream;
     w->stream = NULL;
     if (fclose(stream) != 0) return write_failed(w, errno, err);
     if (direct) return FIRM_OK;
-    if (rename(w->temp, w->path) != 0) return write_failed(w, errno, err);
-    w->temp[0] = 0;
+    int code = temp_rename(&w->temp, w->path);
+    if (code) return write_failed(w, code, err);
     sync_folder_of(w->path);
     return FIRM_OK;
 }
 
 // ---- for libraries that write by themselves -----------------------------------------------------
 
-firm_status file_temp_name(const char* path, char temp[1100], firm_error* err) {
-    char resolved[1024];
+firm_status file_temp_open(file_temp* t, const char* path, firm_error* err) {
     int direct;
-    temp[0] = 0;
-    TRY(resolve_target(path, resolved, &direct, err));
+    t->path[0] = 0;
+    TRY(check_target(path, &direct, err));
     if (direct)
         return FAIL(err, FIRM_E_USAGE, "%s is not a regular file; give the name of a file", path);
+    int code = temp_create(t, path);
+    return code ? file_failed(err, "write", path, code) : FIRM_OK;
+}
+
+firm_status file_check_target(const char* path, firm_error* err) {
     // made and removed again: the one test of a folder that also holds for root and full disks
-    int fd = create_temp(resolved, temp);
-    if (fd < 0) {
-        temp[0] = 0;
-        return io_fail(err, "write", path, errno);
-    }
-    close(fd);
-    unlink(temp);
+    file_temp t;
+    TRY(file_temp_open(&t, path, err));
+    temp_remove(&t);
     return FIRM_OK;
 }
 
-firm_status file_move(const char* temp, const char* path, firm_error* err) {
-    char resolved[1024];
+firm_status file_move(file_temp* t, const char* path, firm_error* err) {
     int direct, code = 0;
-    firm_status status = resolve_target(path, resolved, &direct, err);
+    if (!t->path[0])
+        return FAIL(err, FIRM_E_IO, "cannot write %s: its temporary file is gone", path);
+    firm_status status = check_target(path, &direct, err);
     if (status == FIRM_OK && direct)
         status = FAIL(err, FIRM_E_USAGE, "%s is not a regular file; give the name of a file", path);
-    if (status != FIRM_OK) {
-        unlink(temp);
-        return status;
-    }
-    int fd = open(temp, O_RDONLY | O_CLOEXEC);
-    if (fd < 0) return io_fail(err, "read", temp, errno);
-    if (fsync(fd) != 0) code = errno;
-    if (close(fd) != 0 && !code) code = errno;
-    if (!code && rename(temp, resolved) != 0) code = errno;
-    if (code) {
-        unlink(temp);
-        return io_fail(err, "write", path, code);
-    }
-    sync_folder_of(resolved);
+    if (status == FIRM_OK && fsync(t->fd) != 0) code = errno;
+    if (status != FIRM_OK || code) temp_remove(t);
+    TRY(status);
+    if (!code) code = temp_rename(t, path);
+    if (code) return file_failed(err, "write", path, code);
+    sync_folder_of(path);
     return FIRM_OK;
 }
 
@@ -248,7 +284,7 @@ static firm_status too_large(const char* path, size_t most, firm_error* err) {
 static firm_status read_open_file(int fd, const char* path, size_t most, char** bytes, size_t* n,
                                   firm_error* err) {
     struct stat s;
-    if (fstat(fd, &s) != 0) return io_fail(err, "read", path, errno);
+    if (fstat(fd, &s) != 0) return file_failed(err, "read", path, errno);
     if (S_ISDIR(s.st_mode)) return FAIL(err, FIRM_E_USAGE, "%s is a folder, not a file", path);
     if (S_ISREG(s.st_mode) && (uint64_t)s.st_size > most) return too_large(path, most, err);
     // one byte more than expected, to see a file that grows and end at once when it does not
@@ -262,7 +298,7 @@ static firm_status read_open_file(int fd, const char* path, size_t most, char** 
         if (got < 0) {
             int code = errno;
             mem_free(buffer);
-            return io_fail(err, "read", path, code);
+            return file_failed(err, "read", path, code);
         }
         used += (size_t)got;
         if (used < room) break;
@@ -328,7 +364,7 @@ firm_status file_make_dirs(const char* path, firm_error* err) {
         if (mkdir(part, 0777) != 0) {
             int code = errno;
             // mkdir may say "read-only" or "denied" of a folder that is simply there already
-            if (stat(part, &s) != 0) return io_fail(err, "make the folder", part, code);
+            if (stat(part, &s) != 0) return file_failed(err, "make the folder", part, code);
             if (!S_ISDIR(s.st_mode))
                 return FAIL(err, FIRM_E_IO, "cannot make the folder %s: %s is a file", path, part);
         }
@@ -337,7 +373,35 @@ firm_status file_make_dirs(const char* path, firm_error* err) {
     return FIRM_OK;
 }
 
+// The lock is one of the folder itself, so no file is left to be cleaned up.
+firm_status file_lock_folder(const char* path, const char* work, int* lock, firm_error* err) {
+    *lock = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (*lock < 0) return file_failed(err, "lock the folder", path, errno);
+    if (flock(*lock, LOCK_EX | LOCK_NB) == 0) return FIRM_OK;
+    int code = errno;
+    if (code != EWOULDBLOCK) {
+        char text[128];
+        log_warn("cannot lock %s (%s); see to it that no other run uses it", path,
+                 strerror_r(code, text, sizeof text));
+        return FIRM_OK;
+    }
+    file_unlock(*lock);
+    *lock = -1;
+    return FAIL(err, FIRM_E_USAGE,
+                "another %s is at work in %s; wait until it has ended, or use another folder", work,
+                path);
+}
+
+void file_unlock(int lock) {
+    if (lock >= 0) close(lock);
+}
+
 int file_exists(const char* path) {
     struct stat s;
     return stat(path, &s) == 0;
+}
+
+int file_same(const char* a, const char* b) {
+    struct stat s, t;
+    return stat(a, &s) == 0 && stat(b, &t) == 0 && s.st_dev == t.st_dev && s.st_ino == t.st_ino;
 }

@@ -44,6 +44,10 @@ static void wipe_bar(void) {
     }
 }
 
+int log_bar_shown(void) {
+    return atomic_load(&bar_on_screen);
+}
+
 static void message(firm_log_level level, const char* fmt, va_list args) {
     pthread_mutex_lock(&hook_lock);
     firm_log_fn fn = hook;

@@ -24,5 +24,6 @@ void progress_begin(progress* p, const char* label, int64_t total);
 void progress_step(progress* p, int64_t done,
                    const char* note);  // cheap: draws at most 5 times a second
 void progress_end(progress* p);
+int log_bar_shown(void);  // a bar stands on the terminal's line; for signal handlers, too
 
 #endif

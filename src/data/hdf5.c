@@ -24,9 +24,7 @@ static void quiet(void) {
 // ---- errors -------------------------------------------------------------------------------------
 
 static firm_status write_failed(const hdf5_writer* w, firm_error* err) {
-    if (w->failed)
-        return FAIL(err, FIRM_E_IO, "cannot write %s: %s; free some space or choose another folder",
-                    w->path, strerror(w->failed));
+    if (w->failed) return file_failed(err, "write", w->path, w->failed);
     return FAIL(
         err, FIRM_E_IO,
         "cannot write %s: HDF5 refused; check free space and memory, or choose another folder",
@@ -39,10 +37,9 @@ firm_status hdf5_create(hdf5_writer* w, const char* path, firm_error* err) {
     quiet();
     w->file = -1;
     w->failed = 0;
-    w->temp[0] = 0;
     snprintf(w->path, sizeof w->path, "%s", path);
-    TRY(file_temp_name(path, w->temp, err));
-    w->file = hdf5_disk_create(w->temp, &w->failed);
+    TRY(file_temp_open(&w->temp, path, err));
+    w->file = hdf5_disk_create(w->temp.path, &w->failed);
     if (w->file < 0) {
         firm_status s = write_failed(w, err);
         hdf5_abandon(w);
@@ -168,17 +165,14 @@ firm_status hdf5_commit(hdf5_writer* w, firm_error* err) {
         hdf5_abandon(w);
         return status;
     }
-    firm_status status = file_move(w->temp, w->path, err);
-    w->temp[0] = 0;
-    return status;
+    return file_move(&w->temp, w->path, err);
 }
 
 void hdf5_abandon(hdf5_writer* w) {
     quiet();
     if (w->file >= 0) H5Fclose(w->file);
     w->file = -1;
-    if (w->temp[0]) unlink(w->temp);
-    w->temp[0] = 0;
+    temp_remove(&w->temp);
 }
 
 // ---- checksums

@@ -12,6 +12,7 @@
 #include <stdint.h>
 
 #include "core/status.h"
+#include "core/temp.h"
 #include "data/hdf5_read.h"
 
 enum { HDF5_BLOSC = 32001 };  // the number of the filter
@@ -19,7 +20,8 @@ enum { HDF5_BLOSC = 32001 };  // the number of the filter
 typedef struct hdf5_writer {
     hid_t file;
     int failed;  // errno of the first write that the disk refused, else 0
-    char path[1024], temp[1100];
+    char path[1024];
+    file_temp temp;
 } hdf5_writer;
 
 firm_status hdf5_create(hdf5_writer* w, const char* path, firm_error* err);

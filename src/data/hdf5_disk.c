@@ -159,7 +159,7 @@ hid_t hdf5_disk_create(const char* path, int* failed) {
     hid_t id = H5FDregister(&driver), access = H5Pcreate(H5P_FILE_ACCESS), file = -1;
     disk_info info = {failed};
     if (id >= 0 && access >= 0 && H5Pset_driver(access, id, &info) >= 0)
-        file = H5Fcreate(path, H5F_ACC_EXCL, H5P_DEFAULT, access);
+        file = H5Fcreate(path, H5F_ACC_TRUNC, H5P_DEFAULT, access);
     if (access >= 0) H5Pclose(access);
     if (id >= 0) H5FDunregister(id);  // the open file keeps its own hold on the driver
     return file;

@@ -4,7 +4,7 @@
 
 #include <hdf5.h>
 
-// Creates a file that must not exist. *failed stays 0 or becomes the errno of the first write that
+// Creates a file, or empties the one that is there. *failed stays 0 or becomes the errno of the first write that
 // failed; it must outlive the file. Negative when the file cannot be created.
 hid_t hdf5_disk_create(const char* path, int* failed);
 

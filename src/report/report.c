@@ -33,7 +33,14 @@ firm_status report_markdown(const char* const* inputs, int count, const char* pa
     report_data data;
     html text = {0};
     TRY(report_data_read(inputs, count, &data, err));
-    firm_status status = study_markdown(&data, &text, err);
+    firm_status status = FIRM_OK;
+    for (int i = 0; i < data.doc_count && status == FIRM_OK; i++)
+        if (file_same(path, data.docs[i].path))
+            status = FAIL(err, FIRM_E_USAGE,
+                          "%s is one of the results that are read; give another name for the "
+                          "tables",
+                          path);
+    if (status == FIRM_OK) status = study_markdown(&data, &text, err);
     if (status == FIRM_OK) status = write_bytes(path, &text, err);
     html_free(&text);
     report_data_free(&data);

@@ -41,47 +41,65 @@ static const char* const columns[] = {"rgb",
                                       "s_chi0"};
 enum { COLUMNS = sizeof columns / sizeof *columns };
 
-// keeps the rows before (stage, update); rows are in order, so the first later one ends the copy
-static firm_status keep_rows(const train_run_state* run, const char* path, int stage_index,
-                             int update, firm_error* err) {
-    char* text;
-    size_t n;
-    TRY(file_read_all(path, &text, &n, err));
-    char* end = strchr(text, '\n');
-    char* line = end ? end + 1 : text + n;
-    while (*line) {
-        int row_stage = MAX_STAGES;
-        const char* name;
-        size_t length = strcspn(line, ",\n");
-        for (int i = 0; (name = config_member(run->settings, "stage.*", i)); i++)
-            if (strlen(name) == length && strncmp(line, name, length) == 0) row_stage = i;
-        long row_update = line[length] == ',' ? strtol(line + length + 1, NULL, 10) : 0;
-        char* next = strchr(line, '\n');
-        if (!next || row_stage > stage_index || (row_stage == stage_index && row_update > update))
-            break;
-        line = next + 1;
-    }
-    file_writer w;
-    firm_status st = file_open_write(&w, path, err);
-    if (st == FIRM_OK) st = file_put(&w, text, (size_t)(line - text), err);
-    if (st == FIRM_OK) st = file_commit(&w, err);
-    mem_free(text);
-    return st;
+static int header(char* text, size_t room) {
+    int n = snprintf(text, room, "stage,update,loss");
+    for (int i = 0; i < COLUMNS; i++) n += snprintf(text + n, room - (size_t)n, ",%s", columns[i]);
+    return n + snprintf(text + n, room - (size_t)n, ",grad_norm,lr,seconds\n");
 }
 
-firm_status metrics_open(train_run_state* run, int stage_index, int update, firm_error* err) {
-    char path[1100];
-    snprintf(path, sizeof path, "%s/metrics.csv", run->opt->folder);
-    int fresh = !run->opt->resume || !file_exists(path);
-    if (!fresh) TRY(keep_rows(run, path, stage_index, update, err));
-    run->metrics = fopen(path, fresh ? "w" : "a");
-    if (!run->metrics) return FAIL(err, FIRM_E_IO, "cannot write %s: %s", path, strerror(errno));
-    if (fresh) {
-        fprintf(run->metrics, "stage,update,loss");
-        for (int i = 0; i < COLUMNS; i++) fprintf(run->metrics, ",%s", columns[i]);
-        fprintf(run->metrics, ",grad_norm,lr,seconds\n");
+// The end of the rows before (stage, update); rows are in order, so the first later one ends them.
+static const char* rows_end(const train_run_state* run, const char* row, int stage_index,
+                            int update) {
+    while (*row) {
+        int row_stage = MAX_STAGES;
+        const char* name;
+        size_t length = strcspn(row, ",\n");
+        for (int i = 0; (name = config_member(run->settings, "stage.*", i)); i++)
+            if (strlen(name) == length && strncmp(row, name, length) == 0) row_stage = i;
+        long row_update = row[length] == ',' ? strtol(row + length + 1, NULL, 10) : 0;
+        const char* next = strchr(row, '\n');
+        if (!next || row_stage > stage_index || (row_stage == stage_index && row_update > update))
+            break;
+        row = next + 1;
     }
-    return FIRM_OK;
+    return row;
+}
+
+// The rows of an earlier sitting that stay: *text is mem_free'd by the caller, *rows lies within. A
+// file without a whole first line, as a run that was killed early may have left, has none.
+static firm_status earlier_rows(const char* path, const char* first, char** text, const char** rows,
+                                firm_error* err) {
+    size_t n;
+    TRY(file_read_all(path, text, &n, err));
+    const char* end = strchr(*text, '\n');
+    *rows = end ? end + 1 : *text + n;
+    if (!end || strncmp(*text, first, strlen(first)) == 0) return FIRM_OK;
+    return FAIL(err, FIRM_E_FORMAT,
+                "%s has other columns than this version writes; move it away to go on without it",
+                path);
+}
+
+// The file has its header from the start, whatever happens before the first row.
+firm_status metrics_open(train_run_state* run, int stage_index, int update, firm_error* err) {
+    char path[1100], first[1024], *text = NULL;
+    const char* rows = NULL;
+    file_writer w;
+    snprintf(path, sizeof path, "%s/metrics.csv", run->opt->folder);
+    int n = header(first, sizeof first);
+    CHECK(n < (int)sizeof first, "the columns of metrics.csv need more room");
+    firm_status st = FIRM_OK;
+    if (run->opt->resume && file_exists(path)) st = earlier_rows(path, first, &text, &rows, err);
+    if (st == FIRM_OK) st = file_open_write(&w, path, err);
+    if (st == FIRM_OK) {
+        st = file_put(&w, first, (size_t)n, err);
+        if (st == FIRM_OK && rows)
+            st = file_put(&w, rows, (size_t)(rows_end(run, rows, stage_index, update) - rows), err);
+        if (st == FIRM_OK) st = file_commit(&w, err);
+    }
+    mem_free(text);
+    TRY(st);
+    run->metrics = fopen(path, "ae");
+    return run->metrics ? FIRM_OK : file_failed(err, "write", path, errno);
 }
 
 firm_status metrics_row(train_run_state* run, const stage* s, int update, const nn_trainer* t,
@@ -105,8 +123,11 @@ firm_status metrics_row(train_run_state* run, const stage* s, int update, const 
         known[i] ? fprintf(run->metrics, ",%.6g", value[i]) : fprintf(run->metrics, ",");
     fprintf(run->metrics, ",%.4g,%.6g,%.2f\n", nn_trainer_norm(t),
             (double)nn_trainer_rate(t, update - 1), seconds);
-    if (fflush(run->metrics) != 0)
-        return FAIL(err, FIRM_E_IO, "cannot write %s/metrics.csv: %s; free some space",
-                    run->opt->folder, strerror(errno));
+    if (fflush(run->metrics) != 0 || ferror(run->metrics)) {
+        char path[1100];
+        int code = errno;
+        snprintf(path, sizeof path, "%s/metrics.csv", run->opt->folder);
+        return file_failed(err, "write", path, code);
+    }
     return FIRM_OK;
 }

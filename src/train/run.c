@@ -205,6 +205,17 @@ static firm_status finish(train_run_state* run, cJSON** result, firm_error* err)
 
 // ---- the run ------------------------------------------------------------------------------------
 
+// Is that what the file holds?
+static int same_text(const char* path, const char* text) {
+    char* bytes;
+    size_t n;
+    firm_error none;
+    if (file_read_all(path, &bytes, &n, &none) != FIRM_OK) return 0;
+    int same = n == strlen(text) && memcmp(bytes, text, n) == 0;
+    mem_free(bytes);
+    return same;
+}
+
 static firm_status describe(train_run_state* run, firm_error* err) {
     char path[1100];
     mem_free(run->model->config);
@@ -215,6 +226,7 @@ static firm_status describe(train_run_state* run, firm_error* err) {
              firm_version(), run->opt->seed, run->opt->sources ? run->opt->sources : "FI",
              run->set.data.data_seed, run->set.data.data_hash);
     run_path(run, "config.ini", path);
+    if (same_text(path, run->model->config)) return FIRM_OK;  // it may be this run's --config
     file_writer w;
     TRY(file_open_write(&w, path, err));
     TRY(file_put(&w, run->model->config, strlen(run->model->config), err));
@@ -234,6 +246,9 @@ static firm_status run_stages(train_run_state* run, cJSON** result, firm_error* 
         TRY(stage_check(&s, run->settings, &run->set, run->model, err));
     run_path(run, "checkpoint.safetensors", path);
     TRY(file_make_dirs(run->opt->folder, err));
+    TRY(file_lock_folder(run->opt->folder, "training", &run->lock, err));
+    if (run->opt->resume && !file_exists(path))
+        log_info("%s holds no checkpoint; the run starts at its beginning", run->opt->folder);
     if (run->opt->resume && file_exists(path)) {
         TRY(run_read_checkpoint(run, &index, &update, err));
         log_info("resuming %s at stage %d, update %d", run->opt->folder, index + 1, update);
@@ -264,7 +279,7 @@ static firm_status run_stages(train_run_state* run, cJSON** result, firm_error* 
 
 firm_status train_run(const config* settings, const env_spec* env, const train_inputs* in,
                       const train_options* opt, cJSON** result, firm_error* err) {
-    train_run_state run = {.settings = settings, .opt = opt};
+    train_run_state run = {.settings = settings, .opt = opt, .lock = -1};
     model_shape shape;
     stage first;
     if (!stage_read(settings, 0, opt->sources, &first))
@@ -282,6 +297,7 @@ firm_status train_run(const config* settings, const env_spec* env, const train_i
     run.set.device = device;
     if (st == FIRM_OK) st = run_stages(&run, result, err);
     if (run.metrics) fclose(run.metrics);
+    file_unlock(run.lock);
     run_drop_caches(&run);
     mem_free(run.anchor);
     firm_model_free(run.model);

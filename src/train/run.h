@@ -26,6 +26,7 @@ typedef struct train_run_state {
     firm_model* model;
     pool* p;
     FILE* metrics;
+    int lock;               // of the folder; -1: none
     double seconds_before;  // spent in earlier sittings of the current stage
     stage_result result[MAX_STAGES];
     int results;

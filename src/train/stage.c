@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "core/clock.h"
+#include "core/interrupt.h"
 #include "core/log.h"
 #include "core/mem.h"
 #include "core/text.h"
@@ -309,11 +310,22 @@ static firm_status run_gate(train_run_state* run, const stage* s, stage_work* w,
     return FIRM_OK;
 }
 
+// A checkpoint every so many updates, after the last one (so that nothing but its gate is lost when
+// the run ends there) and where a signal asks the run to stop.
+static firm_status save_if_due(train_run_state* run, const stage* s, nn_trainer* t, int done,
+                               double seconds, firm_error* err) {
+    int every = (int)config_int(run->settings, "train", "checkpoint_every");
+    int stop = interrupt_seen();
+    if (done % every == 0 || done == s->updates || stop)
+        TRY(run_checkpoint(run, s->index, done, t, seconds, err));
+    return stop ? FAIL(err, FIRM_E_STOPPED, "stopped after update %d of stage %s", done, s->name)
+                : FIRM_OK;
+}
+
 // The loss is looked at after every update where that costs nothing. A GPU works ahead of us and is
 // only asked when a row of metrics.csv is due: a loss that is not finite is noticed there.
-static firm_status updates(train_run_state* run, const stage* s, nn_trainer* t, int from,
-                           double started, firm_error* err) {
-    int every = (int)config_int(run->settings, "train", "checkpoint_every");
+static firm_status make_updates(train_run_state* run, const stage* s, nn_trainer* t, int from,
+                                double started, firm_error* err) {
     int log_every = (int)config_int(run->settings, "train", "log_every");
     char label[64], note[64] = "";
     snprintf(label, sizeof label, "%d %s", s->index + 1, s->name);
@@ -335,11 +347,21 @@ static firm_status updates(train_run_state* run, const stage* s, nn_trainer* t, 
         double seconds = run->seconds_before + clock_seconds() - started;
         if (row_due) TRY(metrics_row(run, s, u + 1, t, seconds, err));
         progress_step(&bar, u + 1, note);
-        if ((u + 1) % every == 0 && u + 1 < s->updates)
-            TRY(run_checkpoint(run, s->index, u + 1, t, seconds, err));
+        firm_status saved = save_if_due(run, s, t, u + 1, seconds, err);
+        if (saved == FIRM_E_STOPPED) progress_end(&bar);
+        TRY(saved);
     }
     progress_end(&bar);
     return nn_trainer_pull(t, err);
+}
+
+// From the first update to the last one's checkpoint a signal has to wait for the update at work.
+static firm_status updates(train_run_state* run, const stage* s, nn_trainer* t, int from,
+                           double started, firm_error* err) {
+    interrupt_hold();
+    firm_status st = make_updates(run, s, t, from, started, err);
+    if (st != FIRM_E_STOPPED) interrupt_release();
+    return st;
 }
 
 static void report(const train_run_state* run, const stage* s, const stage_result* r) {

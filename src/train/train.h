@@ -36,6 +36,7 @@ extern const config_key train_keys[];
 extern const int train_key_count;
 
 // Runs all stages. *result (nullable, caller deletes) gets the JSON object of `firm train --json`.
+// FIRM_E_STOPPED: a signal came (core/interrupt.h); --resume goes on after the last update made.
 // FIRM_E_GATE: it ran, the model is written, but a gate failed (the message says which).
 firm_status train_run(const config* settings, const env_spec* env, const train_inputs* in,
                       const train_options* opt, cJSON** result, firm_error* err);

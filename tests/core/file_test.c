@@ -88,22 +88,119 @@ TEST(core, file_write_is_atomic) {
     EXPECT(stat(path, &s) == 0 && (s.st_mode & 0777) == (0666 & ~mask));
 }
 
-TEST(core, file_write_follows_links) {
-    char folder[512], path[600], link[600];
+// Neither what a link leads to nor the link itself is replaced, also where it leads nowhere.
+TEST(core, file_links_are_refused) {
+    char folder[512], path[600], link[600], loose[600];
     make_folder("links", folder);
     snprintf(path, sizeof path, "%s/real.txt", folder);
     snprintf(link, sizeof link, "%s/link.txt", folder);
+    snprintf(loose, sizeof loose, "%s/loose.txt", folder);
     put_file(path, "old");
     EXPECT_INT(symlink("real.txt", link), 0);
+    EXPECT_INT(symlink("nowhere.txt", loose), 0);
+    const char* links[] = {link, loose};
+    for (int i = 0; i < 2; i++) {
+        file_writer w;
+        file_temp t;
+        firm_error err = {0};
+        EXPECT_INT(file_open_write(&w, links[i], &err), FIRM_E_USAGE);
+        EXPECT(strstr(err.message, links[i]) && strstr(err.message, "symbolic link"));
+        EXPECT_INT(file_temp_open(&t, links[i], &err), FIRM_E_USAGE);
+        EXPECT_INT(file_check_name(links[i], &err), FIRM_E_USAGE);
+        struct stat s;
+        EXPECT(lstat(links[i], &s) == 0 && S_ISLNK(s.st_mode));
+    }
+    expect_content(__LINE__, path, "old");
+    EXPECT_INT(entries(folder), 3);
+}
+
+// An input is the file, not its name: other spellings, symbolic and hard links are found out.
+TEST(core, file_inputs_are_not_replaced) {
+    char folder[512], path[600], name[700];
+    make_folder("inputs", folder);
+    snprintf(path, sizeof path, "%s/in.h5", folder);
+    put_file(path, "precious");
+    snprintf(name, sizeof name, "%s/hard", folder);
+    EXPECT_INT(link(path, name), 0);
+    snprintf(name, sizeof name, "%s/soft", folder);
+    EXPECT_INT(symlink("in.h5", name), 0);
+    static const char* const names[] = {"in.h5", "./in.h5", "../inputs/in.h5", "hard", "soft"};
     file_writer w;
-    firm_error err;
-    REQUIRE_OK(file_open_write(&w, link, &err), err);
-    REQUIRE_OK(file_put(&w, "new", 3, &err), err);
+    firm_error err = {0};
+    int before = file_inputs();
+    file_input_note(path);
+    file_input_note(folder);  // neither a folder ...
+    file_input_note("/absent/file");
+    EXPECT_INT(file_inputs(), before + 1);
+    for (int i = 0; i < 5; i++) {
+        snprintf(name, sizeof name, "%s/%s", folder, names[i]);
+        EXPECT_INT(file_open_write(&w, name, &err), FIRM_E_USAGE);
+        EXPECT(strstr(err.message, name) && strstr(err.message, "input of the same command"));
+        EXPECT_INT(file_check_target(name, &err), FIRM_E_USAGE);
+    }
+    file_inputs_drop(before);
+    EXPECT_INT(entries(folder), 3);
+    snprintf(name, sizeof name, "%s/hard", folder);
+    REQUIRE_OK(file_open_write(&w, name, &err), err);
     REQUIRE_OK(file_commit(&w, &err), err);
-    expect_content(__LINE__, path, "new");
-    struct stat s;
-    EXPECT(lstat(link, &s) == 0 && S_ISLNK(s.st_mode));
-    EXPECT_INT(entries(folder), 2);
+    expect_content(__LINE__, name, "");
+    expect_content(__LINE__, path, "precious");
+}
+
+// Its own standard output under a name of the system's: written there, whatever it is.
+TEST(core, file_descriptors_are_written_directly) {
+    char folder[512], path[600], name[64];
+    make_folder("descriptor", folder);
+    snprintf(path, sizeof path, "%s/out.txt", folder);
+    int fd = open(path, O_CREAT | O_WRONLY, 0644);
+    EXPECT_INT(write(fd, "one ", 4), 4);
+    static const char* const names[] = {"/dev/fd/%d", "/proc/self/fd/%d"};
+    for (int i = 0; i < 2; i++) {
+        file_writer w;
+        firm_error err;
+        snprintf(name, sizeof name, names[i], fd);
+        REQUIRE_OK(file_open_write(&w, name, &err), err);
+        REQUIRE_OK(file_put(&w, "two ", 4, &err), err);
+        REQUIRE_OK(file_commit(&w, &err), err);
+    }
+    EXPECT_INT(write(fd, "three", 5), 5);
+    close(fd);
+    expect_content(__LINE__, path, "one two two three");
+    EXPECT_INT(entries(folder), 1);
+}
+
+// The lock is the process's: another one is refused until it ends, even if it is killed.
+TEST(core, file_lock_dies_with_its_process) {
+    char folder[512];
+    make_folder("lock", folder);
+    int ready[2], lock = -1;
+    if (pipe(ready) != 0) abort();
+    fflush(NULL);
+    pid_t child = fork();
+    if (child == 0) {
+        firm_error none;
+        int own;
+        char c = file_lock_folder(folder, "training", &own, &none) == FIRM_OK ? 'y' : 'n';
+        if (write(ready[1], &c, 1) != 1) _exit(1);
+        for (;;) pause();
+    }
+    char c = 0;
+    EXPECT_INT(read(ready[0], &c, 1), 1);
+    EXPECT_INT(c, 'y');
+    firm_error err = {0};
+    EXPECT_INT(file_lock_folder(folder, "training", &lock, &err), FIRM_E_USAGE);
+    EXPECT(strstr(err.message, "another training is at work in") && strstr(err.message, folder));
+    EXPECT_INT(lock, -1);
+    kill(child, SIGKILL);
+    waitpid(child, NULL, 0);
+    REQUIRE_OK(file_lock_folder(folder, "training", &lock, &err), err);
+    file_unlock(lock);
+    REQUIRE_OK(file_lock_folder(folder, "training", &lock, &err), err);
+    file_unlock(lock);
+    file_unlock(-1);
+    EXPECT_INT(entries(folder), 0);
+    close(ready[0]);
+    close(ready[1]);
 }
 
 TEST(core, file_full_device) {
@@ -129,8 +226,8 @@ TEST(core, file_full_device) {
     struct stat s;
     EXPECT(stat("/dev/full", &s) == 0 && S_ISCHR(s.st_mode));  // not renamed over
 
-    char temp[1100];
-    EXPECT_INT(file_temp_name("/dev/full", temp, &err), FIRM_E_USAGE);
+    file_temp temp;
+    EXPECT_INT(file_temp_open(&temp, "/dev/full", &err), FIRM_E_USAGE);
     EXPECT(strstr(err.message, "not a regular file") != NULL);
 }
 
@@ -173,7 +270,8 @@ TEST(core, file_full_disk_leaves_old_file) {
 }
 
 TEST(core, file_unwritable_targets) {
-    char folder[512], path[600], inside[700], temp[1100];
+    char folder[512], path[600], inside[700];
+    file_temp temp;
     make_folder("unwritable", folder);
     file_writer w;
     firm_error err = {0};
@@ -183,8 +281,8 @@ TEST(core, file_unwritable_targets) {
     snprintf(path, sizeof path, "%s/none/out.bin", folder);
     EXPECT_INT(file_open_write(&w, path, &err), FIRM_E_MISSING);
     EXPECT(strstr(err.message, path) != NULL);
-    EXPECT_INT(file_temp_name(path, temp, &err), FIRM_E_MISSING);
-    EXPECT_INT(temp[0], 0);
+    EXPECT_INT(file_temp_open(&temp, path, &err), FIRM_E_MISSING);
+    EXPECT_INT(temp.path[0], 0);
     snprintf(path, sizeof path, "%s/plain", folder);
     put_file(path, "x");
     snprintf(inside, sizeof inside, "%s/out.bin", path);
@@ -203,7 +301,8 @@ TEST(core, file_unwritable_targets) {
 }
 
 TEST(core, file_permissions) {
-    char folder[512], path[600], temp[1100];
+    char folder[512], path[600];
+    file_temp temp;
     make_folder("locked", folder);
     snprintf(path, sizeof path, "%s/out.bin", folder);
     put_file(path, "old");
@@ -223,7 +322,7 @@ TEST(core, file_permissions) {
     EXPECT(strstr(err.message, path) && strstr(err.message, "Permission denied"));
     snprintf(path, sizeof path, "%s/new.bin", folder);
     EXPECT_INT(file_open_write(&w, path, &err), FIRM_E_IO);
-    EXPECT_INT(file_temp_name(path, temp, &err), FIRM_E_IO);
+    EXPECT_INT(file_temp_open(&temp, path, &err), FIRM_E_IO);
     snprintf(path, sizeof path, "%s/sub/deep", folder);
     EXPECT_INT(file_make_dirs(path, &err), FIRM_E_IO);
     if (root && seteuid(0) != 0) abort();
@@ -231,22 +330,33 @@ TEST(core, file_permissions) {
     EXPECT_INT(entries(folder), 1);
 }
 
+static void put_temp(const file_temp* t, const char* text) {
+    if (write(t->fd, text, strlen(text)) != (ssize_t)strlen(text)) abort();
+}
+
 TEST(core, file_move_into_place) {
-    char folder[512], path[600], temp[1100];
+    char folder[512], path[600];
+    file_temp t;
     make_folder("move", folder);
     snprintf(path, sizeof path, "%s/out.h5", folder);
     firm_error err;
-    REQUIRE_OK(file_temp_name(path, temp, &err), err);
-    EXPECT(!file_exists(temp) && strncmp(temp, path, strlen(path)) == 0);
-    put_file(temp, "data");
-    REQUIRE_OK(file_move(temp, path, &err), err);
+    REQUIRE_OK(file_temp_open(&t, path, &err), err);
+    EXPECT(file_exists(t.path) && strncmp(t.path, path, strlen(path)) == 0);
+    put_temp(&t, "data");
+    REQUIRE_OK(file_move(&t, path, &err), err);
     expect_content(__LINE__, path, "data");
     EXPECT_INT(entries(folder), 1);
     // a target that became a folder meanwhile: refused, and the temporary file goes
-    put_file(temp, "data");
-    EXPECT_INT(file_move(temp, folder, &err), FIRM_E_USAGE);
-    EXPECT(!file_exists(temp));
-    EXPECT_INT(file_move(temp, path, &err), FIRM_E_MISSING);
+    REQUIRE_OK(file_temp_open(&t, path, &err), err);
+    put_temp(&t, "other");
+    EXPECT_INT(file_move(&t, folder, &err), FIRM_E_USAGE);
+    EXPECT_INT(entries(folder), 1);
+    EXPECT_INT(file_move(&t, path, &err), FIRM_E_IO);
+    REQUIRE_OK(file_temp_open(&t, path, &err), err);
+    temp_remove(&t);
+    temp_remove(&t);  // harmless now
+    expect_content(__LINE__, path, "data");
+    EXPECT_INT(entries(folder), 1);
 }
 
 TEST(core, file_read) {
