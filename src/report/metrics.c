@@ -65,6 +65,15 @@ static firm_status read_header(const char* path, char* line, report_metrics* m, 
     return FIRM_OK;
 }
 
+// A training that was killed before its first line was whole has left nothing to show, which is no
+// fault of the run: it may have gone on since.
+static int is_unbegun(const char* text) {
+    static const char first[] = "stage,update,loss";
+    size_t n = strlen(text);
+    if (strchr(text, '\n')) return 0;
+    return strncmp(text, first, n < strlen(first) ? n : strlen(first)) == 0;
+}
+
 static firm_status find_stage(const char* path, const char* name, report_metrics* m, int* index,
                               firm_error* err) {
     for (int i = 0; i < m->stages; i++) {
@@ -114,6 +123,11 @@ static firm_status parse(const char* path, char* text, size_t size, report_metri
     if (strlen(text) != size)
         return FAIL(err, FIRM_E_FORMAT, "%s is not a text file; make it again with firm train",
                     path);
+    if (is_unbegun(text)) {
+        log_warn("%s is empty; a run that was stopped before its first row goes on with --resume",
+                 path);
+        return FIRM_OK;
+    }
     char* cursor = text;
     int complete = 1, number = 1;
     TRY(read_header(path, next_line(&cursor, &complete), m, err));

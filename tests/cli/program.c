@@ -4,7 +4,6 @@
 
 #include <dirent.h>
 #include <fcntl.h>
-#include <signal.h>
 #include <stdarg.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
@@ -54,7 +53,6 @@ static pid_t spawn(const char* folder, const char* line, long file_limit, const 
     if (o < 0 || e < 0 || dup2(o, 1) < 0 || dup2(e, 2) < 0 || chdir(folder) != 0) _exit(126);
     if (file_limit) {
         struct rlimit limit = {(rlim_t)file_limit, (rlim_t)file_limit};
-        signal(SIGXFSZ, SIG_IGN);  // writing fails with EFBIG instead
         if (setrlimit(RLIMIT_FSIZE, &limit) != 0) _exit(126);
     }
     execv(word[0], word);
@@ -66,6 +64,13 @@ static void read_text(const char* path, char* text, size_t room) {
     size_t n = f ? fread(text, 1, room - 1, f) : 0;
     text[n] = 0;
     if (f) fclose(f);
+}
+
+static void outcome_of(int status, const char* out, const char* err, outcome* o) {
+    o->code = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+    o->killed = WIFSIGNALED(status);
+    read_text(out, o->out, sizeof o->out);
+    read_text(err, o->err, sizeof o->err);
 }
 
 const outcome* firm_run(const char* folder, long file_limit, const char* format, ...) {
@@ -80,14 +85,26 @@ const outcome* firm_run(const char* folder, long file_limit, const char* format,
     pid_t child = spawn(folder, line, file_limit, out, err);
     int status = 0;
     if (child < 0 || waitpid(child, &status, 0) != child) abort();
-    o.code = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
-    read_text(out, o.out, sizeof o.out);
-    read_text(err, o.err, sizeof o.err);
+    outcome_of(status, out, err, &o);
     return &o;
 }
 
 pid_t firm_start(const char* folder, const char* line) {
-    return spawn(folder, line, 0, "/dev/null", "/dev/null");
+    char out[600], err[600];
+    snprintf(out, sizeof out, "%s/started-out.txt", test_temp_dir());
+    snprintf(err, sizeof err, "%s/started-err.txt", test_temp_dir());
+    return spawn(folder, line, 0, out, err);
+}
+
+const outcome* firm_end(pid_t child) {
+    static outcome o;
+    char out[600], err[600];
+    int status = 0;
+    snprintf(out, sizeof out, "%s/started-out.txt", test_temp_dir());
+    snprintf(err, sizeof err, "%s/started-err.txt", test_temp_dir());
+    if (waitpid(child, &status, 0) != child) abort();
+    outcome_of(status, out, err, &o);
+    return &o;
 }
 
 // ---- files --------------------------------------------------------------------------------------

@@ -10,7 +10,8 @@
 #include "check.h"
 
 typedef struct outcome {
-    int code;  // exit status; 128 + signal if killed
+    int code;    // exit status; 128 + signal if killed
+    int killed;  // by a signal
     char out[1 << 16], err[1 << 14];
 } outcome;
 
@@ -19,8 +20,10 @@ typedef struct outcome {
 // file_limit: largest file it may write, in bytes, 0: any; stands for a full disk.
 const outcome* firm_run(const char* folder, long file_limit, const char* format, ...)
     __attribute__((format(printf, 3, 4)));
-// Starts it and returns its process; output is dropped.
+// Starts it and returns its process; firm_end() waits for it. One at a time, else the last one's
+// output counts.
 pid_t firm_start(const char* folder, const char* line);
+const outcome* firm_end(pid_t child);
 
 // A folder with f.h5 (60 episodes), i.h5, run/ (smoke settings) and frame-0.png .. frame-3.png,
 // made once. NULL if that failed, which is reported.

@@ -83,7 +83,7 @@ TEST(report, damaged_csv) {
     static const struct {
         const char *text, *part;
     } cases[] = {
-        {"", "first line"},
+        {"loss", "first line"},
         {"update,loss\n", "first line"},
         {"stage,step,loss\n", "update"},
         {"stage,update,loss\na,1,zero\n", "line 2"},
@@ -187,9 +187,19 @@ TEST(report, nothing_to_show) {
     const char* inputs[] = {run};
     EXPECT_INT(report_write(inputs, 1, out, page, &err), FIRM_E_MISSING);
     EXPECT(strstr(err.message, "empty-run") && strstr(err.message, "firm eval"));
-    sample_put(run, "metrics.csv", "stage,update,loss\n");  // a header alone shows nothing either
-    EXPECT_INT(report_write(inputs, 1, out, page, &err), FIRM_E_MISSING);
-    EXPECT(!file_exists(out));
+    // a header alone, or less of one, shows nothing either
+    static const char* const early[] = {"stage,update,loss\n", "", "stage,upd",
+                                        "stage,update,loss,rgb"};
+    for (int i = 0; i < 4; i++) {
+        sample_put(run, "metrics.csv", early[i]);
+        EXPECT_INT(report_write(inputs, 1, out, page, &err), FIRM_E_MISSING);
+        EXPECT(!file_exists(out));
+    }
+    // ... and does not stand in the way of what there is
+    sample_put(run, "metrics.csv", "");
+    sample_put(run, "train.json", "{\"task\":\"tworoom\",\"stages\":[]}");
+    EXPECT_INT(report_write(inputs, 1, out, page, &err), FIRM_OK);
+    EXPECT(file_exists(page));
     const char* missing[] = {"/nonexistent/run"};
     EXPECT_INT(report_write(missing, 1, out, page, &err), FIRM_E_MISSING);
     EXPECT(strstr(err.message, "/nonexistent/run") != NULL);
