@@ -1,7 +1,7 @@
 # The front door: each target does its own set-up. CMake does the work (CMakePresets.json).
 PREFIX ?= /usr/local
 FUZZ_SECONDS ?= 600
-.PHONY: help build demo test install bench fuzz format clean setup mujoco mujoco-if-possible cuda test-cuda test-cuda-short defects
+.PHONY: help build demo test install bench fuzz kill format clean setup mujoco mujoco-if-possible cuda test-cuda test-cuda-short defects
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-15s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -54,6 +54,10 @@ fuzz: ## fuzzes the file parsers with clang, FUZZ_SECONDS (600) shared among the
 
 defects: ## tries the tests with a hundred seeded defects, one after the other (hours; goes on where it was)
 	@scripts/defects.py
+
+kill: setup build/build.ninja ## kills the program at random moments and checks that nothing is lost (some minutes)
+	@cmake --build --preset release --target firm -- --quiet
+	@scripts/kill.py
 
 format: ## clang-format over our sources
 	@scripts/setup.sh format

@@ -82,7 +82,10 @@ TEST(cli, disk_full_by_limit) {
         char folder[512], inner[600];
         fresh_folder(folder);
         snprintf(inner, sizeof inner, "%s/out", folder);
-        EXPECT_REFUSAL(write_to(i, folder, 1024, "out"), writers[i].command, "");
+        // the kernel would send a signal that kills; the program says which file and what to do
+        const outcome* o = write_to(i, folder, 1024, "out");
+        EXPECT_REFUSAL(o, writers[i].command, "cannot write out");
+        EXPECT(strstr(o->err, "ulimit -f") != NULL);
         expect_no_temporary(folder, writers[i].command);
         struct stat s;
         if (stat(inner, &s) == 0 && S_ISDIR(s.st_mode)) {
@@ -156,6 +159,106 @@ TEST(cli, disk_full_for_real) {
         if (strncmp(text, start, strlen(start)) != 0 || !end || end[1])
             test_fail(__FILE__, __LINE__, "not one sentence, or something left: '%s'", text);
         free(text);
+    }
+}
+
+// An output that is an input, under whatever name: refused before any work, and the input stays.
+TEST(cli, outputs_never_replace_inputs) {
+    static const struct {
+        const char *command, *input, *line;
+    } cases[] = {
+        {"intervene", "f.h5", "intervene tworoom --data f.h5 --anchors 16 --branches 4 -o #"},
+        {"trials", "f.h5", "trials tworoom --data f.h5 --trials 4 -o #"},
+        {"pack", "f.h5",
+         "pack tworoom --data f.h5 --branches i.h5 --config smoke --set train.frame_pool=16 -o #"},
+        {"pack", "i.h5",
+         "pack tworoom --data f.h5 --branches i.h5 --config smoke --set train.frame_pool=16 -o #"},
+        {"eval", "f.h5", "eval tworoom --arms random --data f.h5 --trials 4 -o #"},
+        {"eval", "m.safetensors",
+         "eval tworoom --arms random --model m.safetensors --trials 4 -o #"},
+        {"collect", "c.ini", "collect tworoom --episodes 5 --config c.ini -o #"},
+        {"export", "m.safetensors", "export m.safetensors -o #"},
+        {"export", "n.safetensors", "export m.safetensors --member n.safetensors -o #"},
+        {"report", "train.json", "report train.json --markdown #"},
+        {"report", "train.json", "report . --markdown #"},
+        {"train", "run/model.safetensors",
+         "train tworoom --data f.h5 --branches i.h5 --config smoke --init # -o run"},
+    };
+    char folder[512], script[2048];
+    const char* fix = firm_fixture();
+    if (!fix) return;
+    fresh_folder(folder);
+    snprintf(script, sizeof script,
+             "cd %s && cp %s/f.h5 %s/i.h5 . && cp %s/run/model.safetensors m.safetensors && "
+             "cp m.safetensors n.safetensors && cp %s/run/train.json . && cp %s/run/config.ini "
+             "c.ini && mkdir run && cp m.safetensors run/model.safetensors",
+             folder, fix, fix, fix, fix, fix);
+    if (system(script) != 0) abort();
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        size_t n = 0, k = 0;
+        char* before = get_file(folder, cases[i].input, &n);
+        for (int way = 0; way < 3; way++) {
+            char target[700], own[600], line[1500];
+            snprintf(own, sizeof own, "%s/%s", folder, cases[i].input);
+            snprintf(target, sizeof target,
+                     way == 0   ? "%s"
+                     : way == 1 ? "%s/hard"
+                                : "%s/soft",
+                     way == 0 ? cases[i].input : folder);
+            if (way == 1 && link(own, target) != 0) abort();
+            if (way == 2 && symlink(own, target) != 0) abort();
+            size_t used = 0;
+            for (const char* at = cases[i].line; *at; at++) {
+                char one[2] = {*at, 0};
+                used += (size_t)snprintf(line + used, sizeof line - used, "%s",
+                                         *at == '#' ? target : one);
+            }
+            EXPECT_REFUSAL(firm_run(folder, 0, "%s --quiet", line), cases[i].command,
+                           strcmp(cases[i].command, "train") == 0 ? cases[i].input : target);
+            if (way > 0) EXPECT_INT(unlink(target), 0);
+        }
+        char* after = get_file(folder, cases[i].input, &k);
+        EXPECT(before && after && n == k && memcmp(before, after, n) == 0);
+        free(before);
+        free(after);
+    }
+    EXPECT_INT(folder_entries(folder, NULL, 0), 7);
+    // what a run wrote about itself may be given to it again
+    EXPECT_INT(firm_run(fix, 0,
+                        "train tworoom --data f.h5 --branches i.h5 -o run --config run/config.ini "
+                        "--resume --quiet")
+                   ->code,
+               0);
+}
+
+// An output that is a symbolic link is refused, also one that leads nowhere, in a run folder too.
+TEST(cli, outputs_are_not_written_through_links) {
+    char folder[512], path[700];
+    struct stat s;
+    if (!firm_fixture()) return;
+    for (int i = 0; i < WRITERS; i++) {
+        static const char* const inner[] = {
+            [2] = "metrics.csv", [5] = "index.html", [6] = "trace-demo.json"};
+        int folders = i == 2 || i >= 5;
+        for (int loose = 0; loose < 2; loose++) {
+            fresh_folder(folder);
+            put_file(folder, "precious", "precious", 8);
+            snprintf(path, sizeof path, "%s/out", folder);
+            if (folders) {
+                mkdir(path, 0755);
+                snprintf(path, sizeof path, "%s/out/%s", folder, inner[i]);
+            }
+            char to[600];
+            snprintf(to, sizeof to, "%s/%s", folder, loose ? "nowhere" : "precious");
+            if (symlink(to, path) != 0) abort();
+            EXPECT_REFUSAL(write_to(i, folder, 0, "out"), writers[i].command, "symbolic link");
+            EXPECT(lstat(path, &s) == 0 && S_ISLNK(s.st_mode));
+            EXPECT_INT(folder_entries(folder, NULL, 0), 2);
+            size_t n = 0;
+            char* kept = get_file(folder, "precious", &n);
+            EXPECT(kept && n == 8 && memcmp(kept, "precious", 8) == 0);
+            free(kept);
+        }
     }
 }
 

@@ -4,6 +4,7 @@
 
 #include <dirent.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
@@ -94,6 +95,18 @@ pid_t firm_start(const char* folder, const char* line) {
     snprintf(out, sizeof out, "%s/started-out.txt", test_temp_dir());
     snprintf(err, sizeof err, "%s/started-err.txt", test_temp_dir());
     return spawn(folder, line, 0, out, err);
+}
+
+void firm_await(pid_t child) {
+    char path[64], text[4096];
+    unsigned long long caught = 0;
+    snprintf(path, sizeof path, "/proc/%d/status", (int)child);
+    for (int i = 0; i < 20000 && !(caught & 1ull << (SIGTERM - 1)); i++) {
+        usleep(1000);
+        read_text(path, text, sizeof text);
+        const char* at = strstr(text, "SigCgt:");
+        caught = at ? strtoull(at + 7, NULL, 16) : 0;
+    }
 }
 
 const outcome* firm_end(pid_t child) {

@@ -23,6 +23,7 @@ const outcome* firm_run(const char* folder, long file_limit, const char* format,
 // Starts it and returns its process; firm_end() waits for it. One at a time, else the last one's
 // output counts.
 pid_t firm_start(const char* folder, const char* line);
+void firm_await(pid_t child);  // until it has begun to catch signals
 const outcome* firm_end(pid_t child);
 
 // A folder with f.h5 (60 episodes), i.h5, run/ (smoke settings) and frame-0.png .. frame-3.png,
