@@ -31,7 +31,9 @@ static const char* cure(int code) {
     switch (code) {
         case ENOSPC:
         case EDQUOT: return "; free some space or choose another folder";
-        case EFBIG: return "; raise the file size limit (ulimit -f) or choose another folder";
+        case EFBIG:
+            return "; raise the file size limit (ulimit -f), free some space or choose another "
+                   "folder";
         case EACCES:
         case EPERM: return "; choose another folder or change its permissions";
         case EROFS: return "; choose a folder on a writable disk";
