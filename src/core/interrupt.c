@@ -47,8 +47,10 @@ static void end_now(int signal) {
 static void on_signal(int signal) {
     int code = errno, none = 0;
     if (getpid() != owner) _exit(128 + signal);
-    for (int i = 0; i < CHILDREN; i++)
-        if (atomic_load(&children[i])) kill(atomic_load(&children[i]), signal);
+    for (int i = 0; i < CHILDREN; i++) {
+        pid_t child = atomic_load(&children[i]);
+        if (child > 0) kill(child, signal);
+    }
     if (!atomic_load(&held) || !atomic_compare_exchange_strong(&noted, &none, signal))
         end_now(signal);
     errno = code;

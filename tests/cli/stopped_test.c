@@ -219,7 +219,7 @@ TEST(cli, two_trainings_in_one_folder_are_one_too_many) {
 static const struct {
     const char *command, *line;
 } lasting[] = {
-    {"collect", "collect tworoom --episodes 10000000 -o out --quiet"},
+    {"collect", "collect tworoom --episodes 300000 -o out --quiet"},
     {"intervene",
      "intervene tworoom --data @/f.h5 --anchors 50 --branches 400 --planned --candidates 60000 "
      "--model @/run/model.safetensors -o out --quiet"},
