@@ -8,6 +8,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -95,6 +96,7 @@ static pid_t begin_elsewhere(const char* path) {
     fflush(NULL);
     pid_t child = fork();
     if (child == 0) {
+        prctl(PR_SET_PDEATHSIG, SIGKILL);  // also where this test ends early
         file_writer w;
         firm_error none;
         c = file_open_write(&w, path, &none) == FIRM_OK ? 'y' : 'n';
