@@ -94,7 +94,7 @@ static int descriptor_of(const char* path) {
         size_t n = strlen(folders[i]), digits;
         if (strncmp(path, folders[i], n) != 0) continue;
         digits = strspn(path + n, "0123456789");
-        if (digits > 0 && digits < 9 && !path[n + digits]) return atoi(path + n);
+        if (digits > 0 && digits < 9 && !path[n + digits]) return (int)strtol(path + n, NULL, 10);
     }
     return -1;
 }

@@ -6,6 +6,7 @@
 
 #include "core/file.h"
 #include "core/mem.h"
+#include "core/text.h"
 #include "train/run.h"
 
 static const char* const columns[] = {"rgb",
@@ -41,10 +42,12 @@ static const char* const columns[] = {"rgb",
                                       "s_chi0"};
 enum { COLUMNS = sizeof columns / sizeof *columns };
 
-static int header(char* text, size_t room) {
-    int n = snprintf(text, room, "stage,update,loss");
-    for (int i = 0; i < COLUMNS; i++) n += snprintf(text + n, room - (size_t)n, ",%s", columns[i]);
-    return n + snprintf(text + n, room - (size_t)n, ",grad_norm,lr,seconds\n");
+static void header(char* text, size_t room) {
+    text[0] = 0;
+    int whole = text_add(text, room, "stage,update,loss");
+    for (int i = 0; i < COLUMNS; i++) whole &= text_add(text, room, ",%s", columns[i]);
+    whole &= text_add(text, room, ",grad_norm,lr,seconds\n");
+    CHECK(whole, "the columns of metrics.csv need more room");
 }
 
 // The end of the rows before (stage, update); rows are in order, so the first later one ends them.
@@ -85,13 +88,12 @@ firm_status metrics_open(train_run_state* run, int stage_index, int update, firm
     const char* rows = NULL;
     file_writer w;
     snprintf(path, sizeof path, "%s/metrics.csv", run->opt->folder);
-    int n = header(first, sizeof first);
-    CHECK(n < (int)sizeof first, "the columns of metrics.csv need more room");
+    header(first, sizeof first);
     firm_status st = FIRM_OK;
     if (run->opt->resume && file_exists(path)) st = earlier_rows(path, first, &text, &rows, err);
     if (st == FIRM_OK) st = file_open_write(&w, path, err);
     if (st == FIRM_OK) {
-        st = file_put(&w, first, (size_t)n, err);
+        st = file_put(&w, first, strlen(first), err);
         if (st == FIRM_OK && rows)
             st = file_put(&w, rows, (size_t)(rows_end(run, rows, stage_index, update) - rows), err);
         if (st == FIRM_OK) st = file_commit(&w, err);
