@@ -88,8 +88,13 @@ static int in_part(int nth, int argc, char** argv) {
     return nth % parts == part - 1;
 }
 
+// names begin with what is asked for, and not with what --not= leaves out
 static int wanted(const char* name, int argc, char** argv) {
     int filters = 0;
+    for (int i = 1; i < argc; i++)
+        if (strncmp(argv[i], "--not=", 6) == 0 &&
+            strncmp(name, argv[i] + 6, strlen(argv[i] + 6)) == 0)
+            return 0;
     for (int i = 1; i < argc; i++) {
         if (argv[i][0] == '-') continue;
         filters++;

@@ -2,6 +2,7 @@
 // several at a time. A step whose result is there is skipped, so the study can be stopped and
 // started again at any point; training itself resumes at its last checkpoint. study.h says where
 // everything goes.
+#include <math.h>
 #include <string.h>
 
 #include "cli/study.h"
@@ -31,6 +32,9 @@ static const arg_option options[] = {
      "steps side by side, as processes that share the threads; worth it with --device cuda"},
     {"plan-only", 0, ARG_SWITCH, 0, 0, NULL, NULL, NULL,
      "say what would be done and how long it would take"},
+    {"no-estimate", 0, ARG_SWITCH, 0, 0, NULL, NULL, NULL,
+     "measure no speeds first; the true simulator is searched through unless --oracle-minutes is "
+     "0"},
 };
 
 // ---- what there is to do ------------------------------------------------------------------------
@@ -124,12 +128,14 @@ static firm_status estimate(study* s, double* expected, firm_error* err) {
         double seconds = 0;
         char words[48];
         TRY(study_estimate(s, i, &seconds, err));
+        if (s->unmeasured) continue;
         in_words(seconds, words, sizeof words);
         log_info("%s, %d seed%s: about %s on this machine if nothing is there yet%s",
                  s->task[i]->name, s->seeds, s->seeds == 1 ? "" : "s", words,
                  args_int(s->a, "jobs") > 1 ? ", step by step; less side by side" : "");
         *expected += seconds;
     }
+    if (s->unmeasured) *expected = NAN;
     return FIRM_OK;
 }
 
@@ -137,13 +143,15 @@ static firm_status estimate(study* s, double* expected, firm_error* err) {
 
 static void show(const cJSON* j) {
     const cJSON* page = cJSON_GetObjectItemCaseSensitive(j, "page");
-    printf("about %.0f minutes estimated", json_get(j, "estimated_seconds", 0) / 60);
+    double expected = json_get(j, "estimated_seconds", NAN);
+    if (!isnan(expected)) printf("about %.0f minutes estimated; ", expected / 60);
     if (cJSON_IsString(page))
-        printf("; %.0f steps done, %.0f were there, %.0f minutes, gates missed: %.0f\n%s\n",
+        printf("%.0f steps done, %.0f were there, %.0f minutes, gates missed: %.0f\n%s\n",
                json_get(j, "done", 0), json_get(j, "skipped", 0), json_get(j, "seconds", 0) / 60,
                json_get(j, "gates_missed", 0), page->valuestring);
     else
-        printf("\n");
+        printf("%d steps planned\n",
+               cJSON_GetArraySize(cJSON_GetObjectItemCaseSensitive(j, "steps")));
 }
 
 static firm_status run_all(study* s, double* expected, char page[1024], firm_error* err) {
@@ -182,8 +190,11 @@ static cJSON* result(study* s, double expected, double seconds, const char* page
 
 static firm_status run(const args* a, firm_error* err) {
     static study s;  // too large for the stack
-    s = (study){
-        .a = a, .out = args_text(a, "output"), .only_say = args_switch(a, "plan-only"), .lock = -1};
+    s = (study){.a = a,
+                .out = args_text(a, "output"),
+                .only_say = args_switch(a, "plan-only"),
+                .unmeasured = args_switch(a, "no-estimate"),
+                .lock = -1};
     double begun = clock_seconds(), expected = 0;
     char page[1024] = "";
     TRY(nn_device_check(args_text(a, "device"), err));

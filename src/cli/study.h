@@ -40,6 +40,7 @@ typedef struct study {
     const char* out;
     int only_say;                // name the steps, run none
     int lock;                    // of the folder
+    int unmeasured;              // no speed is measured, so no time is estimated
     int oracle[STUDY_TASKS];     // the true simulator is fast enough to search through
     int attempts[STUDY_TASKS];   // of every seed's first model of TASK-plus; 0: none
     char anew[STUDY_TASKS][32];  // ... and the stage from which on it is then learned anew

@@ -1,5 +1,6 @@
 // study_time.c - how long a study will take on this machine: speeds are measured for a second or
 // two each, then counted up as the steps will use them.
+#include <math.h>
 #include <string.h>
 
 #include "cli/bench.h"
@@ -124,10 +125,10 @@ static void add_main(study* s, int task, const config* settings, const speeds* v
     *seconds += episodes / v->train.episodes_per_s;
     *seconds += 1.2 * ((s->seeds + ablations) * training + s->seeds * solving_seconds(trials, v) +
                        1.2e-3 * ablations * trials * v->contract_ms);
-    s->oracle[task] = oracle <= limit;
+    s->oracle[task] = s->unmeasured ? limit > 0 : oracle <= limit;
     if (s->oracle[task])
         *seconds += oracle;
-    else
+    else if (!s->unmeasured)
         log_info(
             "%s: search through the true simulator would take %.0f minutes and is left out; "
             "--oracle-minutes allows more",
@@ -166,7 +167,10 @@ firm_status study_estimate(study* s, int task, double* seconds, firm_error* err)
     speeds v = {0};
     *seconds = 60;  // branches, audit, page
     TRY(read_settings(s, s->task[task], NULL, &settings, err));
-    firm_status status = measure(s, s->task[task], settings, &v, err);
+    // unmeasured, everything takes no time: what there is to do is found out all the same
+    if (s->unmeasured)
+        v = (speeds){.train = {INFINITY, INFINITY, INFINITY, 1, 1}, .steps_per_s = INFINITY};
+    firm_status status = s->unmeasured ? FIRM_OK : measure(s, s->task[task], settings, &v, err);
     if (status == FIRM_OK) add_main(s, task, settings, &v, seconds);
     config_free(settings);
     TRY(status);

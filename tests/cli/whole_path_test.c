@@ -366,7 +366,8 @@ TEST(cli, reproduce_resumes) {
     char path[700];
     snprintf(path, sizeof path, "%s/study/tworoom/seed-1/eval-reach-50.json", folder);
     EXPECT_INT(unlink(path), 0);
-    if ((j = JSON_OF(firm_run(folder, 0, "%s", line)))) {
+    if ((j = JSON_OF(firm_run(folder, 0, "%s --no-estimate", line)))) {
+        EXPECT(cJSON_IsNull(cJSON_GetObjectItemCaseSensitive(j, "estimated_seconds")));
         EXPECT_NEAR(json_get(j, "done", 0), 1, 0);
         EXPECT_NEAR(json_get(j, "skipped", 0), 11, 0);
         cJSON_Delete(j);
@@ -393,7 +394,7 @@ TEST(cli, reproduce_side_by_side) {
     static const char line[] =
         "reproduce --tasks tworoom --seeds 1,2,3,4 --config smoke --episodes 150 --trials 2 "
         "--oracle-minutes 0 --set plan.reach_candidates=24 --set plan.reach_iterations=2 --json "
-        "--quiet -o s --jobs 3";
+        "--quiet -o s --jobs 3 --no-estimate";
     cJSON* j = JSON_OF(firm_run(folder, 0, "%s", line));
     if (!j) return;
     EXPECT_NEAR(json_get(j, "done", 0), 25, 0);
@@ -446,7 +447,7 @@ TEST(cli, reproduce_says_what_it_would_do) {
     fresh_folder(folder);
     static const char line[] =
         "reproduce --tasks reacher --seeds 1,2 --plan-only --json "
-        "--quiet --config smoke-reacher --oracle-minutes 0";
+        "--quiet --config smoke-reacher --oracle-minutes 0 --no-estimate";
     cJSON* j = JSON_OF(firm_run(folder, 0, "%s", line));
     if (!j) return;
     // two seeds on both sources and on either one, and two ablations with the first seed
@@ -468,7 +469,7 @@ TEST(cli, reproduce_says_what_it_would_do) {
     // more on top of each seed's run, from the same episodes
     static const char plus[] =
         "reproduce --tasks cube --seeds 2 --plan-only --json --quiet --plus "
-        "--no-ablations --config smoke-cube --oracle-minutes 0 -o s";
+        "--no-ablations --config smoke-cube --oracle-minutes 0 --no-estimate -o s";
     if (!(j = JSON_OF(firm_run(folder, 0, "%s", plus)))) return;
     EXPECT_INT(steps_with(j, "firm train cube"), 3);
     EXPECT_INT(steps_with(j,
