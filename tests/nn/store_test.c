@@ -61,7 +61,7 @@ TEST(nn, store_init_by_name_and_seed) {
     nn_store_declare(s, "a", NN_INIT_NORMAL, 0.5f, 2, SHAPE);
     nn_store_declare(s, "b", NN_INIT_NORMAL, 0.5f, 2, SHAPE);
     for (int i = 0; i < 200; i++) {  // enough to make the entry list grow
-        char name[16];
+        char name[24];
         snprintf(name, sizeof name, "other%d", i);
         nn_store_declare(t, name, NN_INIT_NORMAL, 1, 1, (int[]){3});
     }

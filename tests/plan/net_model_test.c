@@ -68,7 +68,7 @@ static void by_graph(const firm_model* m, rolled* r, float* c_out) {
     REQUIRE_OK(nn_graph_create(m->store, &g, &err), err);
     nn_id c = r->c = nn_input1(g, "c", r->config), f = r->fiber = nn_input1(g, "m", r->fibers);
     for (int k = 0; k < STEPS; k++) {
-        char name[8];
+        char name[32];
         snprintf(name, sizeof name, "u%d", k);
         r->u[k] = nn_input1(g, name, r->action);
         model_transition(g, m, r->u[k], &c, &f);
