@@ -347,12 +347,18 @@ TEST(cli, intervene_counts_come_from_settings) {
     }
 }
 
+// a study's evaluations without the wait
+#define SMALL_SEARCHES                                                \
+    "--set plan.reach_candidates=24 --set plan.reach_iterations=2 "   \
+    "--set plan.contract_candidates=24 --set plan.contract_elites=4 " \
+    "--set plan.contract_iterations=3"
+
 TEST(cli, reproduce_resumes) {
     char folder[512];
     fresh_folder(folder);
     static const char line[] =
-        "reproduce --tasks tworoom --seeds 1 --config smoke --episodes 150 --trials 4 -o study "
-        "--set plan.reach_candidates=24 --set plan.reach_iterations=2 --json --quiet";
+        "reproduce --tasks tworoom --seeds 1 --config smoke --episodes 150 --trials 4 -o "
+        "study " SMALL_SEARCHES " --json --quiet";
     cJSON* j = JSON_OF(firm_run(folder, 0, "%s", line));
     if (!j) return;
     EXPECT_KEYS(j, "estimated_seconds page");
@@ -393,8 +399,7 @@ TEST(cli, reproduce_side_by_side) {
     fresh_folder(folder);
     static const char line[] =
         "reproduce --tasks tworoom --seeds 1,2,3,4 --config smoke --episodes 150 --trials 2 "
-        "--oracle-minutes 0 --set plan.reach_candidates=24 --set plan.reach_iterations=2 --json "
-        "--quiet -o s --jobs 3 --no-estimate";
+        "--oracle-minutes 0 " SMALL_SEARCHES " --json --quiet -o s --jobs 3 --no-estimate";
     cJSON* j = JSON_OF(firm_run(folder, 0, "%s", line));
     if (!j) return;
     EXPECT_NEAR(json_get(j, "done", 0), 25, 0);
@@ -412,8 +417,8 @@ TEST(cli, reproduce_side_by_side) {
     cJSON_Delete(j);
     EXPECT_INT(firm_run(folder, 0,
                         "train tworoom --data s/tworoom/episodes.h5 --branches "
-                        "s/tworoom/branches.h5 -o alone --seed 2 --config smoke --set "
-                        "plan.reach_candidates=24 --set plan.reach_iterations=2 --quiet")
+                        "s/tworoom/branches.h5 -o alone --seed 2 --config smoke " SMALL_SEARCHES
+                        " --quiet")
                    ->code,
                0);
     char* alone = get_file(folder, "alone/model.safetensors", &n);
