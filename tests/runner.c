@@ -1,6 +1,7 @@
 // runner.c - runs the registered tests, all or those whose name starts with an argument.
 #define _GNU_SOURCE
 #include <ftw.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <sys/resource.h>
 #include <time.h>
@@ -133,6 +134,9 @@ static void print_verdict(const char* word, const char* name, double took, doubl
 
 int main(int argc, char** argv) {
     setvbuf(stdout, NULL, _IOLBF, 0);
+    // whoever began this may ignore them (nohup does), and tests send them to programs
+    static const int ours[] = {SIGINT, SIGTERM, SIGHUP};
+    for (int i = 0; i < 3; i++) signal(ours[i], SIG_DFL);
     qsort(tests, (size_t)count, sizeof tests[0], by_name);
     int passed = 0, failed = 0, skipped = 0, nth = 0;
     for (int i = 1; i < argc; i++) times |= strcmp(argv[i], "--times") == 0;
