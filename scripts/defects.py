@@ -10,7 +10,7 @@
 A worker keeps a copy of the tree with its own build, so that one defect costs one compilation and a
 link. It runs the tests of the folder that should see the defect first, then the other folders, and
 stops at the first failed test. Results are kept in build-defects/results.tsv: a stopped run goes on
-where it was. The exit status is 0 when at least 90 of 100 defects are caught, else 1; an entry that
+where it was. The exit status is 0 when at least nine of ten defects are caught, else 1; an entry that
 does not match or does not compile ends the run with status 2.
 """
 import argparse

@@ -119,24 +119,25 @@ TEST(core, temp_files_of_the_dead_are_removed_and_no_others) {
     kill(dead, SIGKILL);
     waitpid(dead, NULL, 0);
     // what only looks like a temporary file of this target
-    static const char* const names[] = {"out.bin.tmp", "out.bin.12-x.tmp", "other.bin.12-3.tmp",
-                                        "out.bin.12-3.tmp.txt", "xout.bin.12-3.tmp"};
-    for (int i = 0; i < 5; i++) {
+    static const char* const names[] = {"out.bin.tmp",        "out.bin.12-x.tmp",
+                                        "other.bin.12-3.tmp", "out.bin.12-3.tmp.txt",
+                                        "xout.bin.12-3.tmp",  "out.binx12-3.tmp"};
+    for (int i = 0; i < 6; i++) {
         snprintf(other, sizeof other, "%s/%s", folder, names[i]);
         close(open(other, O_CREAT | O_WRONLY, 0644));
     }
-    EXPECT_INT(entries(folder), 7);
+    EXPECT_INT(entries(folder), 8);
     REQUIRE_OK(file_open_write(&w, path, &err), err);
-    EXPECT_INT(entries(folder), 7);  // the dead one's went, ours came
+    EXPECT_INT(entries(folder), 8);  // the dead one's went, ours came
     REQUIRE_OK(file_check_target(path, &err), err);
-    EXPECT_INT(entries(folder), 7);  // our own open one stays
+    EXPECT_INT(entries(folder), 8);  // our own open one stays
     REQUIRE_OK(file_commit(&w, &err), err);
-    EXPECT_INT(entries(folder), 7);
+    EXPECT_INT(entries(folder), 8);
     kill(alive, SIGKILL);
     waitpid(alive, NULL, 0);
     REQUIRE_OK(file_check_target(path, &err), err);
-    EXPECT_INT(entries(folder), 6);
-    for (int i = 0; i < 5; i++) {
+    EXPECT_INT(entries(folder), 7);
+    for (int i = 0; i < 6; i++) {
         snprintf(other, sizeof other, "%s/%s", folder, names[i]);
         EXPECT_INT(unlink(other), 0);
     }

@@ -106,3 +106,24 @@ TEST(plan, api_sees_the_same_ahead_of_time) {
     free(rgb);
     firm_model_free(m);
 }
+
+TEST(plan, api_plans_anew_for_a_new_goal) {
+    firm_model* m = member_lively("tworoom", 5);
+    uint8_t* rgb = malloc(MEMBER_PICTURE);
+    for (int mode = 0; mode < 2; mode++) {
+        firm_controller* ctl = member_controller(m, (firm_mode)mode, 1, FIRM_DEVICE_CPU);
+        firm_step step;
+        if (!ctl) continue;
+        member_show(ctl, rgb);
+        EXPECT_INT(firm_controller_act(ctl, 0, &step), FIRM_OK);
+        EXPECT_INT(step.solved, 1);
+        EXPECT_INT(firm_controller_act(ctl, 0, &step), FIRM_OK);
+        EXPECT_INT(step.solved, 0);
+        EXPECT_INT(firm_controller_goal(ctl, rgb), FIRM_OK);
+        EXPECT_INT(firm_controller_act(ctl, 0, &step), FIRM_OK);
+        EXPECT_INT(step.solved, 1);
+        firm_controller_free(ctl);
+    }
+    free(rgb);
+    firm_model_free(m);
+}

@@ -93,6 +93,7 @@ TEST(train, notes_of_another_schedule_are_refused) {
         {0, "1", "run.result1"},  // more results than finished stages
         {5, "", "run.result1"},
         {4, "b 6 1 1 0 1 0 0 0 0 0 0 0 0 0 0", "run.result0"},
+        {4, "x 4 1 0.1 0.125 1 0 0 0 0 0 0 0 0 0 0", "run.result0"},  // another stage's name
         {4, "a 5 1 1 0.125 1 0 0 0 0 0 0 0 0 0 0", "run.result0"},
         {4, "a 4 1e225 1 0.125 1 0 0 0 0 0 0 0 0 0 0", "run.result0"},
         {4, "a 4 -1 1 0.125 1 0 0 0 0 0 0 0 0 0 0", "run.result0"},
