@@ -15,6 +15,7 @@
 #include "core/clock.h"
 #include "core/rng.h"
 #include "core/stats.h"
+#include "env/env.h"
 #include "plan/gpu.h"
 
 enum { MANY = 100, REPEATS = 30 };
@@ -23,7 +24,7 @@ typedef struct subject {
     const char* name;
     plan_net_shape shape;
     int iterations;
-    env_spec spec;
+    task_typed task;
     plan_net_weights weights;
     float* memory;
 } subject;
@@ -54,17 +55,16 @@ static void fill(subject* s) {
     w->b_c = draw(&at, n->config, 0.01f);
     w->w_m = draw(&at, n->hidden * n->fiber, 0.02f);
     w->b_m = draw(&at, n->fiber, 0.01f);
-    s->spec = (env_spec){.name = s->name,
-                         .config_dim = n->config,
-                         .pairs = n->pairs,
-                         .action_dim = n->action / 5,
-                         .cost = ENV_COST_SUM};
+    s->task = (task_typed){.config_dim = n->config,
+                           .pairs = n->pairs,
+                           .action_dim = n->action / 5,
+                           .cost = TASK_COST_SUM};
 }
 
 static int variant;  // of the setup of the planners made
 
 static plan_gpu* make(const subject* s, plan_precision precision, plan_gpu_way way, int searches) {
-    plan_gpu_setup setup = {.spec = &s->spec,
+    plan_gpu_setup setup = {.task = &s->task,
                             .shape = s->shape,
                             .weights = &s->weights,
                             .options = {.mode = FIRM_MODE_CONTRACT,

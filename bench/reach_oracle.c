@@ -15,9 +15,10 @@
 #include <string.h>
 
 #include "core/clock.h"
-#include "core/config.h"
 #include "core/mem.h"
 #include "core/rng.h"
+#include "env/env.h"
+#include "io/config.h"
 #include "plan/cem.h"
 
 enum { EPISODES = 400, CONTROLS = 5 };
@@ -49,7 +50,7 @@ static void collect(const env_spec* spec, uint64_t seed, episode* out, float* me
         for (int t = 0; t < spec->episode_cap; t++) {
             float action[FIRM_MAX_ACTION];
             spec->expert(world, &r, action);
-            for (int k = 0; k < spec->action_dim; k++) {
+            for (int k = 0; k < spec->task.action_dim; k++) {
                 sum[k] += action[k];
                 squares[k] += (double)action[k] * action[k];
             }
@@ -60,7 +61,7 @@ static void collect(const env_spec* spec, uint64_t seed, episode* out, float* me
             if (spec->terminated(world)) break;
         }
     }
-    for (int k = 0; k < spec->action_dim; k++) {
+    for (int k = 0; k < spec->task.action_dim; k++) {
         mean[k] = (float)(sum[k] / count);
         deviation[k] = (float)sqrt(squares[k] / count - (sum[k] / count) * (sum[k] / count));
     }
@@ -73,7 +74,7 @@ typedef struct tally {
     double ms;
 } tally;
 
-static void run_trial(const env_spec* spec, env* world, plan_oracle* oracle, plan_solver* solver,
+static void run_trial(const env_spec* spec, env* world, eval_oracle* oracle, plan_solver* solver,
                       const plan_options* o, const plan_actions* actions, const double* start,
                       const double* goal_state, int budget, uint64_t seed, float disturb, tally* t,
                       int verbose) {
@@ -88,7 +89,7 @@ static void run_trial(const env_spec* spec, env* world, plan_oracle* oracle, pla
         plan_result r;
         spec->state_get(world, state);
         spec->config(state, c0);
-        plan_oracle_start(oracle, state);
+        eval_oracle_start(oracle, state);
         plan_solver_solve(solver, c0, goal, 0, &r);
         t->solves++;
         t->rows += r.rows;
@@ -102,8 +103,8 @@ static void run_trial(const env_spec* spec, env* world, plan_oracle* oracle, pla
                 r.arrival, (long long)r.rows);
         for (int k = 0; k < o->replan * CONTROLS && done < budget; k++, done++) {
             float raw[FIRM_MAX_ACTION];
-            plan_actions_raw(actions, r.plan + k * spec->action_dim, 1, raw);
-            for (int j = 0; j < spec->action_dim; j++) raw[j] += disturb * rng_gauss(&noise);
+            plan_actions_raw(actions, r.plan + k * spec->task.action_dim, 1, raw);
+            for (int j = 0; j < spec->task.action_dim; j++) raw[j] += disturb * rng_gauss(&noise);
             spec->step(world, raw);
             spec->state_get(world, state);
             if (spec->success(state, goal_state)) {
@@ -154,17 +155,17 @@ int main(int argc, char** argv) {
     static episode data[EPISODES];
     float mean[FIRM_MAX_ACTION], deviation[FIRM_MAX_ACTION];
     collect(spec, seed, data, mean, deviation);
-    plan_actions actions = plan_actions_of(spec, CONTROLS, mean, deviation);
+    plan_actions actions = plan_actions_of(&spec->task, CONTROLS, mean, deviation);
     plan_setup setup = {.spec = spec, .actions = actions, .seed = seed};
-    plan_options_read(settings, mode, &setup.options);
+    settings_plan(settings, mode, &setup.options);
     if (pool_create(threads, &setup.threads, &err) != FIRM_OK) die(err.message);
-    plan_oracle* oracle;
+    eval_oracle* oracle;
     plan_solver* solver;
     env* world;
-    if (plan_oracle_create(spec, &actions, pool_threads(setup.threads), &oracle, &err) != FIRM_OK ||
+    if (eval_oracle_create(spec, &actions, pool_threads(setup.threads), &oracle, &err) != FIRM_OK ||
         env_create(spec, &world, &err) != FIRM_OK)
         die(err.message);
-    setup.model = plan_oracle_model(oracle);
+    setup.model = eval_oracle_model(oracle);
     if (plan_solver_create(&setup, &solver, &err) != FIRM_OK) die(err.message);
 
     int pairs = 0;
@@ -196,7 +197,7 @@ int main(int argc, char** argv) {
         (double)t.rows / trials, (double)t.rows / t.solves, (long long)t.worst_rows,
         clock_seconds() - begun);
     plan_solver_free(solver);
-    plan_oracle_free(oracle);
+    eval_oracle_free(oracle);
     env_free(world);
     pool_free(setup.threads);
     config_free(settings);

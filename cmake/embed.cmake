@@ -1,7 +1,7 @@
-# Writes OUT: config_builtin(name) over the texts of CONFIGS.
-set(body "// made by cmake/embed.cmake from configs/*.ini\n#include <string.h>\n#include \"core/config.h\"\n\n")
-string(APPEND body "const char* config_builtin(const char* name) {\n    (void)name;\n")
-foreach(file ${CONFIGS})
+# Writes OUT: a function FUNCTION(name), declared in HEADER, over the texts of FILES; NULL for other names.
+set(body "// made by cmake/embed.cmake\n#include <string.h>\n#include \"${HEADER}\"\n\n")
+string(APPEND body "const char* ${FUNCTION}(const char* name) {\n    (void)name;\n")
+foreach(file ${FILES})
   get_filename_component(name ${file} NAME_WLE)
   file(READ ${file} text HEX)
   string(REGEX REPLACE "(..)" "\\\\x\\1" text "${text}")

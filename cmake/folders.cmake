@@ -1,14 +1,19 @@
 # One object library per folder of src/, in the order of the flow; a folder sees only those to its left.
-set(FIRM_FOLDERS core nn env data model train plan eval report)
+set(FIRM_FOLDERS core nn task io env data model train plan eval report)
 
-# configs/*.ini compiled in, so that the program and the library need no data files
+# Texts compiled in, so that neither the program nor the library needs data files.
+function(firm_embed out function header)
+  add_custom_command(
+    OUTPUT ${out}
+    COMMAND ${CMAKE_COMMAND} -DOUT=${out} -DFUNCTION=${function} -DHEADER=${header} "-DFILES=${ARGN}" -P ${CMAKE_SOURCE_DIR}/cmake/embed.cmake
+    DEPENDS ${ARGN} ${CMAKE_SOURCE_DIR}/cmake/embed.cmake
+    VERBATIM)
+endfunction()
 file(GLOB FIRM_CONFIGS CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/configs/*.ini)
-set(FIRM_CONFIGS_C ${CMAKE_BINARY_DIR}/configs_builtin.c)
-add_custom_command(
-  OUTPUT ${FIRM_CONFIGS_C}
-  COMMAND ${CMAKE_COMMAND} -DOUT=${FIRM_CONFIGS_C} "-DCONFIGS=${FIRM_CONFIGS}" -P ${CMAKE_SOURCE_DIR}/cmake/embed.cmake
-  DEPENDS ${FIRM_CONFIGS} ${CMAKE_SOURCE_DIR}/cmake/embed.cmake
-  VERBATIM)
+firm_embed(${CMAKE_BINARY_DIR}/configs_builtin.c config_builtin io/config.h ${FIRM_CONFIGS})
+# the tasks of model files that hold their task's name alone
+file(GLOB FIRM_OLD_TASKS CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/configs/version1/*.task)
+firm_embed(${CMAKE_BINARY_DIR}/version1_tasks.c task_of_version_1 task/task.h ${FIRM_OLD_TASKS})
 
 foreach(folder ${FIRM_FOLDERS})
   file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/src/${folder}/*.c ${CMAKE_SOURCE_DIR}/src/${folder}/*/*.c)
@@ -19,8 +24,10 @@ foreach(folder ${FIRM_FOLDERS})
   if(NOT FIRM_HAS_MUJOCO)
     list(FILTER sources EXCLUDE REGEX "/env/(mujoco/.*|render/(mjscene|native|gl)[^/]*)\\.c$")
   endif()
-  if(folder STREQUAL core)
-    list(APPEND sources ${FIRM_CONFIGS_C})
+  if(folder STREQUAL io)
+    list(APPEND sources ${CMAKE_BINARY_DIR}/configs_builtin.c)
+  elseif(folder STREQUAL task)
+    list(APPEND sources ${CMAKE_BINARY_DIR}/version1_tasks.c)
   endif()
   if(FIRM_CUDA)
     file(GLOB cuda CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/src/${folder}/*/*.cu)

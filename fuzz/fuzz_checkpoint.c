@@ -21,7 +21,7 @@ static void check_numbers(const firm_model* m) {
         const nn_entry* e = &m->store->entry[i];
         for (size_t j = 0; j < e->count; j++) MUST(isfinite(m->store->value[e->offset + j]));
     }
-    for (int i = 0; i < m->env->chi_dim; i++) MUST(m->stats.chi_std[i] > 0);
+    for (int i = 0; i < m->task.chi_dim; i++) MUST(m->stats.chi_std[i] > 0);
     MUST(m->config && memchr(m->provenance, 0, sizeof m->provenance));
 }
 
@@ -39,7 +39,7 @@ static void check_whole(const firm_model* m) {
     MUST(m->members >= 0 && m->members <= MODEL_MEMBERS);
     for (int i = 0; i < m->members; i++) {
         check_numbers(m->member[i]);
-        MUST(m->member[i]->members == 0 && m->member[i]->env == m->env);
+        MUST(m->member[i]->members == 0 && strcmp(m->member[i]->task.name, m->task.name) == 0);
     }
 
     char target[96];

@@ -16,8 +16,8 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "core/config.h"
 #include "core/mem.h"
+#include "io/config.h"
 #include "must.h"
 
 // one key of every type and range, two families, names that differ by a letter

@@ -77,4 +77,5 @@ int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     return 0;
 }
 
+#include "env/env.h"
 #include "replay.h"

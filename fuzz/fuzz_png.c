@@ -11,8 +11,8 @@
 #include <unistd.h>
 #include <zlib.h>
 
-#include "core/image.h"
 #include "core/mem.h"
+#include "io/image.h"
 #include "must.h"
 #include "report/trace.h"
 

@@ -17,9 +17,9 @@
 
 #include "core/file.h"
 #include "core/mem.h"
+#include "eval/settings.h"
 #include "model/safetensors.h"
 #include "must.h"
-#include "plan/settings.h"
 #include "train/run.h"
 
 enum { STAGES = 5, MIDDLE = 1 };  // MIDDLE: the stage at which the sound file stands
@@ -35,16 +35,16 @@ static void prepare(void) {
     const env_spec* env = env_find("tworoom");
     const char* set[] = {"stage.grounder.anchor=0.5"};
     model_shape shape;
-    MUST(settings_load(env, "smoke", set, 1, &settings, NULL) == FIRM_OK);
+    MUST(settings_load(env->task.name, "smoke", set, 1, &settings, NULL) == FIRM_OK);
     model_shape_read(settings, &shape);
     snprintf(folder, sizeof folder, "/dev/shm/firm-fuzz-resume-%ld", (long)getpid());
     snprintf(path, sizeof path, "%s/checkpoint.safetensors", folder);
     opt = (train_options){.folder = folder, .resume = 1, .seed = 7};
     run = (train_run_state){.settings = settings, .opt = &opt};
-    MUST(model_create(env, &shape, 1, 1, &run.model, NULL) == FIRM_OK);
+    MUST(model_create(&env->task, &shape, 1, 1, &run.model, NULL) == FIRM_OK);
     for (int i = 0; i < 3; i++) run.model->stats.image_std[i] = 1;
-    for (int i = 0; i < env->action_dim; i++) run.model->stats.action_std[i] = 1;
-    for (int i = 0; i < env->chi_dim; i++) run.model->stats.chi_std[i] = 1;
+    for (int i = 0; i < env->task.action_dim; i++) run.model->stats.action_std[i] = 1;
+    for (int i = 0; i < env->task.chi_dim; i++) run.model->stats.chi_std[i] = 1;
     MUST(run_note_anchor(&run, NULL) == FIRM_OK);
     anchor = run.anchor;
     anchor_count = run.anchor_count;
@@ -149,4 +149,6 @@ int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     return 0;
 }
 
+#include "env/env.h"
 #include "replay.h"
+#include "train/shape.h"

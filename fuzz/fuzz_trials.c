@@ -42,7 +42,7 @@ static void check_sound(const trial_set* s, const char* path) {
     MUST(s->count >= 1 && s->offset >= 1);
     for (int i = 0; i < numbers; i++) MUST(isfinite(s->rows->state[i]));
     for (int i = 0; i < s->count; i++) MUST(s->row[i] >= 2 && s->draw[i] < s->count);
-    for (int k = 0; k < s->rows->spec->action_dim; k++) MUST(s->action_std[k] > 0);
+    for (int k = 0; k < s->rows->spec->task.action_dim; k++) MUST(s->action_std[k] > 0);
     trial_set* again;
     firm_error err = {0};
     for (int n = 1; n <= s->count; n++) {

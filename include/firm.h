@@ -78,7 +78,7 @@ FIRM_API int64_t firm_clock_ns(void);  // the monotonic clock that deadlines ref
 
 typedef struct firm_model firm_model;
 
-enum { FIRM_MAX_ACTION = 8, FIRM_MAX_CONFIG = 8, FIRM_HISTORY = 3 };
+enum { FIRM_MAX_ACTION = 32, FIRM_MAX_CONFIG = 32, FIRM_HISTORY = 3 };
 
 typedef struct firm_model_info {
     const char* task;  // "tworoom", ...; strings live as long as the model

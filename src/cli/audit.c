@@ -24,7 +24,7 @@ static void show(const cJSON* j) {
 
 static cJSON* describe(const env_spec* spec, const audit_result* r) {
     cJSON *j = cJSON_CreateObject(), *paper, *p95;
-    int ok = j && cJSON_AddStringToObject(j, "task", spec->name) &&
+    int ok = j && cJSON_AddStringToObject(j, "task", spec->task.name) &&
              cJSON_AddNumberToObject(j, "anchors", r->anchors) &&
              json_add_number(j, "h5_mean", r->h5_mean, 6) &&
              json_add_number(j, "h5_p95", r->h5_p95, 6) && json_add_number(j, "max", r->max, 6) &&
@@ -48,7 +48,7 @@ static firm_status run(const args* a, firm_error* err) {
     pool* p = NULL;
     audit_result r;
     TRY(cli_task(a, 0, &spec, err));
-    TRY(cli_settings(a, spec, NULL, &settings, err));
+    TRY(cli_settings(a, spec->task.name, NULL, &settings, err));
     uint64_t split = (uint64_t)config_int(settings, "data", "split_seed");
     uint64_t seed = args_given(a, "seed") ? (uint64_t)args_int(a, "seed") : 0;
     config_free(settings);
@@ -64,7 +64,7 @@ static firm_status run(const args* a, firm_error* err) {
     return FAIL(err, FIRM_E_GATE,
                 "the audit failed: restored episodes of %s do not replay (P95 %.3g, max %.3g "
                 "tolerance units)",
-                spec->name, r.h5_p95, r.max);
+                spec->task.name, r.h5_p95, r.max);
 }
 
 const cli_command cli_audit = {"audit",

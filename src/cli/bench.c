@@ -45,7 +45,7 @@ static void work_piece(void* arg, int item, int worker) {
         if (w->render)
             e->spec->render(e, w->picture + (size_t)worker * ENV_FRAME_BYTES);
         else
-            e->spec->step(e, w->action + i * e->spec->action_dim);
+            e->spec->step(e, w->action + i * e->spec->task.action_dim);
     }
 }
 
@@ -57,13 +57,13 @@ static firm_status measure_env(const env_spec* spec, int render, double seconds,
     env_work w = {.render = render, .per_item = render ? 8 : 128, .seed = seed};
     TRY(env_create_many(spec, threads, &w.envs, err));
     w.picture = mem_alloc((size_t)threads * ENV_FRAME_BYTES);
-    w.action = mem_alloc((size_t)(most * spec->action_dim) * sizeof *w.action);
+    w.action = mem_alloc((size_t)(most * spec->task.action_dim) * sizeof *w.action);
     firm_status status = w.picture && w.action ? FIRM_OK : cli_no_memory(err);
     if (status == FIRM_OK && render) status = env_render_ready(w.envs, threads, err);
     if (status == FIRM_OK) {
         rng r = rng_start(seed, RNG_STREAM(RNG_ARM, 0));
-        for (int i = 0; i < most * spec->action_dim; i++)
-            w.action[i] = (float)rng_uniform(&r, spec->action_low, spec->action_high);
+        for (int i = 0; i < most * spec->task.action_dim; i++)
+            w.action[i] = (float)rng_uniform(&r, spec->task.action_low, spec->task.action_high);
         double begun = clock_seconds(), done = 0;
         pool_for(p, threads, work_piece, &w);                   // warm-up
         if (clock_seconds() - begun < 4e-3) w.per_item = most;  // where a control takes no time
@@ -75,8 +75,9 @@ static firm_status measure_env(const env_spec* spec, int render, double seconds,
         *rate = done / (now - begun);
         for (int i = 0; i < threads && status == FIRM_OK; i++)
             if (w.envs[i]->fault != FIRM_OK)
-                status = FAIL(err, w.envs[i]->fault,
-                              "the %s simulation broke down under random controls", spec->name);
+                status =
+                    FAIL(err, w.envs[i]->fault,
+                         "the %s simulation broke down under random controls", spec->task.name);
     }
     mem_free(w.picture);
     mem_free(w.action);
@@ -142,7 +143,7 @@ static firm_status bench_env(const args* a, const env_spec* spec, int render, cJ
 static firm_status bench_train(const args* a, const env_spec* spec, cJSON* j, firm_error* err) {
     config* settings;
     train_speed s;
-    TRY(cli_settings(a, spec, NULL, &settings, err));
+    TRY(cli_settings(a, spec->task.name, NULL, &settings, err));
     int threads = (int)args_int(a, "threads");
     firm_status status = train_bench(settings, spec, args_text(a, "device"), threads,
                                      args_real(a, "seconds"), &s, err);
@@ -180,7 +181,7 @@ static firm_status run(const args* a, firm_error* err) {
         return FAIL(err, FIRM_E_UNAVAILABLE,
                     "bench %s has no GPU version; measure with --device cpu", what);
     cJSON* j = cJSON_CreateObject();
-    if (!j || !cJSON_AddStringToObject(j, "task", spec->name)) {
+    if (!j || !cJSON_AddStringToObject(j, "task", spec->task.name)) {
         cJSON_Delete(j);
         return cli_no_memory(err);
     }

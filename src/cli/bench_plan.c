@@ -15,6 +15,7 @@
 #include "plan/controller.h"
 #include "plan/net.h"
 #include "plan/peak.h"
+#include "train/shape.h"
 
 typedef struct subject {
     firm_model* own;  // random weights, if there is no model file
@@ -52,7 +53,7 @@ static firm_status open_parts(subject* s, const env_spec* spec, const firm_model
     if (!model) {
         model_shape shape;
         model_shape_read(settings, &shape);
-        TRY(model_create(spec, &shape, 0, 1, &s->own, err));
+        TRY(model_create(&spec->task, &shape, 0, 1, &s->own, err));
         s->model = s->own;
     }
     TRY(eval_plan_options(settings, p->mode, 0, 0, 0, &s->options, err));
@@ -159,7 +160,7 @@ static firm_status measure(subject* s, const firm_controller_params* how, int re
 // Searches from as many starts to as many goals, all at once, and per search.
 static firm_status run_batch(subject* s, plan_gpu* gpu, measured* m, plan_gpu_problem* problem,
                              plan_gpu_answer* answer, float* numbers, firm_error* err) {
-    int config = s->model->env->config_dim, fiber = s->model->shape.fiber;
+    int config = s->model->task.config_dim, fiber = s->model->shape.fiber;
     rng_fill_normal(1, RNG_STREAM(RNG_TRIAL, 0), 0, numbers, m->batch * (fiber + 2 * config));
     for (int i = 0; i < m->batch; i++) {
         float* at = numbers + i * (fiber + 2 * config);
@@ -189,7 +190,7 @@ static firm_status measure_batch(subject* s, const firm_controller_params* how, 
     plan_gpu_problem* problem = mem_calloc(n, sizeof *problem);
     plan_gpu_answer* answer = mem_calloc(n, sizeof *answer);
     float* numbers = mem_calloc(
-        n, (size_t)(s->model->shape.fiber + 2 * s->model->env->config_dim) * sizeof *numbers);
+        n, (size_t)(s->model->shape.fiber + 2 * s->model->task.config_dim) * sizeof *numbers);
     firm_status status = problem && answer && numbers
                              ? run_batch(s, gpu, m, problem, answer, numbers, err)
                              : cli_no_memory(err);
@@ -203,9 +204,9 @@ static firm_status measure_batch(subject* s, const firm_controller_params* how, 
 static firm_status describe(const subject* s, const firm_controller_params* how, measured* m,
                             cJSON* j, firm_error* err) {
     const model_shape* shape = &s->model->shape;
-    const env_spec* spec = s->model->env;
+    const task_typed* task = &s->model->task;
     plan_net_shape net = {
-        spec->config_dim, spec->pairs,  shape->fiber,  MODEL_CONTROLS * spec->action_dim,
+        task->config_dim, task->pairs,  shape->fiber,  MODEL_CONTROLS * task->action_dim,
         shape->hidden,    shape->inner, shape->blocks, shape->spatial};
     int members = 1 + s->model->members;
     double work = 2.0 * (double)plan_net_macs(&net) * members * s->options.candidates *
@@ -284,7 +285,7 @@ firm_status bench_plan(const args* a, const env_spec* spec, cJSON* j, firm_error
     firm_model* model = NULL;
     config* settings = NULL;
     firm_status status = path ? cli_load_model(path, spec, &model, err) : FIRM_OK;
-    if (status == FIRM_OK) status = cli_settings(a, spec, model, &settings, err);
+    if (status == FIRM_OK) status = cli_settings(a, spec->task.name, model, &settings, err);
     if (status == FIRM_OK) status = bench_both(a, spec, model, settings, j, err);
     config_free(settings);
     firm_model_free(model);

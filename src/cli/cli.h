@@ -6,11 +6,11 @@
 #define CLI_CLI_H
 
 #include "cli/args.h"
-#include "core/config.h"
-#include "core/json.h"
 #include "core/pool.h"
 #include "data/episodes.h"
 #include "env/env.h"
+#include "io/config.h"
+#include "io/json.h"
 #include "train/train.h"
 
 typedef struct cli_command {
@@ -30,7 +30,8 @@ typedef struct cli_command {
     X(intervene)        \
     X(describe)         \
     X(audit)            \
-    X(pack) X(train) X(plan) X(trials) X(eval) X(params) X(report) X(bench) X(demo) X(reproduce) X(export)
+    X(pack)             \
+    X(train) X(plan) X(trials) X(eval) X(params) X(report) X(bench) X(demo) X(reproduce) X(export)
 #define CLI_DECLARE(name) extern const cli_command cli_##name;
 CLI_COMMANDS(CLI_DECLARE)
 #undef CLI_DECLARE
@@ -48,7 +49,7 @@ firm_status cli_no_memory(firm_error* err);
 // The task named by the first positional argument; `which` counts from 0.
 firm_status cli_task(const args* a, int which, const env_spec** spec, firm_error* err);
 // Settings: of the model's training run if it has some, else the task's; then --config and --set.
-firm_status cli_settings(const args* a, const env_spec* spec, const firm_model* model, config** out,
+firm_status cli_settings(const args* a, const char* task, const firm_model* model, config** out,
                          firm_error* err);
 // --NAME must be given.
 firm_status cli_required(const args* a, const char* name, const char** out, firm_error* err);

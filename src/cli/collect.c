@@ -40,7 +40,7 @@ static firm_status record(const args* a, const env_spec* spec, const char* path,
         int ended = 0;
         for (int i = 0; i < e->count; i++) ended += e->ended[i];
         cJSON* j = *json = cJSON_CreateObject();
-        if (!(j && cJSON_AddStringToObject(j, "task", spec->name) &&
+        if (!(j && cJSON_AddStringToObject(j, "task", spec->task.name) &&
               cJSON_AddStringToObject(j, "file", path) &&
               cJSON_AddStringToObject(j, "policy", e->policy) &&
               cJSON_AddNumberToObject(j, "seed", (double)opt.seed) &&

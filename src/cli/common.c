@@ -7,9 +7,9 @@
 
 #include "cli/cli.h"
 #include "core/file.h"
+#include "eval/settings.h"
 #include "model/model.h"
 #include "plan/gpu.h"
-#include "plan/settings.h"
 
 firm_status cli_no_memory(firm_error* err) {
     return FAIL(err, FIRM_E_MEMORY, "out of memory");
@@ -36,14 +36,14 @@ firm_status cli_task(const args* a, int which, const env_spec** spec, firm_error
     return env_find_or_fail(a->positional[which], spec, err);
 }
 
-firm_status cli_settings(const args* a, const env_spec* spec, const firm_model* model, config** out,
+firm_status cli_settings(const args* a, const char* task, const firm_model* model, config** out,
                          firm_error* err) {
     const char* set[ARGS_MAX_VALUES];
     const char* file = args_text(a, "config");
     int count = args_list(a, "set", set);
     if (!model || !model->config || !model->config[0])
-        return settings_load(spec, file, set, count, out, err);
-    TRY(settings_from_text(spec, model->config, out, err));
+        return settings_load(task, file, set, count, out, err);
+    TRY(settings_from_text(task, model->config, out, err));
     firm_status status = FIRM_OK;
     if (file) {
         const char* text = config_builtin(file);
@@ -72,12 +72,11 @@ firm_status cli_read_data(const args* a, const env_spec* spec, episodes** out, f
 firm_status cli_load_model(const char* path, const env_spec* spec, firm_model** out,
                            firm_error* err) {
     TRY(firm_model_load(path, out, err));
-    if ((*out)->env == spec) return FIRM_OK;
-    const char* made_for = (*out)->env->name;
+    firm_status status = task_expect(path, &(*out)->task, &spec->task, err);
+    if (status == FIRM_OK) return FIRM_OK;
     firm_model_free(*out);
     *out = NULL;
-    return FAIL(err, FIRM_E_TASK, "%s is a model for %s, not for %s; give a model trained on %s",
-                path, made_for, spec->name, spec->name);
+    return status;
 }
 
 // It is an input without being named.
@@ -98,16 +97,16 @@ firm_status cli_shipped_model(const env_spec* spec, char path[1024], firm_error*
         if (slash) *slash = 0;
     }
     for (size_t i = 0; n > 0 && i < sizeof places / sizeof *places; i++) {
-        int length = snprintf(path, 1024, places[i], folder, spec->name);
+        int length = snprintf(path, 1024, places[i], folder, spec->task.name);
         if (length > 0 && length < 1024 && file_exists(path)) return found_model(path);
     }
-    snprintf(path, 1024, "models/%s.safetensors", spec->name);
+    snprintf(path, 1024, "models/%s.safetensors", spec->task.name);
     if (file_exists(path)) return found_model(path);
     return FAIL(err, FIRM_E_MISSING,
                 "no shipped model models/%s.safetensors was found; give one with --model, or train "
                 "one with firm "
                 "train %s",
-                spec->name, spec->name);
+                spec->task.name, spec->task.name);
 }
 
 firm_status cli_model_path(const args* a, const env_spec* spec, char path[1024], firm_error* err) {

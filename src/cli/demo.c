@@ -65,7 +65,7 @@ static float start_distance(const showcase* s, int trial) {
     float start[FIRM_MAX_CONFIG], goal[FIRM_MAX_CONFIG];
     s->spec->config(s->data->state + t->start * s->spec->state_dim, start);
     s->spec->config(s->data->state + t->goal * s->spec->state_dim, goal);
-    return env_tolerance_units(s->spec, start, goal);
+    return task_tolerance_units(&s->spec->task, start, goal);
 }
 
 static eval_setup make_setup(const showcase* s, const args* a, const plan_options* options) {
@@ -123,7 +123,7 @@ static const char* caveat(const showcase* s, char text[300]) {
     if (s->model) return NULL;
     char why[100] = "As asked";
     if (!s->asked)
-        snprintf(why, sizeof why, "No trained model of %s is shipped yet", s->spec->name);
+        snprintf(why, sizeof why, "No trained model of %s is shipped yet", s->spec->task.name);
     snprintf(text, 300,
              "%s: this plan was searched through the true simulator, from the true state instead "
              "of pictures (arm oracle-dynamics).",
@@ -150,7 +150,7 @@ static firm_status show_episode(showcase* s, const args* a, const char* folder, 
     eval_trace trace = {0};
     eval_times times = {0};
     TRY(eval_arm_create(arm_name(s), &setup, &arm, err));
-    if (!s->model) log_info("searching through the simulator of %s", s->spec->name);
+    if (!s->model) log_info("searching through the simulator of %s", s->spec->task.name);
     firm_status status = eval_arm_run(arm, s->trials, s->pictures, s->pick, o, &times, &trace, err);
     *ms = eval_times_quantile(&times, 0.5);
     if (status == FIRM_OK) status = write_trace(s, trace.json, folder, err);
@@ -259,7 +259,7 @@ static firm_status prepare(showcase* s, const args* a, firm_error* err) {
     uint64_t seed = (uint64_t)args_int(a, "seed");
     float mean[FIRM_MAX_ACTION], deviation[FIRM_MAX_ACTION];
     if (s->model_path) TRY(cli_load_model(s->model_path, s->spec, &s->model, err));
-    TRY(cli_settings(a, s->spec, s->model, &s->settings, err));
+    TRY(cli_settings(a, s->spec->task.name, s->model, &s->settings, err));
     TRY(pool_create((int)args_int(a, "threads"), &s->threads, err));
     TRY(eval_fresh_episodes(s->spec, PAIRS, s->spec->demo.episodes, seed, s->threads, &s->data,
                             err));
@@ -270,7 +270,7 @@ static firm_status prepare(showcase* s, const args* a, firm_error* err) {
     } else {
         data_action_stats(s->data, NULL, mean, deviation);
     }
-    s->actions = plan_actions_of(s->spec, MODEL_CONTROLS, mean, deviation);
+    s->actions = plan_actions_of(&s->spec->task, MODEL_CONTROLS, mean, deviation);
     trial_options draw = {.count = PAIRS, .offset = s->offset, .seed = seed, .unsolved = 1};
     TRY(eval_trials_draw(s->data, &draw, &s->trials, err));
     TRY(frames_open(s->data, 1, 0, &s->pictures, err));
@@ -293,7 +293,7 @@ static firm_status present(showcase* s, const args* a, const char* folder, cJSON
     TRY(status);
     TRY(add_distances(folder, j, err));
     TRY(report_write(&folder, 1, folder, page, err));
-    int ok = cJSON_AddStringToObject(j, "task", s->spec->name) && add_model(s, j) &&
+    int ok = cJSON_AddStringToObject(j, "task", s->spec->task.name) && add_model(s, j) &&
              cJSON_AddBoolToObject(j, "success", o.success) &&
              cJSON_AddNumberToObject(j, "controls", o.steps) &&
              cJSON_AddNumberToObject(j, "solves", o.solves) &&
@@ -326,7 +326,7 @@ static firm_status run(const args* a, firm_error* err) {
     if (args_given(a, "output"))
         snprintf(folder, sizeof folder, "%s", args_text(a, "output"));
     else
-        snprintf(folder, sizeof folder, "demo/%s", s.spec->name);
+        snprintf(folder, sizeof folder, "demo/%s", s.spec->task.name);
     cJSON* j = cJSON_CreateObject();
     firm_status status = j ? present(&s, a, folder, j, err) : cli_no_memory(err);
     close_showcase(&s);

@@ -41,7 +41,7 @@ static int add_state(cJSON* j, const env_spec* spec, const data_stats* s) {
 
 int cli_add_stats(cJSON* j, const episodes* e, int offset, double ended) {
     data_stats s;
-    const int actions = e->spec->action_dim;
+    const int actions = e->spec->task.action_dim;
     stats_of(e, offset, &s);
     return cJSON_AddNumberToObject(j, "episodes", e->count) &&
            cJSON_AddNumberToObject(j, "rows", (double)e->rows) &&
@@ -103,7 +103,7 @@ static firm_status run(const args* a, firm_error* err) {
     TRY(cli_read_data(a, spec, &e, err));
     const char* path = args_text(a, "data");
     cJSON* j = cJSON_CreateObject();
-    int ok = j && cJSON_AddStringToObject(j, "task", spec->name) &&
+    int ok = j && cJSON_AddStringToObject(j, "task", spec->task.name) &&
              cJSON_AddStringToObject(j, "file", path) &&
              (e->seed == UINT64_MAX ? cJSON_AddNullToObject(j, "seed")
                                     : cJSON_AddNumberToObject(j, "seed", (double)e->seed)) &&

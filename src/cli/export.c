@@ -39,13 +39,20 @@ static firm_status add_members(const args* a, firm_model* model, firm_error* err
 static firm_status renew_settings(const args* a, firm_model* model, firm_error* err) {
     if (!args_given(a, "config") && !args_given(a, "set")) return FIRM_OK;
     config* settings;
-    TRY(cli_settings(a, model->env, model, &settings, err));
+    TRY(cli_settings(a, model->task.name, model, &settings, err));
     char* text = config_dump(settings);
     config_free(settings);
     if (!text) return cli_no_memory(err);
     mem_free(model->config);
     model->config = text;
     return FIRM_OK;
+}
+
+static firm_status add_recorded(const args* a, firm_model* model, firm_error* err) {
+    const env_spec* spec;
+    TRY(env_find_or_fail(model->task.name, &spec, err));
+    return train_add_recorded(model, spec, args_text(a, "recorded"), (int)args_int(a, "count"),
+                              err);
 }
 
 static firm_status run(const args* a, firm_error* err) {
@@ -56,9 +63,7 @@ static firm_status run(const args* a, firm_error* err) {
     TRY(firm_model_load(a->positional[0], &model, err));
     firm_status status = renew_settings(a, model, err);
     if (status == FIRM_OK) status = add_members(a, model, err);
-    if (status == FIRM_OK && args_given(a, "recorded"))
-        status =
-            train_add_recorded(model, args_text(a, "recorded"), (int)args_int(a, "count"), err);
+    if (status == FIRM_OK && args_given(a, "recorded")) status = add_recorded(a, model, err);
     if (status == FIRM_OK)
         status = checkpoint_write(path, model, half ? CHECKPOINT_MODEL_HALF : CHECKPOINT_MODEL,
                                   NULL, 0, NULL, 0, err);
@@ -68,7 +73,7 @@ static firm_status run(const args* a, firm_error* err) {
         stat(path, &s);
         j = cJSON_CreateObject();
         if (!(j && cJSON_AddStringToObject(j, "model", path) &&
-              cJSON_AddStringToObject(j, "task", model->env->name) &&
+              cJSON_AddStringToObject(j, "task", model->task.name) &&
               cJSON_AddNumberToObject(j, "members", model->members + 1) &&
               cJSON_AddNumberToObject(j, "params", (double)model_count(model).total) &&
               cJSON_AddStringToObject(j, "precision", half ? "fp16" : "fp32") &&

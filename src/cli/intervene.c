@@ -96,7 +96,7 @@ static firm_status branch(const args* a, const episodes* e, const config* settin
     firm_status status = branches_write(b, path, err);
     if (status == FIRM_OK) {
         cJSON* j = *json = cJSON_CreateObject();
-        if (!(j && cJSON_AddStringToObject(j, "task", e->spec->name) &&
+        if (!(j && cJSON_AddStringToObject(j, "task", e->spec->task.name) &&
               cJSON_AddStringToObject(j, "file", path) &&
               cJSON_AddNumberToObject(j, "anchors", b->anchors) &&
               cJSON_AddNumberToObject(j, "per_anchor", b->per_anchor) &&
@@ -153,7 +153,7 @@ static cJSON* addition_json(const addition* m, const char* what, int made, int r
                             double begun) {
     cJSON* j = cJSON_CreateObject();
     int ok =
-        j && cJSON_AddStringToObject(j, "task", m->to->spec->name) &&
+        j && cJSON_AddStringToObject(j, "task", m->to->spec->task.name) &&
         cJSON_AddStringToObject(j, "file", m->path) && cJSON_AddNumberToObject(j, what, made) &&
         cJSON_AddNumberToObject(j, "reached", reached) &&
         cJSON_AddNumberToObject(j, "records", m->to->set[PACK_S].count) &&
@@ -237,7 +237,7 @@ static firm_status run_addition(const args* a, const env_spec* spec, const char*
     TRY(check_addition(a, err));
     TRY(cli_required(a, "moments", &moments, err));
     TRY(cli_required(a, "pack", &from, err));
-    TRY(cli_settings(a, spec, NULL, &settings, err));
+    TRY(cli_settings(a, spec->task.name, NULL, &settings, err));
     firm_status status = eval_trials_read(moments, spec, 1, &t, err);
     if (status == FIRM_OK) status = pack_read(from, spec, &p, err);
     if (status == FIRM_OK) status = same_data(a, t, &p, err);
@@ -277,7 +277,7 @@ static firm_status run(const args* a, firm_error* err) {
         return FAIL(err, FIRM_E_USAGE,
                     "--moments and --pack belong to --attempts and --searched, --device to "
                     "--attempts");
-    TRY(cli_settings(a, spec, NULL, &settings, err));
+    TRY(cli_settings(a, spec->task.name, NULL, &settings, err));
     uint64_t seed = args_given(a, "seed") ? (uint64_t)args_int(a, "seed") : 0;
     firm_status status = cli_read_data(a, spec, &e, err);
     if (status == FIRM_OK) status = pool_create((int)args_int(a, "threads"), &p, err);

@@ -8,7 +8,7 @@
 #include "core/file.h"
 #include "core/interrupt.h"
 #include "core/log.h"
-#include "plan/settings.h"
+#include "eval/settings.h"
 
 static const cli_command* const commands[] = {
 #define CLI_ENTRY(name) &cli_##name,

@@ -2,6 +2,7 @@
 #include "cli/cli.h"
 #include "model/model.h"
 #include "report/paper.h"
+#include "train/shape.h"
 
 static void show(const cJSON* json) {
     const cJSON *task, *m;
@@ -29,16 +30,16 @@ static firm_status add_task(const args* a, const env_spec* spec, cJSON* tasks, f
     config* settings;
     model_shape shape;
     firm_model* model;
-    TRY(cli_settings(a, spec, NULL, &settings, err));
+    TRY(cli_settings(a, spec->task.name, NULL, &settings, err));
     model_shape_read(settings, &shape);
     config_free(settings);
-    TRY(model_create(spec, &shape, 0, 0, &model, err));
+    TRY(model_create(&spec->task, &shape, 0, 0, &model, err));
     model_params n = model_count(model);
     firm_model_free(model);
     static const paper_params none = {0};
-    const paper_params* paper = paper_find_params(spec->name);
+    const paper_params* paper = paper_find_params(spec->task.name);
     if (!paper) paper = &none;
-    cJSON* t = cJSON_AddObjectToObject(tasks, spec->name);
+    cJSON* t = cJSON_AddObjectToObject(tasks, spec->task.name);
     int ok = t && add_module(t, "frontend", n.frontend, paper->frontend) &&
              add_module(t, "grounder", n.grounder, paper->grounder) &&
              add_module(t, "transition", n.transition, paper->transition) &&

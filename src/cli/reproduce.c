@@ -45,7 +45,9 @@ const study_ablation* study_ablation_at(const study* s, const env_spec* spec, in
                                           {"no-fiber", "--no-fiber", NULL, 1},
                                           {"mismatch", "--mismatch", NULL, 1}};
     // the paper ablates the sources on two tasks, and the rest on one of them, with one seed
-    int count = strcmp(spec->name, "reacher") == 0 ? 4 : strcmp(spec->name, "cube") == 0 ? 2 : 0;
+    int count = strcmp(spec->task.name, "reacher") == 0 ? 4
+                : strcmp(spec->task.name, "cube") == 0  ? 2
+                                                        : 0;
     if (args_switch(s->a, "no-ablations") || args_switch(s->a, "quick")) count = 0;
     return i < count ? &list[i] : NULL;
 }
@@ -53,7 +55,7 @@ const study_ablation* study_ablation_at(const study* s, const env_spec* spec, in
 const study_extra* study_plus(const study* s, const env_spec* spec) {
     static const study_extra list[] = {{"pusht", "pusht-plus"}, {"cube", "cube-plus"}};
     for (size_t i = 0; args_switch(s->a, "plus") && i < sizeof list / sizeof *list; i++)
-        if (strcmp(list[i].task, spec->name) == 0) return &list[i];
+        if (strcmp(list[i].task, spec->task.name) == 0) return &list[i];
     return NULL;
 }
 
@@ -92,12 +94,12 @@ static firm_status check_settings(study* s, firm_error* err) {
     char name[64];
     for (int i = 0; i < s->tasks; i++) {
         plus += study_plus(s, s->task[i]) != NULL;
-        snprintf(name, sizeof name, "%.50s-quick", s->task[i]->name);
+        snprintf(name, sizeof name, "%.50s-quick", s->task[i]->task.name);
         if (args_switch(s->a, "quick") && !args_given(s->a, "config") && !config_builtin(name))
             return FAIL(err, FIRM_E_UNAVAILABLE,
                         "there are no quick settings for %s; run without --quick, or "
                         "give --config",
-                        s->task[i]->name);
+                        s->task[i]->task.name);
     }
     if (args_switch(s->a, "plus") && !plus)
         return FAIL(err, FIRM_E_UNAVAILABLE,
@@ -131,7 +133,7 @@ static firm_status estimate(study* s, double* expected, firm_error* err) {
         if (s->unmeasured) continue;
         in_words(seconds, words, sizeof words);
         log_info("%s, %d seed%s: about %s on this machine if nothing is there yet%s",
-                 s->task[i]->name, s->seeds, s->seeds == 1 ? "" : "s", words,
+                 s->task[i]->task.name, s->seeds, s->seeds == 1 ? "" : "s", words,
                  args_int(s->a, "jobs") > 1 ? ", step by step; less side by side" : "");
         *expected += seconds;
     }

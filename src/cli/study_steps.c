@@ -24,7 +24,7 @@ void line_settings(const study* s, const env_spec* spec, const char* config, lin
     int n = args_list(s->a, "set", set);
     if (!config && args_given(s->a, "config")) config = args_text(s->a, "config");
     if (!config && args_switch(s->a, "quick")) {
-        snprintf(quick, sizeof quick, "%s-quick", spec->name);
+        snprintf(quick, sizeof quick, "%s-quick", spec->task.name);
         config = quick;
     }
     if (config) line_flag(l, "--config", config);
@@ -35,7 +35,7 @@ void line_settings(const study* s, const env_spec* spec, const char* config, lin
 static void line_begin(line* l, const char* command, const env_spec* spec) {
     l->words = 0;
     line_add(l, command);
-    line_add(l, spec->name);
+    line_add(l, spec->task.name);
 }
 
 // ---- a task's steps -----------------------------------------------------------------------------
@@ -70,9 +70,10 @@ static void find_places(const study* s, int task, const study_extra* plus, place
     p->anew = s->anew[task];
     p->packed = s->packed[task][plus != NULL];
     p->config = plus ? plus->config : NULL;
-    snprintf(p->folder, sizeof p->folder, "%.400s/%s%s", s->out, spec->name, plus ? "-plus" : "");
+    snprintf(p->folder, sizeof p->folder, "%.400s/%s%s", s->out, spec->task.name,
+             plus ? "-plus" : "");
     // both sets of settings learn from the same episodes, so their trials are the same
-    snprintf(p->data, sizeof p->data, "%.400s/%s/episodes.h5", s->out, spec->name);
+    snprintf(p->data, sizeof p->data, "%.400s/%s/episodes.h5", s->out, spec->task.name);
     snprintf(p->branches, sizeof p->branches, "%s/branches.h5", p->folder);
     snprintf(p->structured, sizeof p->structured, "%s/structured.h5", p->folder);
 }
@@ -96,7 +97,7 @@ static firm_status collect(study* s, places* p, firm_error* err) {
 // What searches through the first seed's model propose: the plus settings' second set.
 static void add_planned(const study* s, const places* p, line* l) {
     char model[LINE_WORD];
-    snprintf(model, sizeof model, "%.400s/%s/seed-%s/model.safetensors", s->out, p->spec->name,
+    snprintf(model, sizeof model, "%.400s/%s/seed-%s/model.safetensors", s->out, p->spec->task.name,
              s->seed[0]);
     line_add(l, "--planned");
     line_flag(l, "--model", model);

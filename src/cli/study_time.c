@@ -6,7 +6,7 @@
 #include "cli/bench.h"
 #include "cli/study.h"
 #include "core/log.h"
-#include "plan/settings.h"
+#include "eval/settings.h"
 #include "train/train.h"
 
 typedef struct speeds {
@@ -21,23 +21,18 @@ static firm_status read_settings(const study* s, const env_spec* spec, const cha
     char* argv[LINE_WORDS];
     args a;
     l.words = 0;
-    line_add(&l, spec->name);
+    line_add(&l, spec->task.name);
     line_settings(s, spec, name, &l);
     for (int i = 0; i < l.words; i++) argv[i] = l.word[i];
     TRY(args_parse(&a, "reproduce", "reproduce", NULL, 0, 1, 1, l.words, argv, err));
-    return cli_settings(&a, spec, NULL, out, err);
+    return cli_settings(&a, spec->task.name, NULL, out, err);
 }
 
 // Controls of the simulator, all threads together.
 static firm_status measure_steps(const study* s, const env_spec* spec, double* per_s,
                                  firm_error* err) {
-    char* argv[] = {"bench",
-                    "env",
-                    (char*)spec->name,
-                    "--seconds",
-                    "0.5",
-                    "--threads",
-                    (char*)args_text(s->a, "threads")};
+    char* argv[] = {"bench", "env",       (char*)spec->task.name,           "--seconds",
+                    "0.5",   "--threads", (char*)args_text(s->a, "threads")};
     cJSON* json = NULL;
     TRY(cli_run(sizeof argv / sizeof *argv, argv, &json, err));
     *per_s = json_get(json, "steps_per_s", 1);
@@ -99,7 +94,7 @@ static double oracle_seconds(const config* settings, double trials, const speeds
     double steps = 0;
     for (int m = 0; m < 2; m++) {
         plan_options o;
-        plan_options_read(settings, m ? FIRM_MODE_REACH : FIRM_MODE_CONTRACT, &o);
+        settings_plan(settings, m ? FIRM_MODE_REACH : FIRM_MODE_CONTRACT, &o);
         steps += (m ? 5 : 1.2) * 5.0 * o.candidates * o.iterations * o.horizon;
     }
     return trials * steps / v->steps_per_s;
@@ -132,7 +127,7 @@ static void add_main(study* s, int task, const config* settings, const speeds* v
         log_info(
             "%s: search through the true simulator would take %.0f minutes and is left out; "
             "--oracle-minutes allows more",
-            spec->name, oracle / 60);
+            spec->task.name, oracle / 60);
 }
 
 // Of the two searches from a moment, 25 controls ahead.

@@ -30,22 +30,22 @@ static int describe(const env_spec* spec, cJSON* list) {
         cJSON_Delete(t);
         return 0;
     }
-    int ok = cJSON_AddStringToObject(t, "name", spec->name) &&
+    int ok = cJSON_AddStringToObject(t, "name", spec->task.name) &&
              cJSON_AddStringToObject(t, "title", spec->title) &&
-             cJSON_AddNumberToObject(t, "action_dim", spec->action_dim) &&
+             cJSON_AddNumberToObject(t, "action_dim", spec->task.action_dim) &&
              cJSON_AddNumberToObject(t, "state_dim", spec->state_dim) &&
-             cJSON_AddNumberToObject(t, "chi_dim", spec->chi_dim) &&
+             cJSON_AddNumberToObject(t, "chi_dim", spec->task.chi_dim) &&
              cJSON_AddNumberToObject(t, "image_size", ENV_IMAGE) &&
              cJSON_AddNumberToObject(t, "default_episodes", spec->default_episodes);
     cJSON *names = cJSON_AddArrayToObject(t, "config"),
           *distances = cJSON_AddArrayToObject(t, "distances");
-    for (int i = 0; names && i < spec->config_dim; i++)
-        ok = ok && cJSON_AddItemToArray(names, cJSON_CreateString(spec->config_name[i]));
-    for (int i = 0; distances && i < spec->distances; i++) {
+    for (int i = 0; names && i < spec->task.config_dim; i++)
+        ok = ok && cJSON_AddItemToArray(names, cJSON_CreateString(spec->task.config_name[i]));
+    for (int i = 0; distances && i < spec->task.distances; i++) {
         cJSON* d = cJSON_CreateObject();
-        ok = ok && d && cJSON_AddStringToObject(d, "name", spec->distance[i].name) &&
-             cJSON_AddStringToObject(d, "unit", spec->distance[i].unit) &&
-             json_add_number(d, "tolerance", spec->distance[i].tolerance, 6);
+        ok = ok && d && cJSON_AddStringToObject(d, "name", spec->task.distance[i].name) &&
+             cJSON_AddStringToObject(d, "unit", spec->task.distance[i].unit) &&
+             json_add_number(d, "tolerance", spec->task.distance[i].tolerance, 6);
         ok = cJSON_AddItemToArray(distances, d) && ok;
     }
     char path[1024];

@@ -88,7 +88,7 @@ void cli_free_inputs(train_inputs* in) {
 // --no-fiber is a setting of the model, so it is recorded with the others
 static firm_status load_settings(const args* a, const env_spec* spec, config** settings,
                                  firm_error* err) {
-    TRY(cli_settings(a, spec, NULL, settings, err));
+    TRY(cli_settings(a, spec->task.name, NULL, settings, err));
     if (!args_switch(a, "no-fiber")) return FIRM_OK;
     firm_status status = config_set(*settings, "model.no_fiber=true", err);
     if (status == FIRM_OK) return FIRM_OK;

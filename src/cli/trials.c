@@ -43,7 +43,7 @@ static cJSON* describe(const eval_trials* t, const trial_set* s, const char* pat
         used += i == 0 || s->episode[i] != s->episode[i - 1];  // they ascend
     }
     cJSON* j = cJSON_CreateObject();
-    if (j && cJSON_AddStringToObject(j, "task", t->data->spec->name) &&
+    if (j && cJSON_AddStringToObject(j, "task", t->data->spec->task.name) &&
         cJSON_AddStringToObject(j, "file", path) &&
         cJSON_AddNumberToObject(j, "trials", s->count) &&
         cJSON_AddNumberToObject(j, "offset", s->offset) &&
@@ -90,7 +90,7 @@ static firm_status run(const args* a, firm_error* err) {
     TRY(cli_task(a, 0, &spec, err));
     TRY(cli_required(a, "output", &path, err));
     TRY(cli_check_output(path, err));
-    TRY(cli_settings(a, spec, NULL, &settings, err));
+    TRY(cli_settings(a, spec->task.name, NULL, &settings, err));
     uint64_t split_seed = (uint64_t)config_int(settings, "data", "split_seed");
     config_free(settings);
     TRY(cli_read_data(a, spec, &e, err));

@@ -20,6 +20,14 @@ int text_add(char* to, size_t room, const char* fmt, ...) {
     return n >= 0 && (size_t)n < room - used;
 }
 
+int text_add_number(char* to, size_t room, double value) {
+    locale_t c = newlocale(LC_ALL_MASK, "C", (locale_t)0), before = uselocale(c);
+    int fits = text_add(to, room, "%.9g", value);
+    uselocale(before);
+    if (c) freelocale(c);
+    return fits;
+}
+
 // Goes past a word that ends at `end`; NULL or something else than a word's end: it did not fit.
 static int pass(words* w, const char* end) {
     int fits = end && (*end == 0 || (*end == ' ' && end[1] != 0));

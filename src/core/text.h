@@ -9,6 +9,9 @@
 // Appends to the text in `to`, which has `room` bytes with its NUL. Returns 0 if it had to be cut.
 int text_add(char* to, size_t room, const char* fmt, ...) __attribute__((format(printf, 3, 4)));
 
+// Appends a number in nine digits, which give back the same float, with a point as in all files.
+int text_add_number(char* to, size_t room, double value);
+
 // Words with one space between them: `words w = {line};`. After a word that does not fit, every
 // further one is 0 or "", and words_end says so.
 typedef struct words {

@@ -25,14 +25,15 @@ static void replay_anchor(void* arg, int item, int worker) {
     const int64_t row = r->row[item];
     env_recall(world, r->e->state + row * spec->state_dim);
     for (int i = 1; i <= BRANCH_CONTROLS; i++) {
-        spec->step(world, r->e->action + (row + i - 1) * spec->action_dim);
+        spec->step(world, r->e->action + (row + i - 1) * spec->task.action_dim);
         if (i % CONTROLS_PER_MACRO) continue;
         double state[ENV_MAX_STATE];
         float c[FIRM_MAX_CONFIG], recorded[FIRM_MAX_CONFIG];
         spec->state_get(world, state);
         spec->config(state, c);
         spec->config(r->e->state + (row + i) * spec->state_dim, recorded);
-        double error = world->fault == FIRM_OK ? env_tolerance_units(spec, c, recorded) : INFINITY;
+        double error =
+            world->fault == FIRM_OK ? task_tolerance_units(&spec->task, c, recorded) : INFINITY;
         r->error[(i / CONTROLS_PER_MACRO - 1) * r->anchors + item] = error;
     }
 }
@@ -44,7 +45,7 @@ static firm_status check_runs(const replay* r, firm_error* err) {
             return FAIL(err, FIRM_E_VALUE,
                         "the %s simulation broke down when row %" PRId64
                         " was restored and replayed; these data cannot be used, collect them again",
-                        r->e->spec->name, r->row[i]);
+                        r->e->spec->task.name, r->row[i]);
     return FIRM_OK;
 }
 

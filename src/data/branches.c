@@ -25,12 +25,12 @@ typedef struct run {
 
 static void draw_action(const run* r, rng* g, float* action) {
     const env_spec* spec = r->b->spec;
-    for (int k = 0; k < spec->action_dim; k++) {
+    for (int k = 0; k < spec->task.action_dim; k++) {
         float a = spec->interventions.proposal == ENV_PROPOSAL_UNIFORM
-                      ? (float)rng_uniform(g, spec->action_low, spec->action_high)
+                      ? (float)rng_uniform(g, spec->task.action_low, spec->task.action_high)
                       : r->mean[k] + r->std[k] * rng_gauss(g);
-        if (a < spec->action_low) a = spec->action_low;
-        if (a > spec->action_high) a = spec->action_high;
+        if (a < spec->task.action_low) a = spec->task.action_low;
+        if (a > spec->task.action_high) a = spec->task.action_high;
         action[k] = a;
     }
 }
@@ -49,7 +49,7 @@ static void run_branch(void* arg, int index, int worker) {
     const int64_t row = r->b->row[item / r->b->per_anchor];
     env* world = r->envs[worker];
     double* state = r->b->state + (size_t)item * STATES * (size_t)spec->state_dim;
-    float* action = r->b->action + (size_t)item * BRANCH_CONTROLS * (size_t)spec->action_dim;
+    float* action = r->b->action + (size_t)item * BRANCH_CONTROLS * (size_t)spec->task.action_dim;
     _Alignas(16) char manoeuvre[ENV_MANOEUVRE_BYTES];
     rng g = rng_start(r->b->seed, RNG_STREAM(RNG_BRANCH, item));
 
@@ -59,17 +59,17 @@ static void run_branch(void* arg, int index, int worker) {
         spec->structured->begin(manoeuvre_of(r, branch), state, &g, manoeuvre);
     if (r->b->mixed && !replay)
         mixed_actions(spec, branch % MIXED_KINDS, r->mean, r->std,
-                      r->e->action + row * spec->action_dim, BRANCH_CONTROLS, &g, action);
+                      r->e->action + row * spec->task.action_dim, BRANCH_CONTROLS, &g, action);
     for (int i = 0; i < BRANCH_CONTROLS; i++) {
         if (replay)
-            memcpy(action, r->e->action + (row + i) * spec->action_dim,
-                   sizeof *action * (size_t)spec->action_dim);
+            memcpy(action, r->e->action + (row + i) * spec->task.action_dim,
+                   sizeof *action * (size_t)spec->task.action_dim);
         else if (r->b->anchor_class)
             spec->structured->act(manoeuvre, state, &g, action);
         else if (!r->b->mixed && !r->b->planned)
             draw_action(r, &g, action);
         spec->step(world, action);
-        action += spec->action_dim;
+        action += spec->task.action_dim;
         state += spec->state_dim;
         spec->state_get(world, state);
     }
@@ -98,7 +98,7 @@ static firm_status run_all(run* r, pool* p, firm_error* err) {
             status =
                 FAIL(err, FIRM_E_VALUE,
                      "the %s simulation broke down in branch %d of anchor %d; try another seed",
-                     b->spec->name, i % b->per_anchor, i / b->per_anchor);
+                     b->spec->task.name, i % b->per_anchor, i / b->per_anchor);
     mem_free(r->fault);
     env_free_many(r->envs, threads);
     return status;
@@ -107,7 +107,7 @@ static firm_status run_all(run* r, pool* p, firm_error* err) {
 // Asks for the actions before anything is simulated, one after the other.
 static firm_status ask_all(branches* b, const intervene_options* opt, firm_error* err) {
     const int first = b->spec->interventions.replay ? 1 : 0;
-    const size_t size = (size_t)(BRANCH_CONTROLS * b->spec->action_dim);
+    const size_t size = (size_t)(BRANCH_CONTROLS * b->spec->task.action_dim);
     progress bar;
     progress_begin(&bar, "propose", b->anchors);
     firm_status status = FIRM_OK;
@@ -129,7 +129,7 @@ firm_status branches_collect(const episodes* e, const intervene_options* opt, po
     if (opt->structured && !spec->structured)
         return FAIL(err, FIRM_E_USAGE,
                     "the task '%s' has no structured interventions; leave out --structured",
-                    spec->name);
+                    spec->task.name);
     if (!!opt->structured + !!opt->mixed + !!opt->propose > 1)
         return FAIL(err, FIRM_E_USAGE,
                     "--structured, --mixed and --planned are three sets; ask for one");
@@ -164,7 +164,7 @@ firm_status branches_collect(const episodes* e, const intervene_options* opt, po
         size_t items = (size_t)b->anchors * (size_t)per_anchor;
         b->state = mem_calloc(items, sizeof *b->state * STATES * (size_t)spec->state_dim);
         b->action =
-            mem_calloc(items, sizeof *b->action * BRANCH_CONTROLS * (size_t)spec->action_dim);
+            mem_calloc(items, sizeof *b->action * BRANCH_CONTROLS * (size_t)spec->task.action_dim);
         if (items > INT32_MAX || !b->state || !b->action)
             status = FAIL(err, FIRM_E_MEMORY, "no memory for %d x %d branches; ask for fewer",
                           b->anchors, per_anchor);

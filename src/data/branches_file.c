@@ -22,8 +22,9 @@ static uint64_t branches_hash(const branches* b) {
     size_t items = (size_t)b->anchors * (size_t)b->per_anchor;
     uint64_t h = hdf5_hash(HDF5_HASH_START, b->row, sizeof *b->row * (size_t)b->anchors);
     h = hdf5_hash(h, b->state, items * STATES * sizeof *b->state * (size_t)b->spec->state_dim);
-    return hdf5_hash(h, b->action,
-                     items * BRANCH_CONTROLS * sizeof *b->action * (size_t)b->spec->action_dim);
+    return hdf5_hash(
+        h, b->action,
+        items * BRANCH_CONTROLS * sizeof *b->action * (size_t)b->spec->task.action_dim);
 }
 
 // ---- writing ------------------------------------------------------------------------------------
@@ -36,8 +37,9 @@ static void fill_targets(const branches* b, float* c, float* chi) {
         for (int k = 1; k <= MACROS; k++) {
             const double* now = b->state + ((int64_t)item * STATES + k * CONTROLS_PER_MACRO) * dim;
             const int64_t at = (int64_t)item * MACROS + k - 1;
-            spec->config(now, c + at * spec->config_dim);
-            spec->chi(now, now - dim, now - CONTROLS_PER_MACRO * dim, chi + at * spec->chi_dim);
+            spec->config(now, c + at * spec->task.config_dim);
+            spec->chi(now, now - dim, now - CONTROLS_PER_MACRO * dim,
+                      chi + at * spec->task.chi_dim);
         }
 }
 
@@ -67,7 +69,7 @@ static firm_status write_classes(hdf5_writer* w, const branches* b, firm_error* 
 
 static firm_status write_attributes(hdf5_writer* w, const branches* b, firm_error* err) {
     char text[64];
-    TRY(hdf5_put_text(w, "task", b->spec->name, err));
+    TRY(hdf5_put_text(w, "task", b->spec->task.name, err));
     TRY(hdf5_put_text(w, "kind", "interventions", err));
     snprintf(text, sizeof text, "%d.%d.%d", FIRM_VERSION / 10000, FIRM_VERSION / 100 % 100,
              FIRM_VERSION % 100);
@@ -87,8 +89,8 @@ firm_status branches_write(const branches* b, const char* path, firm_error* err)
     const env_spec* spec = b->spec;
     const hsize_t a = (hsize_t)b->anchors, k = (hsize_t)b->per_anchor;
     const size_t items = (size_t)b->anchors * (size_t)b->per_anchor;
-    float* c = mem_calloc(items, MACROS * sizeof *c * (size_t)spec->config_dim);
-    float* chi = mem_calloc(items, MACROS * sizeof *chi * (size_t)spec->chi_dim);
+    float* c = mem_calloc(items, MACROS * sizeof *c * (size_t)spec->task.config_dim);
+    float* chi = mem_calloc(items, MACROS * sizeof *chi * (size_t)spec->task.chi_dim);
     hdf5_writer w;
     firm_status status =
         c && chi ? FIRM_OK : FAIL(err, FIRM_E_MEMORY, "no memory to write %s", path);
@@ -113,19 +115,19 @@ firm_status branches_write(const branches* b, const char* path, firm_error* err)
              H5T_IEEE_F32LE,
              H5T_NATIVE_FLOAT,
              4,
-             {a, k, BRANCH_CONTROLS, (hsize_t)spec->action_dim},
+             {a, k, BRANCH_CONTROLS, (hsize_t)spec->task.action_dim},
              b->action},
             {"config",
              H5T_IEEE_F32LE,
              H5T_NATIVE_FLOAT,
              4,
-             {a, k, MACROS, (hsize_t)spec->config_dim},
+             {a, k, MACROS, (hsize_t)spec->task.config_dim},
              c},
             {"chi",
              H5T_IEEE_F32LE,
              H5T_NATIVE_FLOAT,
              4,
-             {a, k, MACROS, (hsize_t)spec->chi_dim},
+             {a, k, MACROS, (hsize_t)spec->task.chi_dim},
              chi},
         };
         status = write_attributes(&w, b, err);
@@ -151,10 +153,10 @@ static firm_status check_source(hdf5_file* file, const char* path, const episode
     if (!hdf5_get_text(file, "kind", kind, sizeof kind) || strcmp(kind, "interventions") != 0)
         return FAIL(err, FIRM_E_FORMAT,
                     "%s does not hold interventions; give a file made by `firm intervene`", path);
-    if (!hdf5_get_text(file, "task", task, sizeof task) || strcmp(task, e->spec->name) != 0)
+    if (!hdf5_get_text(file, "task", task, sizeof task) || strcmp(task, e->spec->task.name) != 0)
         return FAIL(err, FIRM_E_TASK,
                     "%s holds interventions of '%s', not of '%s'; run `firm intervene %s`", path,
-                    task, e->spec->name, e->spec->name);
+                    task, e->spec->task.name, e->spec->task.name);
     uint64_t hash = 0;
     if (!hdf5_get_u64(file, "data_hash", &hash) || hash != e->hash)
         return FAIL(
@@ -175,7 +177,7 @@ static firm_status check_shapes(hdf5_file* file, const char* path, const env_spe
     int fit = rank == 1 && rank2 == 4 && rank3 == 4 && rows[0] >= 1 && rows[0] <= 1000000 &&
               state[0] == rows[0] && action[0] == rows[0] && state[1] >= 1 && state[1] <= 65536 &&
               state[1] == action[1] && state[2] == STATES && action[2] == BRANCH_CONTROLS &&
-              state[3] == spec->state_dim && action[3] == spec->action_dim &&
+              state[3] == spec->state_dim && action[3] == spec->task.action_dim &&
               rows[0] * state[1] <= INT32_MAX / STATES;
     if (!fit)
         return FAIL(err, FIRM_E_FORMAT,
@@ -199,7 +201,7 @@ static firm_status read_classes(hdf5_file* file, const char* path, branches* b, 
         return FAIL(err, FIRM_E_FORMAT,
                     "%s is a structured set, which the task '%s' does not have; run `firm "
                     "intervene` again",
-                    path, b->spec->name);
+                    path, b->spec->task.name);
     TRY(hdf5_shape(file, set->column, &rank, dims, err));
     if (rank != 1 || dims[0] != b->anchors)
         return FAIL(err, FIRM_E_FORMAT,
@@ -238,7 +240,7 @@ static firm_status check_numbers(const char* path, const episodes* e, const bran
                         "a state of branch %" PRId64 " of %s %s; run `firm intervene` again",
                         i / STATES, path, fine ? "cannot occur in the task" : "is not finite");
     }
-    for (int64_t i = 0; i < actions * e->spec->action_dim; i++)
+    for (int64_t i = 0; i < actions * e->spec->task.action_dim; i++)
         if (!isfinite(b->action[i]))
             return FAIL(err, FIRM_E_VALUE,
                         "an action in %s is not finite; run `firm intervene` again", path);
@@ -252,7 +254,8 @@ static firm_status fill(hdf5_file* file, const char* path, const episodes* e, br
     const size_t items = (size_t)b->anchors * (size_t)b->per_anchor;
     b->row = mem_calloc((size_t)b->anchors, sizeof *b->row);
     b->state = mem_calloc(items, STATES * sizeof *b->state * (size_t)spec->state_dim);
-    b->action = mem_calloc(items, BRANCH_CONTROLS * sizeof *b->action * (size_t)spec->action_dim);
+    b->action =
+        mem_calloc(items, BRANCH_CONTROLS * sizeof *b->action * (size_t)spec->task.action_dim);
     if (!b->row || !b->state || !b->action)
         return FAIL(err, FIRM_E_MEMORY, "no memory to read %s", path);
     TRY(hdf5_get(file, "anchor_row", HDF5_INT64, b->row, err));

@@ -40,15 +40,15 @@ static void run_episode(void* arg, int item, int worker) {
     note_row(c, world, base);
     int t = 0, ended = 0;
     while (t < c->policy.episode_cap && !ended) {
-        float* action = c->e->action + (base + t) * spec->action_dim;
+        float* action = c->e->action + (base + t) * spec->task.action_dim;
         c->policy.act(world, &r, action);
         spec->step(world, action);
         note_row(c, world, base + ++t);
         ended = c->policy.terminated(world);
     }
     // row t holds the action taken at t; none is taken at the last
-    for (int i = 0; i < spec->action_dim; i++)
-        c->e->action[(base + t) * spec->action_dim + i] = NAN;
+    for (int i = 0; i < spec->task.action_dim; i++)
+        c->e->action[(base + t) * spec->task.action_dim + i] = NAN;
     c->e->length[index] = t + 1;
     c->e->ended[index] = ended != 0;
     c->fault[index] = world->fault != FIRM_OK;
@@ -57,7 +57,7 @@ static void run_episode(void* arg, int item, int worker) {
 // Moves the episodes together, in place.
 static void compact(episodes* e, int room) {
     const size_t state = sizeof *e->state * (size_t)e->spec->state_dim;
-    const size_t action = sizeof *e->action * (size_t)e->spec->action_dim;
+    const size_t action = sizeof *e->action * (size_t)e->spec->task.action_dim;
     const size_t extra = sizeof *e->extra * (size_t)e->spec->extra_dim;
     int64_t row = 0;
     for (int i = 0; i < e->count; i++) {
@@ -82,7 +82,7 @@ static firm_status run_all(collection* c, pool* p, firm_error* err) {
     if (status == FIRM_OK) {
         progress bar;
         char label[48];
-        snprintf(label, sizeof label, "collect %.32s", e->spec->name);
+        snprintf(label, sizeof label, "collect %.32s", e->spec->task.name);
         progress_begin(&bar, label, e->count);
         for (c->first = 0; c->first < e->count; c->first += EPISODES_PER_ROUND) {
             int left = e->count - c->first;
@@ -97,7 +97,7 @@ static firm_status run_all(collection* c, pool* p, firm_error* err) {
             status =
                 FAIL(err, FIRM_E_VALUE,
                      "the %s simulation broke down in episode %d of seed %llu; try another seed",
-                     e->spec->name, i, (unsigned long long)c->seed);
+                     e->spec->task.name, i, (unsigned long long)c->seed);
     env_free_many(c->worker_env, threads);
     mem_free(c->fault);
     return status;
@@ -125,7 +125,7 @@ firm_status episodes_collect(const env_spec* spec, const collect_options* opt, p
     if (!e->ended || (spec->extra_dim && !e->extra)) {
         episodes_free(e);
         return FAIL(err, FIRM_E_MEMORY, "no memory for %d episodes of %s; ask for fewer", count,
-                    spec->name);
+                    spec->task.name);
     }
     collection c = {.e = e, .seed = opt->seed, .policy = policy, .room = room};
     firm_status status = run_all(&c, p, err);

@@ -15,14 +15,14 @@ firm_status episodes_alloc(const env_spec* spec, int count, int64_t rows, episod
         e->offset = mem_calloc((size_t)count, sizeof *e->offset);
         e->length = mem_calloc((size_t)count, sizeof *e->length);
         e->state = mem_calloc((size_t)rows, sizeof *e->state * (size_t)spec->state_dim);
-        e->action = mem_calloc((size_t)rows, sizeof *e->action * (size_t)spec->action_dim);
+        e->action = mem_calloc((size_t)rows, sizeof *e->action * (size_t)spec->task.action_dim);
     }
     if (!e || !e->offset || !e->length || !e->state || !e->action) {
         episodes_free(e);
         *out = NULL;
         return FAIL(err, FIRM_E_MEMORY,
-                    "no memory for %d episodes of %s (%lld rows); ask for fewer", count, spec->name,
-                    (long long)rows);
+                    "no memory for %d episodes of %s (%lld rows); ask for fewer", count,
+                    spec->task.name, (long long)rows);
     }
     return FIRM_OK;
 }
@@ -76,12 +76,12 @@ int episodes_state_fields(const env_spec* spec, state_field out[STATE_FIELDS]) {
 
 uint64_t episodes_hash(const episodes* e) {
     const size_t state = sizeof *e->state * (size_t)e->spec->state_dim;
-    const size_t action = sizeof *e->action * (size_t)e->spec->action_dim;
+    const size_t action = sizeof *e->action * (size_t)e->spec->task.action_dim;
     uint64_t hash = hdf5_hash(HDF5_HASH_START, e->length, sizeof *e->length * (size_t)e->count);
     hash = hdf5_hash(hash, e->state, state * (size_t)e->rows);
     // an episode's last action is NaN, of which there are many kinds: it says nothing
     for (int i = 0; i < e->count; i++)
-        hash = hdf5_hash(hash, e->action + e->offset[i] * e->spec->action_dim,
+        hash = hdf5_hash(hash, e->action + e->offset[i] * e->spec->task.action_dim,
                          action * (size_t)(e->length[i] - 1));
     return hash;
 }

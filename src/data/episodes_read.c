@@ -26,7 +26,7 @@ static int width_of(void* user, const char* column) {
 
 // All that is needed, as wide as the task has it.
 static int complete(const source* s) {
-    int fits = hdf5_width(s->file, "action") == s->spec->action_dim &&
+    int fits = hdf5_width(s->file, "action") == s->spec->task.action_dim &&
                hdf5_width(s->file, "ep_len") == 1 && hdf5_width(s->file, "ep_offset") == 1;
     for (int i = 0; i < s->fields; i++)
         fits = fits && hdf5_width(s->file, s->field[i].name) == s->field[i].width;
@@ -51,13 +51,13 @@ static firm_status check_task(source* s, firm_error* err) {
             err, FIRM_E_FORMAT,
             "%s is not a data set of any known task: it has columns %s; give one made by `firm "
             "collect %s`",
-            s->path, columns[0] ? columns : "(none)", s->spec->name);
-    if (found && strcmp(found, s->spec->name) != 0)
+            s->path, columns[0] ? columns : "(none)", s->spec->task.name);
+    if (found && strcmp(found, s->spec->task.name) != 0)
         return FAIL(
             err, FIRM_E_TASK,
             "%s looks like a data set of '%s', not of '%s': it has columns %s; name the task it "
             "was made for",
-            s->path, found, s->spec->name, columns);
+            s->path, found, s->spec->task.name, columns);
     for (int i = 0; i < s->fields; i++)
         if (!hdf5_width(s->file, s->field[i].name))
             return FAIL(err, FIRM_E_FORMAT, "%s has no column '%s'; it has %s; collect it again",
@@ -80,7 +80,7 @@ static firm_status check_shape(const source* s, const char* name, int width, int
             err, FIRM_E_TASK,
             "column '%s' of %s has %d numbers per row where %s has %d; name the task it was made "
             "for",
-            name, s->path, hdf5_width(s->file, name), s->spec->name, width);
+            name, s->path, hdf5_width(s->file, name), s->spec->task.name, width);
     return FIRM_OK;
 }
 
@@ -133,7 +133,7 @@ static const char* field_of(const source* s, int k) {
 }
 
 static firm_status check_numbers(const source* s, const episodes* e, firm_error* err) {
-    const int state = s->spec->state_dim, action = s->spec->action_dim;
+    const int state = s->spec->state_dim, action = s->spec->task.action_dim;
     for (int i = 0; i < e->count; i++)
         for (int t = 0; t < e->length[i]; t++) {
             const int64_t row = e->offset[i] + t;
@@ -146,7 +146,7 @@ static firm_status check_numbers(const source* s, const episodes* e, firm_error*
                 return FAIL(err, FIRM_E_VALUE,
                             "the state of %s in episode %d, row %d, cannot occur in %s (see "
                             "docs/environments.md); collect it again",
-                            s->path, i, t, s->spec->name);
+                            s->path, i, t, s->spec->task.name);
             for (int k = 0; k < action && t < e->length[i] - 1; k++)
                 if (!isfinite(e->action[row * action + k]))
                     return FAIL(
@@ -231,7 +231,7 @@ static firm_status read_open(source* s, episodes** out, firm_error* err) {
             s->path, (long long)rows, (long long)dims[0], (long long)more[0]);
     for (int i = 0; i < s->fields; i++)
         TRY(check_shape(s, s->field[i].name, s->field[i].width, rows, err));
-    TRY(check_shape(s, "action", s->spec->action_dim, rows, err));
+    TRY(check_shape(s, "action", s->spec->task.action_dim, rows, err));
 
     episodes* e;
     TRY(episodes_alloc(s->spec, (int)dims[0], rows, &e, err));

@@ -185,7 +185,7 @@ static firm_status write_columns(hdf5_writer* w, const episodes* e, hid_t flag, 
     const hid_t f32 = H5T_IEEE_F32LE, f64 = H5T_IEEE_F64LE, d = H5T_NATIVE_DOUBLE;
     const hid_t i64 = H5T_STD_I64LE, l = H5T_NATIVE_INT64;
     const column common[] = {
-        {"action", f32, H5T_NATIVE_FLOAT, spec->action_dim, fill_action, NULL, 0},
+        {"action", f32, H5T_NATIVE_FLOAT, spec->task.action_dim, fill_action, NULL, 0},
         {"reward", f64, d, 1, fill_reward, NULL, 0},
         {"terminated", flag, flag, 1, fill_terminated, NULL, 0},
         {"truncated", flag, flag, 1, fill_truncated, NULL, 0},
@@ -270,7 +270,7 @@ static firm_status write_pixels(hdf5_writer* w, const episodes* e, pool* p, firm
 static firm_status write_attributes(hdf5_writer* w, const episodes* e, firm_error* err) {
     const env_spec* spec = e->spec;
     char text[128];
-    TRY(hdf5_put_text(w, "task", spec->name, err));
+    TRY(hdf5_put_text(w, "task", spec->task.name, err));
     TRY(hdf5_put_text(w, "kind", "episodes", err));
     snprintf(text, sizeof text, "%d.%d.%d", FIRM_VERSION / 10000, FIRM_VERSION / 100 % 100,
              FIRM_VERSION % 100);
@@ -291,8 +291,8 @@ firm_status episodes_write(const episodes* e, const collect_options* opt, pool* 
                     "only freshly collected episodes can be written to %s; copy the "
                     "file they were read from instead",
                     path);
-    int widest =
-        e->spec->state_dim > e->spec->action_dim ? e->spec->state_dim : e->spec->action_dim;
+    int widest = e->spec->state_dim > e->spec->task.action_dim ? e->spec->state_dim
+                                                               : e->spec->task.action_dim;
     for (int i = 0; i < e->spec->columns; i++)
         if (e->spec->column[i].width > widest) widest = e->spec->column[i].width;
     const int64_t rows = e->rows < BLOCK_ROWS ? e->rows : BLOCK_ROWS;

@@ -22,12 +22,14 @@ static void smooth(rng* g, int knots, int controls, float* z) {
 }
 
 static float within(const env_spec* spec, float a) {
-    return spec->action_clamped ? fminf(fmaxf(a, spec->action_low), spec->action_high) : a;
+    return spec->task.action_clamped
+               ? fminf(fmaxf(a, spec->task.action_low), spec->task.action_high)
+               : a;
 }
 
 void mixed_actions(const env_spec* spec, int kind, const float* mean, const float* std,
                    const float* recorded, int controls, rng* g, float* action) {
-    const int dim = spec->action_dim, around = kind == 3;
+    const int dim = spec->task.action_dim, around = kind == 3;
     const float spread = kind == 0 ? 1
                          : around  ? (float)rng_uniform(g, 0.1, 1)
                                    : (float)rng_uniform(g, 0.5, 2);

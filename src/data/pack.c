@@ -112,11 +112,12 @@ static void list_columns(pack* p, columns* c) {
         if (r->count == 0) continue;
         add(c, name, "history", INT32, r->count, 1, &r->history);
         add(c, name, "seen", SCENE, r->histories, RECORD_FRAMES, &r->seen);
-        add(c, name, "past", REAL32, r->histories, (RECORD_FRAMES - 1) * e->action_dim, &r->past);
+        add(c, name, "past", REAL32, r->histories, (RECORD_FRAMES - 1) * e->task.action_dim,
+            &r->past);
         add(c, name, "after", SCENE, r->count, 1, &r->after);
-        add(c, name, "action", REAL32, r->count, RECORD_CONTROLS * e->action_dim, &r->action);
-        add(c, name, "config", REAL32, r->count, RECORD_POINTS * e->config_dim, &r->config);
-        add(c, name, "chi", REAL32, r->count, RECORD_POINTS * e->chi_dim, &r->chi);
+        add(c, name, "action", REAL32, r->count, RECORD_CONTROLS * e->task.action_dim, &r->action);
+        add(c, name, "config", REAL32, r->count, RECORD_POINTS * e->task.config_dim, &r->config);
+        add(c, name, "chi", REAL32, r->count, RECORD_POINTS * e->task.chi_dim, &r->chi);
         add(c, name, "rare", BYTE, r->count, 1, &r->rare);
     }
     for (int i = 0; i < p->lists; i++) {
@@ -124,7 +125,7 @@ static void list_columns(pack* p, columns* c) {
         char name[32];
         snprintf(name, sizeof name, "pairs_%s_%d", source_name[l->source], l->lag);
         add(c, name, "scene", SCENE, l->p.count, 2, &l->p.scene);
-        add(c, name, "config", REAL32, l->p.count, 2 * e->config_dim, &l->p.config);
+        add(c, name, "config", REAL32, l->p.count, 2 * e->task.config_dim, &l->p.config);
         add(c, name, "rare", BYTE, l->p.count, 1, &l->p.rare);
     }
 }
@@ -139,7 +140,7 @@ static uint64_t hash_column(uint64_t h, const column* c, const void* data) {
 }
 
 static uint64_t hash_statistics(uint64_t h, const pack* p) {
-    size_t bytes = (size_t)p->spec->action_dim * sizeof(float);
+    size_t bytes = (size_t)p->spec->task.action_dim * sizeof(float);
     return hdf5_hash(hdf5_hash(h, p->action_mean, bytes), p->action_std, bytes);
 }
 
@@ -286,7 +287,7 @@ static firm_status put_pictures(hdf5_writer* w, const pack* p, pictures* from, p
 
 static firm_status put_notes(hdf5_writer* w, const pack* p, int64_t used, uint64_t hash,
                              firm_error* err) {
-    TRY(hdf5_put_text(w, "task", p->spec->name, err));
+    TRY(hdf5_put_text(w, "task", p->spec->task.name, err));
     TRY(hdf5_put_text(w, "kind", "pack", err));
     TRY(hdf5_put_text(w, "renderer", p->spec->renderer, err));
     TRY(hdf5_put_text(w, "selection", p->selection, err));
@@ -324,7 +325,7 @@ static firm_status put_all(hdf5_writer* w, pack* p, pictures* draw, pool* worker
     if (st == FIRM_OK)
         st = draw ? put_pictures(w, p, draw, workers, number, made->scenes, &hash, err)
                   : put_states(w, p, number, made->scenes, &hash, err);
-    const hsize_t dim = (hsize_t)p->spec->action_dim;
+    const hsize_t dim = (hsize_t)p->spec->task.action_dim;
     if (st == FIRM_OK)
         st = hdf5_put(w, "action_mean", H5T_IEEE_F32LE, H5T_NATIVE_FLOAT, 1, &dim, p->action_mean,
                       err);
@@ -368,9 +369,9 @@ static firm_status get_notes(hdf5_file* file, const char* path, pack* p, firm_er
     uint64_t n = 0;
     if (!hdf5_get_text(file, "kind", kind, sizeof kind) || strcmp(kind, "pack") != 0)
         return FAIL(err, FIRM_E_FORMAT, "%s is no pack; give a file made by `firm pack`", path);
-    if (!hdf5_get_text(file, "task", task, sizeof task) || strcmp(task, p->spec->name) != 0)
+    if (!hdf5_get_text(file, "task", task, sizeof task) || strcmp(task, p->spec->task.name) != 0)
         return FAIL(err, FIRM_E_TASK, "%s is a pack of '%s', not of '%s'", path, task,
-                    p->spec->name);
+                    p->spec->task.name);
     if (!hdf5_get_text(file, "selection", p->selection, sizeof p->selection) ||
         !hdf5_get_u64(file, "data_hash", &p->data_hash) ||
         !hdf5_get_u64(file, "data_seed", &p->data_seed) || !hdf5_get_u64(file, "scenes", &n) ||
@@ -504,7 +505,7 @@ static int plausible(const pack* p, const columns* c) {
             if (!isfinite(state[k])) return 0;
         if (!spec->fits(state)) return 0;
     }
-    for (int k = 0; k < spec->action_dim; k++)
+    for (int k = 0; k < spec->task.action_dim; k++)
         if (!isfinite(p->action_mean[k]) || !isfinite(p->action_std[k]) || p->action_std[k] <= 0)
             return 0;
     return 1;
@@ -521,7 +522,7 @@ static firm_status get_all(hdf5_file* file, const char* path, pack* p, firm_erro
     } else {
         TRY(get_pictures(file, path, p, &hash, err));
     }
-    int rank, dim = p->spec->action_dim;
+    int rank, dim = p->spec->task.action_dim;
     int64_t dims[HDF5_MAX_RANK];
     for (int i = 0; i < 2; i++) {
         const char* name = i ? "action_std" : "action_mean";

@@ -66,26 +66,26 @@ static int is_rare(const env_spec* spec, const double* state, const double* befo
 
 static void fill_future(const future* f, records* r, int at) {
     const env_spec* spec = f->s->e->spec;
-    const float* action =
-        f->branch < 0
-            ? f->s->e->action + f->row * spec->action_dim
-            : f->s->b[f->which]->action + (int64_t)f->branch * BRANCH_CONTROLS * spec->action_dim;
-    size_t numbers = (size_t)(RECORD_CONTROLS * spec->action_dim);
+    const float* action = f->branch < 0
+                              ? f->s->e->action + f->row * spec->task.action_dim
+                              : f->s->b[f->which]->action +
+                                    (int64_t)f->branch * BRANCH_CONTROLS * spec->task.action_dim;
+    size_t numbers = (size_t)(RECORD_CONTROLS * spec->task.action_dim);
     memcpy(r->action + (size_t)at * numbers, action, numbers * sizeof *action);
     r->after[at] = future_scene(f, 1);
     for (int k = 0; k < RECORD_POINTS; k++) {
         int control = k * RECORD_MACRO, point = at * RECORD_POINTS + k;
         const double* state = future_state(f, control);
-        spec->config(state, r->config + (size_t)point * (size_t)spec->config_dim);
+        spec->config(state, r->config + (size_t)point * (size_t)spec->task.config_dim);
         spec->chi(state, future_state(f, control - 1), future_state(f, control - RECORD_MACRO),
-                  r->chi + (size_t)point * (size_t)spec->chi_dim);
+                  r->chi + (size_t)point * (size_t)spec->task.chi_dim);
     }
     for (int c = 1; c <= RECORD_CONTROLS; c++)
         r->rare[at] |= (uint8_t)is_rare(spec, future_state(f, c), future_state(f, c - 1));
 }
 
 static void fill_history(const scenes* s, int64_t row, records* r, int at) {
-    int dim = s->e->spec->action_dim;
+    int dim = s->e->spec->task.action_dim;
     for (int f = 0; f < RECORD_FRAMES; f++) r->seen[at * RECORD_FRAMES + f] = row - BEFORE + f;
     memcpy(r->past + (size_t)(at * BEFORE * dim), s->e->action + (row - BEFORE) * dim,
            (size_t)(BEFORE * dim) * sizeof *r->past);
@@ -97,11 +97,11 @@ static firm_status records_alloc(const env_spec* spec, int count, int histories,
     *r = (records){.count = count, .histories = histories};
     r->history = mem_calloc(n, sizeof *r->history);
     r->seen = mem_calloc(h, RECORD_FRAMES * sizeof *r->seen);
-    r->past = mem_calloc(h, BEFORE * (size_t)spec->action_dim * sizeof *r->past);
+    r->past = mem_calloc(h, BEFORE * (size_t)spec->task.action_dim * sizeof *r->past);
     r->after = mem_calloc(n, sizeof *r->after);
-    r->action = mem_calloc(n, RECORD_CONTROLS * (size_t)spec->action_dim * sizeof *r->action);
-    r->config = mem_calloc(n, RECORD_POINTS * (size_t)spec->config_dim * sizeof *r->config);
-    r->chi = mem_calloc(n, RECORD_POINTS * (size_t)spec->chi_dim * sizeof *r->chi);
+    r->action = mem_calloc(n, RECORD_CONTROLS * (size_t)spec->task.action_dim * sizeof *r->action);
+    r->config = mem_calloc(n, RECORD_POINTS * (size_t)spec->task.config_dim * sizeof *r->config);
+    r->chi = mem_calloc(n, RECORD_POINTS * (size_t)spec->task.chi_dim * sizeof *r->chi);
     r->rare = mem_calloc(n, 1);
     if (r->history && r->seen && r->past && r->after && r->action && r->config && r->chi && r->rare)
         return FIRM_OK;
@@ -159,7 +159,7 @@ firm_status records_mismatch(records* r, const env_spec* spec, uint64_t seed, fi
         mem_free(from);
         return st;
     }
-    size_t c = (size_t)spec->config_dim, x = (size_t)spec->chi_dim, n = (size_t)r->count;
+    size_t c = (size_t)spec->task.config_dim, x = (size_t)spec->task.chi_dim, n = (size_t)r->count;
     memcpy(old.after, r->after, n * sizeof *r->after);
     memcpy(old.config, r->config, n * RECORD_POINTS * c * sizeof *r->config);
     memcpy(old.chi, r->chi, n * RECORD_POINTS * x * sizeof *r->chi);
@@ -188,10 +188,10 @@ firm_status records_mismatch(records* r, const env_spec* spec, uint64_t seed, fi
 // than.
 static void put_behind(const env_spec* spec, const records* from, int64_t first_scene, int count,
                        int histories, records* to) {
-    const size_t past = (size_t)(BEFORE * spec->action_dim),
-                 action = (size_t)(RECORD_CONTROLS * spec->action_dim),
-                 config = (size_t)(RECORD_POINTS * spec->config_dim),
-                 chi = (size_t)(RECORD_POINTS * spec->chi_dim), n = (size_t)count,
+    const size_t past = (size_t)(BEFORE * spec->task.action_dim),
+                 action = (size_t)(RECORD_CONTROLS * spec->task.action_dim),
+                 config = (size_t)(RECORD_POINTS * spec->task.config_dim),
+                 chi = (size_t)(RECORD_POINTS * spec->task.chi_dim), n = (size_t)count,
                  m = (size_t)from->count, h = (size_t)histories;
     for (int i = 0; i < from->count; i++) {
         to->history[count + i] = from->history[i] + histories;
@@ -224,7 +224,7 @@ static firm_status pairs_alloc(const env_spec* spec, int count, pairs* p, firm_e
     size_t n = (size_t)count;
     *p = (pairs){.count = count};
     p->scene = mem_calloc(n, 2 * sizeof *p->scene);
-    p->config = mem_calloc(n, 2 * (size_t)spec->config_dim * sizeof *p->config);
+    p->config = mem_calloc(n, 2 * (size_t)spec->task.config_dim * sizeof *p->config);
     p->rare = mem_calloc(n, 1);
     if (p->scene && p->config && p->rare) return FIRM_OK;
     pairs_free(p);
@@ -245,23 +245,26 @@ static void set_pair(const scenes* s, pairs* p, int at, int64_t now, int64_t the
     const double* state = scene_state(s, now);
     p->scene[2 * at] = now;
     p->scene[2 * at + 1] = then;
-    spec->config(state, p->config + (size_t)(2 * at) * (size_t)spec->config_dim);
-    spec->config(scene_state(s, then), p->config + (size_t)(2 * at + 1) * (size_t)spec->config_dim);
+    spec->config(state, p->config + (size_t)(2 * at) * (size_t)spec->task.config_dim);
+    spec->config(scene_state(s, then),
+                 p->config + (size_t)(2 * at + 1) * (size_t)spec->task.config_dim);
     p->rare[at] = (uint8_t)is_rare(spec, state, scene_state(s, step));
 }
 
 // Nothing can be learned from a frame about what it does not show.
 static void drop_hidden(const env_spec* spec, pairs* p) {
     int kept = 0;
-    size_t two = 2 * (size_t)spec->config_dim;
-    for (int i = 0; i < p->count && spec->visible; i++) {
+    size_t two = 2 * (size_t)spec->task.config_dim;
+    for (int i = 0; i < p->count && spec->task.ranges; i++) {
         const float* c = p->config + (size_t)i * two;
-        if (!spec->visible(c) || !spec->visible(c + spec->config_dim)) continue;
+        if (!task_is_visible(&spec->task, c) ||
+            !task_is_visible(&spec->task, c + spec->task.config_dim))
+            continue;
         memmove(p->config + (size_t)kept * two, c, two * sizeof *c);
         memmove(p->scene + 2 * kept, p->scene + 2 * i, 2 * sizeof *p->scene);
         p->rare[kept++] = p->rare[i];
     }
-    if (spec->visible) p->count = kept;
+    if (spec->task.ranges) p->count = kept;
 }
 
 static void set_row_pair(const scenes* s, pairs* p, int at, int64_t row, int lag) {

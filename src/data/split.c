@@ -130,7 +130,7 @@ firm_status data_segments(const episodes* e, const int* episode, int episode_cou
 // ---- action statistics --------------------------------------------------------------------------
 
 void data_action_stats(const episodes* e, const data_split* s, float* mean, float* std) {
-    const int dim = e->spec->action_dim, episodes_used = s ? s->train_count : e->count;
+    const int dim = e->spec->task.action_dim, episodes_used = s ? s->train_count : e->count;
     for (int k = 0; k < dim; k++) {
         double sum = 0.0, squares = 0.0;
         int64_t n = 0;

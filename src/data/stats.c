@@ -38,7 +38,7 @@ static void states(const episodes* e, data_stats* s) {
 }
 
 static void actions(const episodes* e, data_stats* s) {
-    const int dim = e->spec->action_dim;
+    const int dim = e->spec->task.action_dim;
     const double n = (double)(e->rows - e->count);  // each episode's last row has none
     if (n < 1) return;
     for (int pass = 0; pass < 2; pass++)
@@ -65,7 +65,7 @@ static void pairs(const episodes* e, int offset, data_stats* s) {
             float a[FIRM_MAX_CONFIG], b[FIRM_MAX_CONFIG];
             spec->config(from, a);
             spec->config(from + (int64_t)offset * spec->state_dim, b);
-            const double units = env_tolerance_units(spec, a, b);
+            const double units = task_tolerance_units(&spec->task, a, b);
             for (int k = 0; k < STATS_NEAR; k++) count[k] += units <= stats_near[k];
         }
     for (int k = 0; k < STATS_NEAR; k++)

@@ -28,13 +28,13 @@ firm_status trial_set_create(const env_spec* spec, int count, trial_set** out, f
     *out = NULL;
     trial_set* s = mem_calloc(1, sizeof *s);
     firm_status status = s ? episodes_alloc(spec, count, (int64_t)count * TRIAL_ROWS, &s->rows, err)
-                           : no_memory(spec->name, err);
+                           : no_memory(spec->task.name, err);
     if (status == FIRM_OK) {
         s->count = count;
         s->row = mem_calloc((size_t)count, sizeof *s->row);
         s->episode = mem_calloc((size_t)count, sizeof *s->episode);
         s->draw = mem_calloc((size_t)count, sizeof *s->draw);
-        if (!s->row || !s->episode || !s->draw) status = no_memory(spec->name, err);
+        if (!s->row || !s->episode || !s->draw) status = no_memory(spec->task.name, err);
     }
     if (status != FIRM_OK) {
         trial_set_free(s);
@@ -46,7 +46,7 @@ firm_status trial_set_create(const env_spec* spec, int count, trial_set** out, f
         e->length[i] = TRIAL_ROWS;
     }
     // no action leads from the start to the goal
-    for (int64_t i = 0; i < e->rows * spec->action_dim; i++) e->action[i] = NAN;
+    for (int64_t i = 0; i < e->rows * spec->task.action_dim; i++) e->action[i] = NAN;
     *out = s;
     return FIRM_OK;
 }
@@ -62,13 +62,13 @@ void trial_set_free(trial_set* s) {
 
 // The actions of trial i, which are the first rows' of its episode.
 static float* actions_of(const trial_set* s, int i) {
-    return s->rows->action + (int64_t)i * TRIAL_ROWS * s->rows->spec->action_dim;
+    return s->rows->action + (int64_t)i * TRIAL_ROWS * s->rows->spec->task.action_dim;
 }
 
 // Over all that an evaluation reads, attributes included.
 static uint64_t checksum_of(const trial_set* s) {
     const env_spec* spec = s->rows->spec;
-    const size_t n = (size_t)s->count, a = (size_t)spec->action_dim;
+    const size_t n = (size_t)s->count, a = (size_t)spec->task.action_dim;
     const uint64_t number[] = {(uint64_t)s->offset,
                                (uint64_t)(s->unsolved | s->training << 1),
                                s->seed,
@@ -93,7 +93,7 @@ static uint64_t checksum_of(const trial_set* s) {
 static firm_status write_attributes(hdf5_writer* w, const trial_set* s, firm_error* err) {
     const env_spec* spec = s->rows->spec;
     char text[32];
-    TRY(hdf5_put_text(w, "task", spec->name, err));
+    TRY(hdf5_put_text(w, "task", spec->task.name, err));
     TRY(hdf5_put_text(w, "kind", "trials", err));
     snprintf(text, sizeof text, "%d.%d.%d", FIRM_VERSION / 10000, FIRM_VERSION / 100 % 100,
              FIRM_VERSION % 100);
@@ -131,7 +131,7 @@ static firm_status write_column(hdf5_writer* w, const char* name, hid_t file_typ
 
 static firm_status write_columns(hdf5_writer* w, const trial_set* s, const float* action,
                                  firm_error* err) {
-    const hsize_t n = (hsize_t)s->count, a = (hsize_t)s->rows->spec->action_dim,
+    const hsize_t n = (hsize_t)s->count, a = (hsize_t)s->rows->spec->task.action_dim,
                   dim = (hsize_t)s->rows->spec->state_dim;
     const hid_t i32 = H5T_STD_I32LE, i64 = H5T_STD_I64LE, f32 = H5T_IEEE_F32LE;
     const struct {
@@ -188,7 +188,7 @@ static firm_status write_pixels(hdf5_writer* w, const trial_set* s, const episod
 
 firm_status trial_set_write(const trial_set* s, const episodes* source, const char* path,
                             firm_error* err) {
-    const size_t each = TRIAL_ACTIONS * (size_t)s->rows->spec->action_dim;
+    const size_t each = TRIAL_ACTIONS * (size_t)s->rows->spec->task.action_dim;
     float* action = mem_alloc((size_t)s->count * each * sizeof *action);
     if (!action) return no_memory(path, err);
     for (int i = 0; i < s->count; i++)
@@ -217,10 +217,10 @@ static firm_status check_kind(hdf5_file* file, const char* path, const env_spec*
     if (!hdf5_get_text(file, "kind", kind, sizeof kind) || strcmp(kind, "trials") != 0)
         return FAIL(err, FIRM_E_FORMAT,
                     "%s does not hold trials; give a file made by `firm trials`", path);
-    if (!hdf5_get_text(file, "task", task, sizeof task) || strcmp(task, spec->name) != 0)
+    if (!hdf5_get_text(file, "task", task, sizeof task) || strcmp(task, spec->task.name) != 0)
         return FAIL(err, FIRM_E_TASK,
                     "%s holds trials of '%s', not of '%s'; name the task they were made for", path,
-                    task, spec->name);
+                    task, spec->task.name);
     if (!hdf5_get_u64(file, "format_version", &format) || format != FORMAT)
         return FAIL(err, FIRM_E_FORMAT,
                     "%s has format version %" PRIu64
@@ -236,7 +236,7 @@ static firm_status misfit(const char* path, firm_error* err) {
 
 static firm_status check_shapes(hdf5_file* file, const char* path, const env_spec* spec, int* count,
                                 firm_error* err) {
-    const int64_t a = spec->action_dim;
+    const int64_t a = spec->task.action_dim;
     int rank;
     int64_t n[HDF5_MAX_RANK], dims[HDF5_MAX_RANK];
     TRY(hdf5_shape(file, "row", &rank, n, err));
@@ -297,7 +297,7 @@ static firm_status read_attributes(hdf5_file* file, const char* path, trial_set*
 }
 
 static firm_status read_columns(hdf5_file* file, const char* path, trial_set* s, firm_error* err) {
-    const size_t each = TRIAL_ACTIONS * (size_t)s->rows->spec->action_dim;
+    const size_t each = TRIAL_ACTIONS * (size_t)s->rows->spec->task.action_dim;
     TRY(hdf5_get(file, "row", HDF5_INT64, s->row, err));
     TRY(hdf5_get(file, "episode", HDF5_INT32, s->episode, err));
     TRY(hdf5_get(file, "draw", HDF5_INT32, s->draw, err));
@@ -346,12 +346,12 @@ static firm_status check_numbers(const char* path, const trial_set* s, firm_erro
                         fine ? "cannot occur in the task" : "is not finite");
     }
     for (int i = 0; i < s->count; i++)
-        for (int k = 0; k < TRIAL_ACTIONS * spec->action_dim; k++)
+        for (int k = 0; k < TRIAL_ACTIONS * spec->task.action_dim; k++)
             if (!isfinite(actions_of(s, i)[k]))
                 return FAIL(err, FIRM_E_VALUE,
                             "an action of trial %d of %s is not finite; run `firm trials` again", i,
                             path);
-    for (int k = 0; k < spec->action_dim; k++)
+    for (int k = 0; k < spec->task.action_dim; k++)
         if (!isfinite(s->action_mean[k]) || !isfinite(s->action_std[k]) || s->action_std[k] <= 0)
             return FAIL(err, FIRM_E_VALUE,
                         "the action statistics of %s cannot be; run `firm trials` again", path);

@@ -146,44 +146,32 @@ static int rare(const double* state, const double* before) {
     return state[CUBE_BLOCK + 2] > CUBE_LIFTED;
 }
 
-// where the gripper is as seen from the cube, where the cube should go, and how far the gripper is
-// closed. The arm follows relative commands, so where on the table all this happens matters little.
-enum { SITUATION = 7 };
-static void situation(const float* c, const float* chi, const float* goal, float* out) {
-    const float near = 0.02f, opened = 0.2f;  // m; share of the gripper's range
-    for (int i = 0; i < 3; i++) {
-        out[i] = (float)HALF_WIDTH * (chi[12 + i] - c[i]) / near;
-        out[3 + i] = (float)(HALF_WIDTH / CUBE_TOLERANCE) * (goal[i] - c[i]);
-    }
-    out[6] = chi[17] / opened;
-}
+// A situation: where the gripper is as seen from the cube, where the cube should go, and how far
+// the gripper is closed. The arm follows relative commands, so where on the table all this happens
+// matters little.
+#define NEAR 0.02f   // m
+#define OPENED 0.2f  // share of the gripper's range
+#define GRIPPER(i) \
+    { (float)HALF_WIDTH, {TASK_CHI, 12 + i}, {TASK_CONFIG, i}, NEAR }
+#define WANTED(i) \
+    { (float)(HALF_WIDTH / CUBE_TOLERANCE), {TASK_GOAL, i}, {TASK_CONFIG, i}, 1 }
 
-static void measure(const float* c, const float* goal, float* out) {
-    float sum = 0.0f;
-    for (int i = 0; i < 3; i++) sum += (c[i] - goal[i]) * (c[i] - goal[i]);
-    out[0] = (float)HALF_WIDTH * sqrtf(sum);
-}
-
-// the cube's centre in camera front_pixels: 45 degrees, looking along its -z
-static void project(const float* c, float* xy) {
-    static const double camera[3] = {1.053, -0.014, 0.639};
-    static const double right[3] = {0, 1, 0}, up[3] = {-0.628, 0.001, 0.778};
-    // the compiler makes the axes perpendicular and of length one; z = x cross y
-    double along[3] = {right[1] * up[2] - right[2] * up[1], right[2] * up[0] - right[0] * up[2],
-                       right[0] * up[1] - right[1] * up[0]};
-    const double length = sqrt(up[0] * up[0] + up[2] * up[2]);
-    double x = 0, y = 0, z = 0;
-    for (int i = 0; i < 3; i++) {
-        double d = (double)c[i] * HALF_WIDTH + middle[i] - camera[i];
-        x += right[i] * d;
-        y += (i == 1 ? 0.0 : up[i]) / length * d;
-        z += along[i] / length * d;
-    }
-    const double focal = 0.5 * ENV_IMAGE * 2.4142135623730951;  // 1 / tan(22.5 degrees)
-    const double depth = -z > 0.01 ? -z : 0.01;
-    xy[0] = (float)(0.5 * ENV_IMAGE - 0.5 + focal * x / depth);
-    xy[1] = (float)(0.5 * ENV_IMAGE - 0.5 - focal * y / depth);
-}
+// The cube's centre in camera front_pixels: 45 degrees, looking along its -z. The compiler makes
+// the axes perpendicular and of length one.
+#define LENGTH 0.99983398621  // of the camera's y axis (-0.628, 0.001, 0.778) without its second
+#define FOCAL (0.5 * ENV_IMAGE * 2.4142135623730951)  // 1 / tan(22.5 degrees)
+#define CENTRE (0.5 * ENV_IMAGE - 0.5)
+#define AT_X (0.425 - 1.053)  // the workspace's middle as seen from the camera, m
+#define AT_Y (0.0 + 0.014)
+#define AT_Z (0.185 - 0.639)
+#define DEPTH_X (-0.778 / LENGTH)  // depth and height in the picture per m
+#define DEPTH_Z (-0.628 / LENGTH)
+#define HIGH_X (-0.628 / LENGTH)
+#define HIGH_Z (0.778 / LENGTH)
+#define DEPTH (DEPTH_X * AT_X + DEPTH_Z * AT_Z)
+#define HIGH (HIGH_X * AT_X + HIGH_Z * AT_Z)
+#define W(v) ((float)(v))
+#define PER(v) ((float)(HALF_WIDTH * (v)))
 
 static int success(const double* state, const double* goal) {
     double sum = 0.0;
@@ -205,16 +193,38 @@ static const env_policy others[] = {
 #endif
 
 const env_spec cube_spec = {
-    .name = "cube",
+    .task = {.name = "cube",
+             .image = ENV_IMAGE,
+             .period_ms = 50,
+             .controls = 5,
+             .action_dim = CUBE_ACTION,
+             .action_low = -1.0f,
+             .action_high = 1.0f,
+             .config_dim = 3,
+             .chi_dim = 25,
+             .config_name = {"block_x", "block_y", "block_z"},
+             .distances = 1,
+             .distance =
+                 {{"block", "m", (float)CUBE_TOLERANCE, {.count = 3, .scale = (float)HALF_WIDTH}}},
+             .cost = TASK_COST_SUM,
+             .points = 1,
+             .point = {{.name = "block",
+                        .x = {PER(CENTRE * DEPTH_X), PER(FOCAL), PER(CENTRE* DEPTH_Z),
+                              W(CENTRE* DEPTH + FOCAL * AT_Y)},
+                        .y = {PER(CENTRE * DEPTH_X - FOCAL * HIGH_X), 0,
+                              PER(CENTRE* DEPTH_Z - FOCAL * HIGH_Z),
+                              W(CENTRE* DEPTH - FOCAL * HIGH)},
+                        .w = {PER(DEPTH_X), 0, PER(DEPTH_Z), W(DEPTH)}}},
+             .situation_dim = 7,
+             .situation = {GRIPPER(0),
+                           GRIPPER(1),
+                           GRIPPER(2),
+                           WANTED(0),
+                           WANTED(1),
+                           WANTED(2),
+                           {1, {TASK_CHI, 17}, {TASK_ZERO, 0}, OPENED}}},
     .title = "pick up a cube with a robot arm and put it where the goal picture shows it",
-    .action_dim = CUBE_ACTION,
     .state_dim = CUBE_STATE,
-    .config_dim = 3,
-    .pairs = 0,
-    .chi_dim = 25,
-    .action_low = -1.0f,
-    .action_high = 1.0f,
-    .action_clamped = 0,
     .episode_cap = 200,
     .default_episodes = 10000,
     .validation_episodes = 1000,
@@ -240,21 +250,10 @@ const env_spec cube_spec = {
     .physics = "MuJoCo 3.11.0, ogbench 1.2.1 cube-single",
     .renderer = "native 1",
     .policy = "plan",
-    .config_name = {"block_x", "block_y", "block_z"},
-    .distances = 1,
-    .distance = {{"block", "m", (float)CUBE_TOLERANCE}},
-    .rule = {{.count = 3, .scale = (float)HALF_WIDTH}},
-    .cost = ENV_COST_SUM,
     .fits = cube_state_fits,
     .config = config,
     .chi = chi,
     .rare = rare,
-    .situation_dim = SITUATION,
-    .situation_chi = 1,
-    .situation = situation,
-    .measure = measure,
-    .points = 1,
-    .project = project,
     .success = success,
     .env_bytes = CUBE_ENV_BYTES,
     .terminated = never,

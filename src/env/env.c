@@ -38,7 +38,7 @@ const env_spec* env_at(int i) {
 
 const env_spec* env_find(const char* name) {
     for (int i = 0; i < TASKS; i++)
-        if (strcmp(tasks[i]->name, name) == 0) return tasks[i];
+        if (strcmp(tasks[i]->task.name, name) == 0) return tasks[i];
     return NULL;
 }
 
@@ -52,7 +52,7 @@ firm_status env_find_or_fail(const char* name, const env_spec** spec, firm_error
                         name, absent[i].library, absent[i].cure);
     char list[256] = "";
     for (int i = 0; i < TASKS; i++)
-        text_add(list, sizeof list, "%s%s", i ? ", " : "", tasks[i]->name);
+        text_add(list, sizeof list, "%s%s", i ? ", " : "", tasks[i]->task.name);
     return FAIL(err, FIRM_E_USAGE, "there is no task '%.64s'; the tasks are: %s", name ? name : "",
                 list);
 }
@@ -60,7 +60,7 @@ firm_status env_find_or_fail(const char* name, const env_spec** spec, firm_error
 firm_status env_create(const env_spec* spec, env** out, firm_error* err) {
     *out = NULL;
     env* e = mem_calloc(1, spec->env_bytes);
-    if (!e) return FAIL(err, FIRM_E_MEMORY, "no memory for a %s environment", spec->name);
+    if (!e) return FAIL(err, FIRM_E_MEMORY, "no memory for a %s environment", spec->task.name);
     e->spec = spec;
     if (spec->open) {
         firm_status s = spec->open(e, err);
@@ -91,7 +91,7 @@ firm_status env_open_without_mujoco(env* e, firm_error* err) {
         err, FIRM_E_UNAVAILABLE,
         "the task '%s' needs MuJoCo, which this program was built without; run: make mujoco "
         "build",
-        e->spec->name);
+        e->spec->task.name);
 }
 
 firm_status env_render_ready(env** envs, int count, firm_error* err) {
@@ -124,8 +124,8 @@ firm_status env_policy_find(const env_spec* spec, const char* name, env_policy* 
         }
         text_add(list, sizeof list, ", %s", spec->other_policy[i].name);
     }
-    return FAIL(err, FIRM_E_USAGE, "%s has no collection policy '%.64s'; it has: %s", spec->name,
-                name, list);
+    return FAIL(err, FIRM_E_USAGE, "%s has no collection policy '%.64s'; it has: %s",
+                spec->task.name, name, list);
 }
 
 firm_status env_create_many(const env_spec* spec, int count, env*** out, firm_error* err) {

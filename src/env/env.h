@@ -4,11 +4,12 @@
 // src/env asks which task it is dealing with: names, sizes, tolerances and conversions all come
 // from here.
 //
+// What the numbers mean is the typed task (task/task.h), which also travels in model files; the
+// rest here is simulator, collection and file layout.
+//
 // A *state* is what is recorded of a moment, as doubles: first what the environment's state-setting
 // interface accepts, enough to restore the moment ("common reset"); then, for some tasks, what only
-// the running simulator knows of it (a contact force), which setting a state ignores. A
-// *configuration* c holds the named, goal-comparable coordinates: `pairs` (sin, cos) pairs first,
-// then plain positions. chi is the auxiliary dynamics target.
+// the running simulator knows of it (a contact force), which setting a state ignores.
 #ifndef ENV_ENV_H
 #define ENV_ENV_H
 
@@ -16,41 +17,22 @@
 
 #include "core/rng.h"
 #include "core/status.h"
+#include "task/task.h"
 
 enum {
     ENV_IMAGE = 224,
     ENV_FRAME_BYTES = ENV_IMAGE * ENV_IMAGE * 3,
     ENV_MAX_STATE = 64,
-    ENV_MAX_CHI = 32,
-    ENV_MAX_SITUATION = 12,
-    ENV_MAX_DISTANCE = 4,
     ENV_MAX_COLUMN = 32  // widest env_column
 };
 
 typedef struct env env;
-
-// One named distance between two configurations, in physical units, with the task's tolerance.
-typedef struct env_distance {
-    const char* name;  // "agent"
-    const char* unit;  // "px"
-    float tolerance;   // 16
-} env_distance;
 
 // A column of the episode files that holds a part of the state.
 typedef struct env_field {
     const char* name;  // "qvel"
     int width;         // numbers per row
 } env_field;
-
-// How `measure` gets one of its distances, as data for devices that cannot call it; a test compares
-// the two.
-typedef struct env_rule {
-    int angle;         // 1: the angle between the (sin, cos) pairs at c[first]
-    int first, count;  // 0: scale times the Euclidean distance over c[first .. first + count - 1]
-    float scale;
-} env_rule;
-
-typedef enum env_cost { ENV_COST_SUM, ENV_COST_MAX } env_cost;
 
 // One column of the public episode files beside actions and the state column: a view of a row's
 // state and of what the collector noted there (`extra`: a target position, say), so that the writer
@@ -118,12 +100,10 @@ typedef struct env_policy {
 } env_policy;
 
 typedef struct env_spec {
-    const char* name;   // "tworoom"
+    task_typed task;
     const char* title;  // one line for `firm tasks`
-    int action_dim, state_dim, config_dim, pairs, chi_dim;
-    float action_low, action_high;  // bounds of data-collection actions
-    int action_clamped;             // the environment itself clamps actions to the bounds
-    int episode_cap;                // steps of a collected episode
+    int state_dim;
+    int episode_cap;  // steps of a collected episode
     int default_episodes, validation_episodes;
     const char*
         state_column;  // HDF5 column that holds the (leading part of the) state: "pos_agent"
@@ -141,12 +121,6 @@ typedef struct env_spec {
     const char *physics, *renderer, *policy;  // one line each, attributes of every file
     int policies;                             // beside the default one
     const env_policy* other_policy;
-    const char* config_name[FIRM_MAX_CONFIG];
-    int distances;
-    env_distance distance[ENV_MAX_DISTANCE];
-    env_rule rule[ENV_MAX_DISTANCE];  // of each distance; count 0 and no angle: not described
-    env_cost
-        cost;  // ENV_COST_SUM: squared distance in c; ENV_COST_MAX: max of tolerance units, squared
 
     // Can there be such a state: finite, and near enough to what the simulator can run? Recorded
     // states are asked this before anything else is done with them.
@@ -165,21 +139,6 @@ typedef struct env_spec {
     // 1 for the task's rare kind of moment, which balanced sampling shows as often as the rest (the
     // cube is lifted, the block is pushed); `before` is one control earlier. NULL: none.
     int (*rare)(const double* state, const double* before);
-    // What tells whether an action sequence that was good in one moment is good in another: the
-    // moment (c, chi) and what is wanted of it as coordinates whose differences compare, about 1
-    // each where it begins to matter. Reach mode looks recorded sequences up by it. NULL: none
-    int situation_dim;  // at most ENV_MAX_SITUATION
-    int situation_chi;  // 1: it reads chi
-    void (*situation)(const float* c, const float* chi, const float* goal, float* out);
-    // named distances between configurations, in physical units (as in `distance`)
-    void (*measure)(const float* c, const float* goal, float* distance);
-    // where the moving parts of a configuration appear in the image, for drawing plans over a
-    // frame: `points` pairs (x right, y down, pixels)
-    int points;
-    void (*project)(const float* c, float* xy);
-    // whether everything that moves is within the picture: nobody can read a configuration that is
-    // not; NULL: always
-    int (*visible)(const float* c);
     // the reference package's own success test, on states
     int (*success)(const double* state, const double* goal_state);
 
@@ -252,15 +211,5 @@ firm_status env_open_without_mujoco(env* e, firm_error* err);
 // are not in this build; NULL if none fits. `width` returns the numbers per row of a column, 0 if
 // there is none.
 const char* env_guess_task(int (*width)(void* user, const char* column), void* user);
-
-// ---- typed configurations (space.c), shared by all tasks ----
-
-// Distance in tolerance units: the largest named distance over its tolerance; below 1 is success.
-float env_tolerance_units(const env_spec* spec, const float* c, const float* goal);
-// The distances of `measure` from the task's rules.
-void env_measure_by_rule(const env_spec* spec, const float* c, const float* goal, float* distance);
-// The planner's squared cost d_C(c, goal) of the paper: squared chords plus squared positions, or
-// the squared maximum of tolerance units.
-float env_cost_value(const env_spec* spec, const float* c, const float* goal);
 
 #endif

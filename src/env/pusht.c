@@ -298,58 +298,62 @@ static int rare(const double* s, const double* before) {
     return moved > 0.5 || turned > 0.01;
 }
 
-// agent and goal as seen from where the block and the agent are, and the block's direction now and
-// then
-enum { SITUATION = 10 };
-static void situation(const float* c, const float* chi, const float* goal, float* out) {
-    (void)chi;
-    const float place = 256.0f / 20.0f, turn = 1 / 0.35f;  // tolerances: 20 px, 20 degrees
-    for (int k = 0; k < 2; k++) {
-        out[k] = place * (c[2 + k] - c[4 + k]);
-        out[2 + k] = place * (goal[4 + k] - c[4 + k]);
-        out[4 + k] = place * (goal[2 + k] - c[2 + k]);
-        out[6 + k] = turn * c[k];
-        out[8 + k] = turn * goal[k];
-    }
-}
-
-// The agent may walk out of the picture, as 1.4 % of the demonstrations' moments have it.
-static int visible(const float* c) {
-    return fabsf(c[2]) <= 1 && fabsf(c[3]) <= 1;
-}
-
-static void measure(const float* c, const float* goal, float* out) {
-    // angle of the rotation between the two directions; their lengths do not matter
-    out[0] = fabsf(atan2f(c[0] * goal[1] - c[1] * goal[0], c[1] * goal[1] + c[0] * goal[0]));
-    float sum = 0.0f;
-    for (int k = 2; k < 6; k++) sum += (c[k] - goal[k]) * (c[k] - goal[k]);
-    out[1] = 256.0f * sqrtf(sum);
-}
-
-// the agent, and the block's centre of gravity
-static void project(const float* c, float* xy) {
-    const float scale = 256.0f * ENV_IMAGE / PUSHT_CANVAS, cog = (float)PUSHT_COG / 256.0f;
-    xy[0] = (c[2] + 1.0f) * scale;
-    xy[1] = (c[3] + 1.0f) * scale;
-    xy[2] = (c[4] + 1.0f - cog * c[0]) * scale;
-    xy[3] = (c[5] + 1.0f + cog * c[1]) * scale;
-}
+// A situation: agent and goal as seen from where the block and the agent are, and the block's
+// direction now and then, in tolerances of 20 px and 20 degrees.
+#define C(i) \
+    { TASK_CONFIG, i }
+#define GOAL(i) \
+    { TASK_GOAL, i }
+#define PLACE(a, b) \
+    { 256.0f / 20.0f, a, b, 1 }
+#define TURN(a) \
+    { 1 / 0.35f, a, {TASK_ZERO, 0}, 1 }
+// pixels of the picture per unit of c, and the block's centre of gravity in its frame
+#define SCALE (256.0f * ENV_IMAGE / PUSHT_CANVAS)
+#define COG ((float)PUSHT_COG / 256.0f)
 
 static const env_policy others[] = {
     {"weak", "random targets near the block", 100, reset_any, weak, weak_ended},
 };
 
 const env_spec pusht_spec = {
-    .name = "pusht",
+    .task =
+        {.name = "pusht",
+         .image = ENV_IMAGE,
+         .period_ms = 100,
+         .controls = 5,
+         .action_dim = 2,
+         .action_low = -1.0f,
+         .action_high = 1.0f,
+         .config_dim = 6,
+         .pairs = 1,
+         .chi_dim = 5,
+         .config_name = {"block_sin", "block_cos", "agent_x", "agent_y", "block_x", "block_y"},
+         .distances = 2,
+         .distance = {{"block angle", "rad", PUSHT_ANGLE_TOLERANCE, {.angle = 1}},
+                      {"agent and block",
+                       "px",
+                       PUSHT_POSITION_TOLERANCE,
+                       {.first = 2, .count = 4, .scale = 256.0f}}},
+         .cost = TASK_COST_MAX,
+         // the agent may walk out of the picture, as 1.4 % of the demonstrations' moments have it
+         .ranges = 2,
+         .visible = {{2, -1, 1}, {3, -1, 1}},
+         .points = 2,
+         .point = {{.name = "agent",
+                    .x = {0, 0, SCALE, 0, 0, 0, SCALE},
+                    .y = {0, 0, 0, SCALE, 0, 0, SCALE},
+                    .w = {0, 0, 0, 0, 0, 0, 1}},
+                   {.name = "block",  // its centre of gravity
+                    .x = {-COG * SCALE, 0, 0, 0, SCALE, 0, SCALE},
+                    .y = {0, COG* SCALE, 0, 0, 0, SCALE, SCALE},
+                    .w = {0, 0, 0, 0, 0, 0, 1}}},
+         .situation_dim = 10,
+         .situation = {PLACE(C(2), C(4)), PLACE(C(3), C(5)), PLACE(GOAL(4), C(4)),
+                       PLACE(GOAL(5), C(5)), PLACE(GOAL(2), C(2)), PLACE(GOAL(3), C(3)), TURN(C(0)),
+                       TURN(C(1)), TURN(GOAL(0)), TURN(GOAL(1))}},
     .title = "push a T-shaped block, and come to stand, where the goal picture shows both",
-    .action_dim = 2,
     .state_dim = PUSHT_STATE,
-    .config_dim = 6,
-    .pairs = 1,
-    .chi_dim = 5,
-    .action_low = -1.0f,
-    .action_high = 1.0f,
-    .action_clamped = 0,
     .episode_cap = DEMO_CAP,
     .default_episodes = 18685,
     .validation_episodes = 2000,
@@ -375,23 +379,11 @@ const env_spec pusht_spec = {
     .policy = "demo",
     .policies = sizeof others / sizeof others[0],
     .other_policy = others,
-    .config_name = {"block_sin", "block_cos", "agent_x", "agent_y", "block_x", "block_y"},
-    .distances = 2,
-    .distance = {{"block angle", "rad", PUSHT_ANGLE_TOLERANCE},
-                 {"agent and block", "px", PUSHT_POSITION_TOLERANCE}},
-    .rule = {{.angle = 1}, {.first = 2, .count = 4, .scale = 256.0f}},
-    .cost = ENV_COST_MAX,
     .fits = pusht_state_fits,
     .erratic = pressed_into_wall,
     .config = config,
     .chi = chi,
     .rare = rare,
-    .situation_dim = SITUATION,
-    .situation = situation,
-    .measure = measure,
-    .visible = visible,
-    .points = 2,
-    .project = project,
     .success = success,
     .env_bytes = sizeof(pusht),
     .open = open_world,

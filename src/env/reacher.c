@@ -78,27 +78,16 @@ static void chi(const double* state, const double* before, const double* macro_b
     out[1] = (float)state[3];
 }
 
-// the angle between two directions; their lengths do not matter
-static void measure(const float* c, const float* goal, float* out) {
-    for (int i = 0; i < 2; i++, c += 2, goal += 2)
-        out[i] = fabsf(atan2f(c[0] * goal[1] - c[1] * goal[0], c[1] * goal[1] + c[0] * goal[0]));
-}
-
-// the finger: sum of both links, seen by the camera over the shoulder (45 degrees, x right, y up)
-static void project(const float* c, float* xy) {
-    const float focal = 0.5f * ENV_IMAGE * 2.41421356f;  // 1 / tan(22.5 degrees)
-    const float scale = focal / (float)(REACHER_CAMERA - REACHER_HEIGHT);
-    const float link = (float)REACHER_LINK;
-    float x = link * (c[1] + c[1] * c[3] - c[0] * c[2]);
-    float y = link * (c[0] + c[0] * c[3] + c[1] * c[2]);
-    xy[0] = 0.5f * ENV_IMAGE - 0.5f + scale * x;
-    xy[1] = 0.5f * ENV_IMAGE - 0.5f - scale * y;
-}
-
 static int success(const double* state, const double* goal) {
     return fabs(state[0] - goal[0]) < REACHER_TOLERANCE &&
            fabs(state[1] - goal[1]) < REACHER_TOLERANCE;
 }
+
+// The finger is the sum of both links, seen by the camera over the shoulder: 45 degrees, x right,
+// y up.
+#define FOCAL (0.5f * ENV_IMAGE * 2.41421356f)  // 1 / tan(22.5 degrees)
+#define REACH ((float)REACHER_LINK * FOCAL / (float)(REACHER_CAMERA - REACHER_HEIGHT))
+#define CENTRE (0.5f * ENV_IMAGE - 0.5f)
 
 // ---- collection ---------------------------------------------------------------------------------
 
@@ -113,16 +102,30 @@ static int never(const env* e) {
 }
 
 const env_spec reacher_spec = {
-    .name = "reacher",
+    .task = {.name = "reacher",
+             .image = ENV_IMAGE,
+             .period_ms = 40,
+             .controls = 5,
+             .action_dim = 2,
+             .action_low = -1.0f,
+             .action_high = 1.0f,
+             .action_clamped = 1,
+             .config_dim = 4,
+             .pairs = 2,
+             .chi_dim = 2,
+             .config_name = {"joint1_sin", "joint1_cos", "joint2_sin", "joint2_cos"},
+             .distances = 2,
+             .distance = {{"joint1", "rad", (float)REACHER_TOLERANCE, {.angle = 1}},
+                          {"joint2", "rad", (float)REACHER_TOLERANCE, {.angle = 1, .first = 2}}},
+             .cost = TASK_COST_SUM,
+             .points = 1,
+             .point = {{.name = "finger",
+                        .chain = 1,
+                        .x = {0, REACH, 0, REACH, CENTRE},
+                        .y = {-REACH, 0, -REACH, 0, CENTRE},
+                        .w = {0, 0, 0, 0, 1}}}},
     .title = "turn two joints until the arm lies as in the goal picture",
-    .action_dim = 2,
     .state_dim = REACHER_STATE,
-    .config_dim = 4,
-    .pairs = 2,
-    .chi_dim = 2,
-    .action_low = -1.0f,
-    .action_high = 1.0f,
-    .action_clamped = 1,
     .episode_cap = 200,
     .default_episodes = 10000,
     .validation_episodes = 1000,
@@ -144,18 +147,9 @@ const env_spec reacher_spec = {
     .physics = "MuJoCo 3.11.0, dm_control 1.0.44 reacher",
     .renderer = "native 1",
     .policy = "uniform",
-    .config_name = {"joint1_sin", "joint1_cos", "joint2_sin", "joint2_cos"},
-    .distances = 2,
-    .distance = {{"joint1", "rad", (float)REACHER_TOLERANCE},
-                 {"joint2", "rad", (float)REACHER_TOLERANCE}},
-    .rule = {{.angle = 1}, {.angle = 1, .first = 2}},
-    .cost = ENV_COST_SUM,
     .fits = reacher_state_fits,
     .config = config,
     .chi = chi,
-    .measure = measure,
-    .points = 1,
-    .project = project,
     .success = success,
     .env_bytes = REACHER_ENV_BYTES,
     .expert = uniform,

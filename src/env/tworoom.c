@@ -191,16 +191,6 @@ static void chi(const double* state, const double* before, const double* macro_b
     out[1] = (float)((state[1] - before[1]) / 112.0);
 }
 
-static void measure(const float* c, const float* goal, float* out) {
-    float dx = c[0] - goal[0], dy = c[1] - goal[1];
-    out[0] = 112.0f * sqrtf(dx * dx + dy * dy);
-}
-
-static void project(const float* c, float* xy) {
-    xy[0] = (c[0] + 1.0f) * 112.0f;
-    xy[1] = (c[1] + 1.0f) * 112.0f;
-}
-
 static int success(const double* state, const double* goal) {
     return distance((float)state[0], (float)state[1], (float)goal[0], (float)goal[1]) <
            TWOROOM_TOLERANCE;
@@ -212,16 +202,23 @@ static void render(const env* base, uint8_t* rgb) {
 }
 
 const env_spec tworoom_spec = {
-    .name = "tworoom",
+    .task = {.name = "tworoom",
+             .image = ENV_IMAGE,
+             .controls = 5,
+             .action_dim = 2,
+             .action_low = -1.0f,
+             .action_high = 1.0f,
+             .action_clamped = 1,
+             .config_dim = 2,
+             .chi_dim = 2,
+             .config_name = {"agent_x", "agent_y"},
+             .distances = 1,
+             .distance = {{"agent", "px", TWOROOM_TOLERANCE, {.count = 2, .scale = 112.0f}}},
+             .cost = TASK_COST_SUM,
+             .points = 1,
+             .point = {{.name = "agent", .x = {112, 0, 112}, .y = {0, 112, 112}, .w = {0, 0, 1}}}},
     .title = "walk a dot through the door between two rooms to where the goal picture shows it",
-    .action_dim = 2,
     .state_dim = 2,
-    .config_dim = 2,
-    .pairs = 0,
-    .chi_dim = 2,
-    .action_low = -1.0f,
-    .action_high = 1.0f,
-    .action_clamped = 1,
     .episode_cap = 100,
     .default_episodes = 10000,
     .validation_episodes = 1000,
@@ -243,17 +240,9 @@ const env_spec tworoom_spec = {
     .physics = "tworoom kinematics 1, float32",
     .renderer = "tworoom native 1",
     .policy = "expert",
-    .config_name = {"agent_x", "agent_y"},
-    .distances = 1,
-    .distance = {{"agent", "px", TWOROOM_TOLERANCE}},
-    .rule = {{.count = 2, .scale = 112.0f}},
-    .cost = ENV_COST_SUM,
     .fits = fits,
     .config = config,
     .chi = chi,
-    .measure = measure,
-    .points = 1,
-    .project = project,
     .success = success,
     .env_bytes = sizeof(tworoom),
     .reset = reset,

@@ -3,6 +3,7 @@
 #define EVAL_ARM_TRIAL_H
 
 #include "eval/arms.h"
+#include "eval/oracle.h"
 #include "plan/cem.h"
 #include "plan/controller.h"
 
@@ -42,7 +43,7 @@ struct eval_arm {
     firm_controller* controller;  // firm, oracle-config
 
     pool* threads;  // oracle-dynamics
-    plan_oracle* oracle;
+    eval_oracle* oracle;
     plan_solver* solver;
     plan_result plan;
     float* raw;     // (longest horizon * controls, action_dim) the plan in hand

@@ -56,7 +56,7 @@ static void tell_truth(eval_arm* arm) {
     const env_spec* spec = arm->setup.spec;
     float history[FIRM_HISTORY * FIRM_MAX_CONFIG];
     for (int i = 0; i < FIRM_HISTORY; i++)
-        spec->config(arm->state[i], history + i * spec->config_dim);
+        spec->config(arm->state[i], history + i * spec->task.config_dim);
     controller_set_truth(arm->controller, history, arm->goal_config);
 }
 
@@ -75,11 +75,11 @@ static firm_status truth_pose(eval_arm* arm, plan_gpu_problem* problem) {
 static firm_status oracle_open(eval_arm* arm, firm_error* err) {
     const eval_setup* s = &arm->setup;
     TRY(pool_create(s->threads, &arm->threads, err));
-    TRY(plan_oracle_create(s->spec, &s->actions, pool_threads(arm->threads), &arm->oracle, err));
-    plan_setup setup = {.spec = s->spec,
+    TRY(eval_oracle_create(s->spec, &s->actions, pool_threads(arm->threads), &arm->oracle, err));
+    plan_setup setup = {.task = &s->spec->task,
                         .options = s->options,
                         .actions = s->actions,
-                        .model = plan_oracle_model(arm->oracle),
+                        .model = eval_oracle_model(arm->oracle),
                         .threads = arm->threads,
                         .seed = s->seed,
                         .fan = s->fan};
@@ -106,7 +106,7 @@ static firm_status oracle_act(eval_arm* arm, int64_t deadline_ns, firm_step* ste
     spec->config(state_now(arm), c);
     if (arm->at == arm->until) {
         if (arm->until) plan_solver_advance(arm->solver, arm->until / s->actions.controls);
-        plan_oracle_start(arm->oracle, state_now(arm));
+        eval_oracle_start(arm->oracle, state_now(arm));
         plan_solver_solve(arm->solver, c, arm->goal_config, deadline_ns, r);
         plan_actions_raw(&s->actions, r->plan, r->horizon * s->actions.controls, arm->raw);
         arm->at = 0;
@@ -128,9 +128,9 @@ static firm_status oracle_act(eval_arm* arm, int64_t deadline_ns, firm_step* ste
     step->path = r->path;
     step->fan_path = r->fan_path;
     step->goal_config = arm->goal_config;
-    spec->measure(c, arm->goal_config, step->distance_now);
-    spec->measure(r->path + r->arrival * spec->config_dim, arm->goal_config,
-                  step->distance_planned);
+    task_measure(&spec->task, c, arm->goal_config, step->distance_now);
+    task_measure(&spec->task, r->path + r->arrival * spec->task.config_dim, arm->goal_config,
+                 step->distance_planned);
     return FIRM_OK;
 }
 
@@ -150,8 +150,9 @@ static firm_status random_act(eval_arm* arm, int64_t deadline_ns, firm_step* ste
     (void)deadline_ns;
     const env_spec* spec = arm->setup.spec;
     *step = (firm_step){0};
-    for (int i = 0; i < spec->action_dim; i++)
-        step->action[i] = (float)rng_uniform(&arm->noise, spec->action_low, spec->action_high);
+    for (int i = 0; i < spec->task.action_dim; i++)
+        step->action[i] =
+            (float)rng_uniform(&arm->noise, spec->task.action_low, spec->task.action_high);
     return FIRM_OK;
 }
 
@@ -207,7 +208,7 @@ void eval_arm_free(eval_arm* arm) {
     eval_times_free(&arm->late);
     firm_controller_free(arm->controller);
     plan_solver_free(arm->solver);
-    plan_oracle_free(arm->oracle);
+    eval_oracle_free(arm->oracle);
     pool_free(arm->threads);
     env_free(arm->world);
     mem_free(arm->raw);
@@ -252,7 +253,8 @@ static firm_status read_start(eval_arm* arm, const eval_trials* trials, frames* 
             start->frame[i] = rgb;
         else
             start->goal_frame = rgb;
-        if (i < FIRM_HISTORY - 1) start->action[i] = trials->data->action + row * spec->action_dim;
+        if (i < FIRM_HISTORY - 1)
+            start->action[i] = trials->data->action + row * spec->task.action_dim;
     }
     spec->config(arm->goal, arm->goal_config);
     spec->state_set(arm->world, state_now(arm));
@@ -268,7 +270,7 @@ static firm_status step_world(eval_arm* arm, const float* action, firm_error* er
     spec->step(arm->world, action);
     if (arm->world->fault != FIRM_OK)
         return FAIL(err, arm->world->fault, "the %s simulation failed under arm '%s': %s",
-                    spec->name, arm->ops->name, firm_status_str(arm->world->fault));
+                    spec->task.name, arm->ops->name, firm_status_str(arm->world->fault));
     memmove(arm->state[0], arm->state[1], sizeof arm->state[0] * (FIRM_HISTORY - 1));
     spec->state_get(arm->world, arm->state[FIRM_HISTORY - 1]);
     return FIRM_OK;
@@ -277,7 +279,7 @@ static firm_status step_world(eval_arm* arm, const float* action, firm_error* er
 static float units_now(const eval_arm* arm) {
     float c[FIRM_MAX_CONFIG];
     arm->setup.spec->config(state_now(arm), c);
-    return env_tolerance_units(arm->setup.spec, c, arm->goal_config);
+    return task_tolerance_units(&arm->setup.spec->task, c, arm->goal_config);
 }
 
 const char* arm_trial_why(const arm_trial* t, firm_status status) {
@@ -360,11 +362,11 @@ firm_status arm_trial_close(arm_trial* t, firm_error* err) {
     eval_arm* arm = t->arm;
     if (!t->trace) return FIRM_OK;
     // the last frame is looked at too, so that its distance is what the controller sees
-    float seen[ENV_MAX_DISTANCE];
+    float seen[TASK_MAX_DISTANCE];
     if (arm->controller) {
         if (t->out->success) TRY(firm_controller_push(arm->controller, t->rgb, t->step.action));
-        arm->setup.spec->measure(controller_config(arm->controller),
-                                 controller_goal_config(arm->controller), seen);
+        task_measure(&arm->setup.spec->task, controller_config(arm->controller),
+                     controller_goal_config(arm->controller), seen);
     }
     TRY(eval_trace_last(t->trace, t->out->steps, state_now(arm), t->rgb,
                         arm->controller ? seen : NULL, err));

@@ -60,7 +60,7 @@ static firm_status open_worker(attempt_work* w, const attempts_options* opt, att
 static firm_status show_moment(const attempt_work* w, attempt_worker* k, int64_t first,
                                double* state, float* action) {
     const env_spec* spec = w->out->spec;
-    const size_t dim = (size_t)spec->state_dim, a = (size_t)spec->action_dim;
+    const size_t dim = (size_t)spec->state_dim, a = (size_t)spec->task.action_dim;
     const double* from = w->moments->state + first * (int64_t)dim;
     const float* past = w->moments->action + first * (int64_t)a;
     memcpy(state, from, FIRM_HISTORY * dim * sizeof *state);
@@ -79,7 +79,7 @@ static firm_status next_control(attempt_work* w, attempt_worker* k, int number, 
     const env_spec* spec = w->out->spec;
     firm_step step;
     TRY(firm_controller_act(k->controller, 0, &step));
-    memcpy(action, step.action, (size_t)spec->action_dim * sizeof *action);
+    memcpy(action, step.action, (size_t)spec->task.action_dim * sizeof *action);
     spec->step(k->world, action);
     spec->state_get(k->world, state);
     if (k->world->fault != FIRM_OK) return FIRM_OK;
@@ -91,7 +91,7 @@ static firm_status next_control(attempt_work* w, attempt_worker* k, int number, 
 static int finite_row(const env_spec* spec, const double* state, const float* action) {
     int fine = 1;
     for (int i = 0; i < spec->state_dim; i++) fine = fine && isfinite(state[i]);
-    for (int i = 0; i < spec->action_dim; i++) fine = fine && isfinite(action[i]);
+    for (int i = 0; i < spec->task.action_dim; i++) fine = fine && isfinite(action[i]);
     return fine && spec->fits(state);
 }
 
@@ -99,7 +99,7 @@ static void attempt_one(void* arg, int item, int worker) {
     attempt_work* w = arg;
     attempt_worker* k = &w->worker[worker];
     const env_spec* spec = w->out->spec;
-    const int64_t dim = spec->state_dim, a = spec->action_dim;
+    const int64_t dim = spec->state_dim, a = spec->task.action_dim;
     item += w->from;
     const int64_t first = (int64_t)item * TRIAL_ROWS, row = w->out->offset[item];
     double* state = w->out->state + row * dim;

@@ -12,6 +12,7 @@
 #include "core/mem.h"
 #include "core/stats.h"
 #include "eval/paired.h"
+#include "eval/settings.h"
 #include "model/model.h"
 
 // 25 searches of 300 candidates keep a large GPU busy and its activations in its cache
@@ -50,7 +51,7 @@ static firm_status no_memory(firm_error* err) {
 
 firm_status eval_plan_options(const config* settings, firm_mode mode, int candidates,
                               int iterations, int horizon, plan_options* out, firm_error* err) {
-    plan_options_read(settings, mode, out);
+    settings_plan(settings, mode, out);
     if (candidates) plan_options_candidates(out, candidates);
     if (iterations) out->iterations = iterations;
     if (horizon) {
@@ -185,7 +186,7 @@ static firm_status prepare(evaluation* e, firm_error* err) {
         TRY(data_split_make(e->data, 0, &e->split, err));
         data_action_stats(e->data, &e->split, mean, deviation);
     }
-    e->setup.actions = plan_actions_of(p->spec, MODEL_CONTROLS, mean, deviation);
+    e->setup.actions = plan_actions_of(&p->spec->task, MODEL_CONTROLS, mean, deviation);
     return FIRM_OK;
 }
 
@@ -424,7 +425,7 @@ static firm_status header_json(const evaluation* e, cJSON* json, firm_error* err
     const plan_options* o = &e->setup.options;
     cJSON* plan;
     int ok =
-        cJSON_AddStringToObject(json, "task", p->spec->name) &&
+        cJSON_AddStringToObject(json, "task", p->spec->task.name) &&
         put(json, "model",
             p->model_path ? cJSON_CreateString(p->model_path) : cJSON_CreateNull()) &&
         cJSON_AddStringToObject(json, "mode", p->mode == FIRM_MODE_REACH ? "reach" : "contract") &&

@@ -2,9 +2,9 @@
 #ifndef EVAL_EVAL_H
 #define EVAL_EVAL_H
 
-#include "core/config.h"
-#include "core/json.h"
 #include "eval/arms.h"
+#include "io/config.h"
+#include "io/json.h"
 
 typedef struct eval_params {
     const env_spec* spec;

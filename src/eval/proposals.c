@@ -5,8 +5,8 @@
 
 #include "core/mem.h"
 #include "data/frames.h"
+#include "eval/settings.h"
 #include "plan/controller.h"
-#include "plan/settings.h"
 
 enum { DEPTHS = 3 };
 
@@ -30,8 +30,8 @@ void proposals_free(proposals* p) {
 static firm_status fill(proposals* p, int candidates, int threads, firm_error* err) {
     plan_options options;
     config* settings;
-    TRY(settings_from_text(p->model->env, p->model->config, &settings, err));
-    plan_options_read(settings, FIRM_MODE_CONTRACT, &options);
+    TRY(settings_from_text(p->model->task.name, p->model->config, &settings, err));
+    settings_plan(settings, FIRM_MODE_CONTRACT, &options);
     config_free(settings);
     if (candidates) plan_options_candidates(&options, candidates);
     TRY(plan_options_check(&options, err));
@@ -77,8 +77,8 @@ static firm_status show(proposals* p, firm_controller* ctl, int64_t row, int64_t
         int64_t at = row - (FIRM_HISTORY - 1) + i;
         TRY(frames_get(p->from, 0, at, p->rgb));
         TRY(firm_controller_push(ctl, p->rgb,
-                                 i ? p->e->action + (at - 1) * spec->action_dim : NULL));
-        spec->config(p->e->state + at * spec->state_dim, truth + i * spec->config_dim);
+                                 i ? p->e->action + (at - 1) * spec->task.action_dim : NULL));
+        spec->config(p->e->state + at * spec->state_dim, truth + i * spec->task.config_dim);
     }
     TRY(frames_get(p->from, 0, goal, p->rgb));
     TRY(firm_controller_goal(ctl, p->rgb));
@@ -96,6 +96,7 @@ firm_status proposals_make(void* ctx, int64_t row, int number, float* action, fi
     if (st == FIRM_OK) st = firm_controller_act(ctl, 0, &step);
     if (st != FIRM_OK)
         return FAIL(err, st, "no plan for row %lld of the recording", (long long)row);
-    memcpy(action, step.plan, (size_t)(BRANCH_CONTROLS * p->e->spec->action_dim) * sizeof *action);
+    memcpy(action, step.plan,
+           (size_t)(BRANCH_CONTROLS * p->e->spec->task.action_dim) * sizeof *action);
     return FIRM_OK;
 }

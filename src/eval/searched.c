@@ -71,12 +71,12 @@ static int simulate(search_worker* k, int c, const float* u, float* path) {
     memcpy(state, k->start, (size_t)spec->state_dim * sizeof *state);
     env_recall(k->world, k->start);
     for (int t = 0; t < BRANCH_CONTROLS; t++) {
-        spec->step(k->world, raw + t * spec->action_dim);
+        spec->step(k->world, raw + t * spec->task.action_dim);
         state += spec->state_dim;
         spec->state_get(k->world, state);
         if (k->world->fault != FIRM_OK || !spec->fits(state)) return 0;
         if ((t + 1) % RECORD_MACRO == 0)
-            spec->config(state, path + t / RECORD_MACRO * spec->config_dim);
+            spec->config(state, path + t / RECORD_MACRO * spec->task.config_dim);
     }
     return 1;
 }
@@ -110,12 +110,12 @@ static void keep_some(const search_worker* k, int finite) {
 static void look(search_worker* k, int n, const float* path) {
     const search_work* w = k->work;
     const env_spec* spec = w->spec;
-    const plan_cost cost = {.spec = spec, .mode = FIRM_MODE_CONTRACT};
+    const plan_cost cost = {.task = &spec->task, .mode = FIRM_MODE_CONTRACT};
     float c0[FIRM_MAX_CONFIG];
     int finite = 0;
     spec->config(k->start, c0);
     for (int c = 0; c < n; c++) {
-        const float* at = path + c * POINTS * spec->config_dim;
+        const float* at = path + c * POINTS * spec->task.config_dim;
         k->rank[c] = (ranked){plan_cost_path(&cost, c0, at, POINTS, k->goal, NULL), c};
         finite += k->rank[c].cost < INFINITY;
     }
@@ -130,7 +130,7 @@ static void look(search_worker* k, int n, const float* path) {
 // A plan_model's rollout: all candidates of an iteration in one call, at last the plan alone.
 static int rollout(void* context, int worker, int n, int horizon, const float* u, float* path) {
     search_worker* k = context;
-    const int numbers = horizon * k->work->spec->config_dim;
+    const int numbers = horizon * k->work->spec->task.config_dim;
     int broken = 0;
     (void)worker;
     for (int c = 0; c < n; c++, u += k->work->controls) {
@@ -152,7 +152,7 @@ static firm_status open_worker(search_work* w, search_worker* k, firm_error* err
     if (!k->state || !k->raw || !k->rank)
         return FAIL(err, FIRM_E_MEMORY, "no memory for a search of %d candidates",
                     w->opt.candidates);
-    plan_setup setup = {.spec = w->spec,
+    plan_setup setup = {.task = &w->spec->task,
                         .options = {.mode = FIRM_MODE_CONTRACT,
                                     .candidates = w->opt.candidates,
                                     .iterations = w->opt.iterations,
@@ -162,8 +162,8 @@ static firm_status open_worker(search_work* w, search_worker* k, firm_error* err
                                     .spread = 1},
                         .actions = w->actions,
                         .model = {.context = k,
-                                  .config = w->spec->config_dim,
-                                  .action = RECORD_MACRO * w->spec->action_dim,
+                                  .config = w->spec->task.config_dim,
+                                  .action = RECORD_MACRO * w->spec->task.action_dim,
                                   .lanes = 1,
                                   .workers = 1,
                                   .whole = 1,
@@ -204,7 +204,7 @@ static int failed_branch(const search_work* w, int number) {
 
 // The last frames of a branch are the history of the next search, with the same goal.
 static void start_after(search_work* w, int branch, int number) {
-    const int64_t dim = w->spec->state_dim, a = w->spec->action_dim;
+    const int64_t dim = w->spec->state_dim, a = w->spec->task.action_dim;
     const int64_t to = (int64_t)number * TRIAL_ROWS;
     const int64_t from = (int64_t)branch * STATES + STATES - FIRM_HISTORY;
     const int64_t act = (int64_t)(branch + 1) * BRANCH_CONTROLS - (FIRM_HISTORY - 1);
@@ -233,7 +233,7 @@ static firm_status alloc_starts(search_work* w, firm_error* err) {
     const episodes* rows = w->moments->rows;
     const int count = SEARCHES * w->moments->count;
     const size_t state = (size_t)(TRIAL_ROWS * w->spec->state_dim);
-    const size_t action = (size_t)(TRIAL_ROWS * w->spec->action_dim);
+    const size_t action = (size_t)(TRIAL_ROWS * w->spec->task.action_dim);
     TRY(episodes_alloc(w->spec, count, (int64_t)count * TRIAL_ROWS, &w->starts, err));
     for (int i = 0; i < count; i++) {
         size_t from = (size_t)(i / SEARCHES);
@@ -332,14 +332,14 @@ void searched_free(searched* s) {
 firm_status searched_make(const trial_set* moments, const searched_options* opt, pool* p,
                           searched* out, firm_error* err) {
     const env_spec* spec = moments->rows->spec;
-    search_work w = {
-        .moments = moments,
-        .opt = *opt,
-        .spec = spec,
-        .actions = plan_actions_of(spec, RECORD_MACRO, moments->action_mean, moments->action_std),
-        .controls = BRANCH_CONTROLS * spec->action_dim,
-        .elites = opt->candidates / 6 > 2 ? opt->candidates / 6 : 2,
-        .workers = pool_threads(p)};
+    search_work w = {.moments = moments,
+                     .opt = *opt,
+                     .spec = spec,
+                     .actions = plan_actions_of(&spec->task, RECORD_MACRO, moments->action_mean,
+                                                moments->action_std),
+                     .controls = BRANCH_CONTROLS * spec->task.action_dim,
+                     .elites = opt->candidates / 6 > 2 ? opt->candidates / 6 : 2,
+                     .workers = pool_threads(p)};
     *out = (searched){0};
     TRY(check(opt, err));
     firm_status st = open_all(&w, err);

@@ -5,8 +5,8 @@
 #include <math.h>
 #include <string.h>
 
-#include "core/image.h"
 #include "core/mem.h"
+#include "io/image.h"
 
 enum { MAX_POINTS = 8, DIGITS = 5 };
 
@@ -52,7 +52,7 @@ static cJSON* numbers(const float* value, int n) {
 // Image points of a configuration: all of them for a goal, the first one along a path.
 static int append_points(const env_spec* spec, cJSON* list, const float* c, int points) {
     float xy[2 * MAX_POINTS];
-    spec->project(c, xy);
+    task_project(&spec->task, c, xy);
     for (int i = 0; i < points; i++) {
         // a prediction may leave the picture or be useless; the page wants plain numbers
         float p[2] = {isfinite(xy[2 * i]) ? xy[2 * i] : 0.0f,
@@ -65,7 +65,7 @@ static int append_points(const env_spec* spec, cJSON* list, const float* c, int 
 static cJSON* path_points(const env_spec* spec, const float* path, int steps) {
     cJSON* list = cJSON_CreateArray();
     for (int i = 0; list && i < steps; i++)
-        if (!append_points(spec, list, path + i * spec->config_dim, 1)) {
+        if (!append_points(spec, list, path + i * spec->task.config_dim, 1)) {
             cJSON_Delete(list);
             return NULL;
         }
@@ -74,7 +74,7 @@ static cJSON* path_points(const env_spec* spec, const float* path, int steps) {
 
 static cJSON* fan_points(const env_spec* spec, const firm_step* d) {
     cJSON* list = cJSON_CreateArray();
-    size_t stride = (size_t)((d->horizon + 1) * spec->config_dim);
+    size_t stride = (size_t)((d->horizon + 1) * spec->task.config_dim);
     for (int i = 0; list && i < d->fan; i++)
         if (!append(list, path_points(spec, d->fan_path + (size_t)i * stride, d->horizon + 1))) {
             cJSON_Delete(list);
@@ -86,11 +86,11 @@ static cJSON* fan_points(const env_spec* spec, const firm_step* d) {
 static int add_distances(cJSON* json, const env_spec* spec) {
     cJSON* list = cJSON_AddArrayToObject(json, "distances");
     int ok = list != NULL;
-    for (int i = 0; ok && i < spec->distances; i++) {
+    for (int i = 0; ok && i < spec->task.distances; i++) {
         cJSON* d = cJSON_CreateObject();
-        ok = d && cJSON_AddStringToObject(d, "name", spec->distance[i].name) &&
-             cJSON_AddStringToObject(d, "unit", spec->distance[i].unit) &&
-             json_add_number(d, "tolerance", spec->distance[i].tolerance, DIGITS);
+        ok = d && cJSON_AddStringToObject(d, "name", spec->task.distance[i].name) &&
+             cJSON_AddStringToObject(d, "unit", spec->task.distance[i].unit) &&
+             json_add_number(d, "tolerance", spec->task.distance[i].tolerance, DIGITS);
         ok = append(list, d) && ok;
     }
     return ok;
@@ -101,20 +101,21 @@ firm_status eval_trace_begin(eval_trace* t, const env_spec* spec, const char* mo
                              firm_error* err) {
     *t = (eval_trace){.spec = spec, .json = cJSON_CreateObject()};
     if (!t->json) return no_memory(err);
-    CHECK(spec->points <= MAX_POINTS, "task %s has %d points", spec->name, spec->points);
+    CHECK(spec->task.points <= MAX_POINTS, "task %s has %d points", spec->task.name,
+          spec->task.points);
     spec->config(goal_state, t->goal);
     cJSON* json = t->json;
-    int ok = cJSON_AddStringToObject(json, "task", spec->name) &&
+    int ok = cJSON_AddStringToObject(json, "task", spec->task.name) &&
              cJSON_AddStringToObject(json, "mode", mode) &&
              cJSON_AddStringToObject(json, "arm", arm) &&
              cJSON_AddNumberToObject(json, "start_row", (double)start_row);
     firm_status status = ok ? add_picture(json, "goal_png", goal_rgb, err) : no_memory(err);
     if (status == FIRM_OK) {
         cJSON* goal = cJSON_AddArrayToObject(json, "goal_xy");
-        ok = goal && append_points(spec, goal, t->goal, spec->points);
+        ok = goal && append_points(spec, goal, t->goal, spec->task.points);
         // only a tolerance in pixels can be drawn to scale; the page has a default for the others
-        if (strcmp(spec->distance[0].unit, "px") == 0)
-            ok = ok && json_add_number(json, "tolerance", spec->distance[0].tolerance, DIGITS);
+        if (strcmp(spec->task.distance[0].unit, "px") == 0)
+            ok = ok && json_add_number(json, "tolerance", spec->task.distance[0].tolerance, DIGITS);
         ok = ok && add_distances(json, spec);
         t->frames = cJSON_AddArrayToObject(json, "frames");
         if (!ok || !t->frames) status = no_memory(err);
@@ -129,18 +130,18 @@ static firm_status add_frame(eval_trace* t, int step, const double* state, const
     const env_spec* spec = t->spec;
     cJSON* f = cJSON_CreateObject();
     if (!f || !append(t->frames, f)) return no_memory(err);
-    float c[FIRM_MAX_CONFIG], truth[ENV_MAX_DISTANCE];
+    float c[FIRM_MAX_CONFIG], truth[TASK_MAX_DISTANCE];
     spec->config(state, c);
-    spec->measure(c, t->goal, truth);
+    task_measure(&spec->task, c, t->goal, truth);
     int ok = cJSON_AddNumberToObject(f, "step", step) != NULL;
-    ok = ok && put(f, "true_distance", numbers(truth, spec->distances)) &&
+    ok = ok && put(f, "true_distance", numbers(truth, spec->task.distances)) &&
          put(f, "true_xy", path_points(spec, c, 1));
     if (!d || d->horizon == 0) {
         // nothing was predicted here
-        ok = ok && put(f, "distance", numbers(seen ? seen : truth, spec->distances));
+        ok = ok && put(f, "distance", numbers(seen ? seen : truth, spec->task.distances));
     } else {
-        ok = ok && put(f, "distance", numbers(d->distance_now, spec->distances)) &&
-             put(f, "planned", numbers(d->distance_planned, spec->distances)) &&
+        ok = ok && put(f, "distance", numbers(d->distance_now, spec->task.distances)) &&
+             put(f, "planned", numbers(d->distance_planned, spec->task.distances)) &&
              cJSON_AddNumberToObject(f, "arrival", d->arrival) &&
              json_add_number(f, "solve_ms", d->solve_ms, DIGITS);
         if (ok && d->solved) {
@@ -149,7 +150,7 @@ static firm_status add_frame(eval_trace* t, int step, const double* state, const
         }
     }
     ok = ok && cJSON_AddBoolToObject(f, "solved", d && d->solved);
-    if (d) ok = ok && put(f, "action", numbers(d->action, spec->action_dim));
+    if (d) ok = ok && put(f, "action", numbers(d->action, spec->task.action_dim));
     if (!ok) return no_memory(err);
     return add_picture(f, "png", rgb, err);
 }

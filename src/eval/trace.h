@@ -3,8 +3,8 @@
 #ifndef EVAL_TRACE_H
 #define EVAL_TRACE_H
 
-#include "core/json.h"
 #include "env/env.h"
+#include "io/json.h"
 
 typedef struct eval_trace {
     const env_spec* spec;

@@ -41,9 +41,8 @@ static int episode_used(const trial_options* opt, int i) {
 
 int eval_goal_visible(const episodes* e, int64_t row) {
     float c[FIRM_MAX_CONFIG];
-    if (!e->spec->visible) return 1;
     e->spec->config(state_at(e, row), c);
-    return e->spec->visible(c);
+    return task_is_visible(&e->spec->task, c);
 }
 
 // Every row that may start a trial; the caller frees *rows.
@@ -161,7 +160,7 @@ uint64_t eval_trials_hash(const eval_trials* t) {
 firm_status eval_trials_pack(const eval_trials* t, const trial_options* opt, uint64_t split_seed,
                              trial_set** out, firm_error* err) {
     const episodes* e = t->data;
-    const size_t state = (size_t)e->spec->state_dim, action = (size_t)e->spec->action_dim;
+    const size_t state = (size_t)e->spec->state_dim, action = (size_t)e->spec->task.action_dim;
     trial_set* s;
     TRY(trial_set_create(e->spec, t->count, &s, err));
     s->offset = t->offset;

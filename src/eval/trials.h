@@ -3,7 +3,7 @@
 //
 // A trial starts at row t of an episode with two earlier rows (three frames and two actions of
 // history) and aims at row t + offset of the same episode, whose picture must show all that moves
-// (env_spec.visible): nobody can be asked to reach what a goal image does not show. All arms of an
+// (task_is_visible): nobody can be asked to reach what a goal image does not show. All arms of an
 // evaluation run the same trials; the hash of start and goal state proves it.
 #ifndef EVAL_TRIALS_H
 #define EVAL_TRIALS_H

@@ -137,7 +137,7 @@ static firm_status read_support(const char* file, const safetensors* s, firm_mod
     const safetensors_tensor* radius = safetensors_find(s, SUPPORT_RADIUS);
     if (!points && !radius) return FIRM_OK;
     if (!points || !radius || points->rank != 2 || points->dim[0] > 65536 || points->count == 0 ||
-        points->dim[1] != (size_t)m->env->config_dim || radius->count != 1 || !all_finite(points) ||
+        points->dim[1] != (size_t)m->task.config_dim || radius->count != 1 || !all_finite(points) ||
         !all_finite(radius))
         return FAIL(err, FIRM_E_FORMAT,
                     "%s: %s is not a list of configurations; make the file again", file,
@@ -155,7 +155,7 @@ static firm_status read_support(const char* file, const safetensors* s, firm_mod
 
 static void collect_support(const firm_model* m, safetensors_type type, safetensors_tensor* tensor,
                             int* tensors) {
-    size_t count = (size_t)m->support_count, dim = (size_t)m->env->config_dim;
+    size_t count = (size_t)m->support_count, dim = (size_t)m->task.config_dim;
     if (!m->support) return;
     tensor[(*tensors)++] = (safetensors_tensor){.name = SUPPORT_POINTS,
                                                 .type = type,
@@ -179,11 +179,11 @@ typedef struct recorded_list {
 } recorded_list;
 
 static void recorded_lists(firm_model* m, recorded_list list[RECORDED_LISTS]) {
-    const size_t config = (size_t)m->env->config_dim;
+    const size_t config = (size_t)m->task.config_dim;
     const recorded_list all[RECORDED_LISTS] = {
-        {(size_t)(MODEL_RECORDED * m->env->action_dim), &m->recorded},
+        {(size_t)(MODEL_RECORDED * m->task.action_dim), &m->recorded},
         {(MODEL_HORIZON + 1) * config, &m->recorded_path},
-        {(size_t)m->env->chi_dim, &m->recorded_chi}};
+        {(size_t)m->task.chi_dim, &m->recorded_chi}};
     memcpy(list, all, sizeof all);
 }
 
@@ -354,10 +354,10 @@ static firm_status check_size(const char* file, const safetensors* s, const mode
     return FIRM_OK;
 }
 
-static firm_status create(const char* file, const env_spec* env, const model_shape* shape,
+static firm_status create(const char* file, const task_typed* task, const model_shape* shape,
                           firm_model** out, firm_error* err) {
     firm_error why = {0};
-    firm_status status = model_create(env, shape, 0, 0, out, &why);
+    firm_status status = model_create(task, shape, 0, 0, out, &why);
     if (status == FIRM_OK) return FIRM_OK;
     if (status == FIRM_E_MEMORY) return FAIL(err, status, "%s: %s", file, why.message);
     return FAIL(err, FIRM_E_FORMAT, "%s describes no possible model: %s", file, why.message);
@@ -367,7 +367,7 @@ static firm_status create(const char* file, const env_spec* env, const model_sha
 static firm_status read_member(const char* file, const safetensors* s, firm_model* m,
                                firm_error* err) {
     firm_model* member;
-    TRY(create(file, m->env, &m->shape, &member, err));
+    TRY(create(file, &m->task, &m->shape, &member, err));
     m->member[m->members++] = member;
     int number = m->members + 1;
     TRY(checkpoint_meta_member(file, s, number, m, member, err));
@@ -390,15 +390,15 @@ static firm_status fill_model(const char* file, const safetensors* s, int traini
 
 static firm_status make_model(const char* file, const safetensors* s, firm_model** out,
                               firm_error* err) {
-    const env_spec* env;
+    task_typed task;
     model_shape shape;
     int training, members;
     TRY(checkpoint_meta_format(file, s, &training, err));
-    TRY(checkpoint_meta_task(file, s, &env, err));
+    TRY(checkpoint_meta_task(file, s, &task, err));
     TRY(checkpoint_meta_shape(file, s, &shape, err));
     TRY(checkpoint_meta_members(file, s, &members, err));
     TRY(check_size(file, s, &shape, members, err));
-    TRY(create(file, env, &shape, out, err));
+    TRY(create(file, &task, &shape, out, err));
     firm_status status = fill_model(file, s, training, members, *out, err);
     if (status != FIRM_OK) {
         firm_model_free(*out);

@@ -125,7 +125,7 @@ static char* key_of(char out[KEY_ROOM], int member, const char* name) {
     return out;
 }
 
-static void list_stats(const env_spec* env, const model_stats* stats, int member,
+static void list_stats(const task_typed* task, const model_stats* stats, int member,
                        stat_list out[STATS]) {
     model_stats* s = (model_stats*)stats;  // written to only by callers who own it
     const struct {
@@ -134,10 +134,10 @@ static void list_stats(const env_spec* env, const model_stats* stats, int member
         int count, spread;
     } all[STATS] = {{"image_mean", s->image_mean, 3, 0},
                     {"image_std", s->image_std, 3, 1},
-                    {"action_mean", s->action_mean, env->action_dim, 0},
-                    {"action_std", s->action_std, env->action_dim, 1},
-                    {"chi_mean", s->chi_mean, env->chi_dim, 0},
-                    {"chi_std", s->chi_std, env->chi_dim, 1}};
+                    {"action_mean", s->action_mean, task->action_dim, 0},
+                    {"action_std", s->action_std, task->action_dim, 1},
+                    {"chi_mean", s->chi_mean, task->chi_dim, 0},
+                    {"chi_std", s->chi_std, task->chi_dim, 1}};
     for (int i = 0; i < STATS; i++) {
         out[i] = (stat_list){.value = all[i].value, .count = all[i].count, .spread = all[i].spread};
         key_of(out[i].key, member, all[i].name);
@@ -178,9 +178,9 @@ static firm_status read_stat(const char* file, const safetensors* s, const stat_
 }
 
 static firm_status read_stats(const char* file, const safetensors* s, int member,
-                              const env_spec* env, model_stats* stats, firm_error* err) {
+                              const task_typed* task, model_stats* stats, firm_error* err) {
     stat_list list[STATS];
-    list_stats(env, stats, member, list);
+    list_stats(task, stats, member, list);
     locale_t before, c = plain_numbers(&before);
     firm_status status = FIRM_OK;
     for (int i = 0; i < STATS && status == FIRM_OK; i++) status = read_stat(file, s, &list[i], err);
@@ -190,12 +190,12 @@ static firm_status read_stats(const char* file, const safetensors* s, int member
 
 firm_status checkpoint_meta_stats(const char* file, const safetensors* s, const firm_model* m,
                                   model_stats* stats, firm_error* err) {
-    return read_stats(file, s, 1, m->env, stats, err);
+    return read_stats(file, s, 1, &m->task, stats, err);
 }
 
 static firm_status stat_text(const char* path, const stat_list* l, char out[VALUE_ROOM],
                              firm_error* err) {
-    _Static_assert(ENV_MAX_CHI * NUMBER_ROOM <= VALUE_ROOM, "statistics do not fit");
+    _Static_assert(TASK_MAX_CHI * NUMBER_ROOM <= VALUE_ROOM, "statistics do not fit");
     out[0] = 0;
     for (int i = 0; i < l->count; i++) {
         if (!stat_valid(l, l->value[i]))
@@ -210,10 +210,10 @@ static firm_status stat_text(const char* path, const stat_list* l, char out[VALU
 // ---- writing ------------------------------------------------------------------------------------
 
 static const char* const reserved[] = {
-    "firm.checksum",   "firm.format",    "firm.format_version", "firm.library",
-    "firm.task",       "firm.shape",     "firm.config",         "firm.provenance",
-    "firm.image_mean", "firm.image_std", "firm.action_mean",    "firm.action_std",
-    "firm.chi_mean",   "firm.chi_std",   "firm.members",
+    "firm.checksum",   "firm.format",     "firm.format_version", "firm.library",
+    "firm.task",       "firm.typed",      "firm.shape",          "firm.config",
+    "firm.provenance", "firm.image_mean", "firm.image_std",      "firm.action_mean",
+    "firm.action_std", "firm.chi_mean",   "firm.chi_std",        "firm.members",
 };
 
 // One for each text that is added: where its key and value are made, if they are made here.
@@ -232,7 +232,7 @@ static void add(checkpoint_meta* meta, const char* key, const char* value) {
 static firm_status add_stats(const char* path, const firm_model* m, int member,
                              checkpoint_meta* meta, firm_error* err) {
     stat_list list[STATS];
-    list_stats(m->env, &m->stats, member, list);
+    list_stats(&m->task, &m->stats, member, list);
     locale_t before, c = plain_numbers(&before);
     firm_status status = FIRM_OK;
     for (int i = 0; i < STATS && status == FIRM_OK; i++) {
@@ -267,7 +267,9 @@ firm_status checkpoint_meta_make(const char* path, const firm_model* m, int trai
     memset(out, 0, sizeof *out);
     out->text = mem_calloc((size_t)most, sizeof *out->text);
     out->memory = mem_calloc((size_t)most, sizeof(meta_slot));
-    if (!out->text || !out->memory) return FAIL(err, FIRM_E_MEMORY, "no memory to write %s", path);
+    out->typed = mem_calloc(TASK_TEXT, 1);
+    if (!out->text || !out->memory || !out->typed)
+        return FAIL(err, FIRM_E_MEMORY, "no memory to write %s", path);
 
     add(out, "firm.format", training ? "firm-training" : "firm-model");
     add(out, "firm.format_version", FORMAT_VERSION);
@@ -275,7 +277,9 @@ firm_status checkpoint_meta_make(const char* path, const firm_model* m, int trai
     snprintf(value, VALUE_ROOM, "%d.%d.%d", FIRM_VERSION / 10000, FIRM_VERSION / 100 % 100,
              FIRM_VERSION % 100);
     add(out, "firm.library", value);
-    add(out, "firm.task", m->env->name);
+    add(out, "firm.task", m->task.name);
+    CHECK(task_write(&m->task, out->typed, TASK_TEXT), "the task does not fit its room");
+    add(out, "firm.typed", out->typed);
     shape_words(&m->shape, value = next_slot(out)->value);
     add(out, "firm.shape", value);
     TRY(add_stats(path, m, 1, out, err));
@@ -297,6 +301,7 @@ firm_status checkpoint_meta_make(const char* path, const firm_model* m, int trai
 void checkpoint_meta_free(checkpoint_meta* meta) {
     mem_free(meta->text);
     mem_free(meta->memory);
+    mem_free(meta->typed);
 }
 
 // ---- reading ------------------------------------------------------------------------------------
@@ -322,16 +327,20 @@ static const char* task_of(const safetensors* s) {
     return task && safetensors_printable(task, 64) ? task : "?";
 }
 
-firm_status checkpoint_meta_task(const char* file, const safetensors* s, const env_spec** env,
+firm_status checkpoint_meta_task(const char* file, const safetensors* s, task_typed* task,
                                  firm_error* err) {
-    *env = env_find(task_of(s));
-    if (*env) return FIRM_OK;
-    char list[200] = "";
-    for (int i = 0; env_at(i); i++)
-        text_add(list, sizeof list, "%s%s", i ? ", " : "", env_at(i)->name);
-    return FAIL(err, FIRM_E_TASK,
-                "%s is for the task '%s', which this build does not have; its tasks are: %s", file,
-                task_of(s), list);
+    const char *typed = safetensors_value(s, "firm.typed"), *name = task_of(s);
+    if (!typed) typed = task_of_version_1(name);
+    if (!typed)
+        return FAIL(err, FIRM_E_TASK,
+                    "%s is for the task '%s' and does not describe it; write it again with the "
+                    "version of firm that made it and `firm export`",
+                    file, name);
+    TRY(task_read(file, typed, task, err));
+    if (strcmp(task->name, name) == 0) return FIRM_OK;
+    return FAIL(err, FIRM_E_FORMAT,
+                "%s is for the task '%s' and describes the task '%s'; make the file again", file,
+                name, task->name);
 }
 
 static firm_status same_shape(const char* file, const model_shape* shape, const firm_model* m,
@@ -345,26 +354,26 @@ static firm_status same_shape(const char* file, const model_shape* shape, const 
     return FIRM_OK;
 }
 
-static firm_status same_task(const char* file, const safetensors* s, const firm_model* m,
-                             firm_error* err) {
-    if (strcmp(task_of(s), m->env->name) == 0) return FIRM_OK;
-    return FAIL(err, FIRM_E_TASK, "%s is for the task '%s' and not for %s; give a file of %s", file,
-                task_of(s), m->env->name, m->env->name);
+// The file's task and shape, which must be those of the model's task.
+static firm_status read_shape(const char* file, const safetensors* s, const firm_model* m,
+                              model_shape* shape, firm_error* err) {
+    task_typed task;
+    TRY(checkpoint_meta_task(file, s, &task, err));
+    TRY(task_expect(file, &task, &m->task, err));
+    return checkpoint_meta_shape(file, s, shape, err);
 }
 
 firm_status checkpoint_meta_same(const char* file, const safetensors* s, const firm_model* m,
                                  firm_error* err) {
     model_shape shape;
-    TRY(same_task(file, s, m, err));
-    TRY(checkpoint_meta_shape(file, s, &shape, err));
+    TRY(read_shape(file, s, m, &shape, err));
     return same_shape(file, &shape, m, err);
 }
 
 firm_status checkpoint_meta_begins(const char* file, const safetensors* s, const firm_model* m,
                                    firm_error* err) {
     model_shape shape;
-    TRY(same_task(file, s, m, err));
-    TRY(checkpoint_meta_shape(file, s, &shape, err));
+    TRY(read_shape(file, s, m, &shape, err));
     if (shape.reading == 0) shape.reading = m->shape.reading;  // trained last, on top of all others
     shape.no_fiber = m->shape.no_fiber;                        // the same parameters
     return same_shape(file, &shape, m, err);
@@ -427,7 +436,7 @@ firm_status checkpoint_meta_members(const char* file, const safetensors* s, int*
 // A plan is one sequence of standardised actions for all members: it must mean the same to each.
 static firm_status same_actions(const char* file, const firm_model* m, const firm_model* first,
                                 firm_error* err) {
-    for (int i = 0; i < m->env->action_dim; i++)
+    for (int i = 0; i < m->task.action_dim; i++)
         if (m->stats.action_mean[i] != first->stats.action_mean[i] ||
             m->stats.action_std[i] != first->stats.action_std[i])
             return FAIL(err, FIRM_E_FORMAT,
@@ -440,17 +449,14 @@ static firm_status same_actions(const char* file, const firm_model* m, const fir
 
 firm_status checkpoint_meta_member(const char* file, const safetensors* s, int member,
                                    const firm_model* first, firm_model* m, firm_error* err) {
-    TRY(read_stats(file, s, member, m->env, &m->stats, err));
+    TRY(read_stats(file, s, member, &m->task, &m->stats, err));
     TRY(same_actions(file, m, first, err));
     return read_provenance(file, s, member, m, err);
 }
 
 firm_status checkpoint_meta_joins(const char* file, const firm_model* m, const firm_model* first,
                                   firm_error* err) {
-    if (m->env != first->env)
-        return FAIL(err, FIRM_E_TASK,
-                    "%s is for the task %s and the first model for %s; give members of one task",
-                    file, m->env->name, first->env->name);
+    TRY(task_expect(file, &m->task, &first->task, err));
     for (int i = 0; i < FIELDS; i++)
         if (*shape_at(&m->shape, i) != *shape_at(&first->shape, i))
             return FAIL(err, FIRM_E_FORMAT,

@@ -11,6 +11,7 @@ typedef struct checkpoint_meta {
     safetensors_text* text;
     int texts;
     void* memory;  // keys and values made here
+    char* typed;   // the task as text
 } checkpoint_meta;
 
 firm_status checkpoint_meta_make(const char* path, const firm_model* m, int training,
@@ -22,7 +23,7 @@ void checkpoint_meta_free(checkpoint_meta* meta);
 // Of an ensemble's models, member 1 is the first; further ones have their number in their keys.
 firm_status checkpoint_meta_format(const char* file, const safetensors* s, int* training,
                                    firm_error* err);
-firm_status checkpoint_meta_task(const char* file, const safetensors* s, const env_spec** env,
+firm_status checkpoint_meta_task(const char* file, const safetensors* s, task_typed* task,
                                  firm_error* err);
 firm_status checkpoint_meta_shape(const char* file, const safetensors* s, model_shape* shape,
                                   firm_error* err);

@@ -4,7 +4,7 @@
 
 nn_id model_chi(nn_graph* g, const firm_model* m, nn_id fiber) {
     nn_id h = nn_gelu(g, nn_linear(g, "aux.chi.hidden", fiber, 128, 1.4f));
-    return nn_linear(g, "aux.chi.out", h, m->env->chi_dim, 1.0f);
+    return nn_linear(g, "aux.chi.out", h, m->task.chi_dim, 1.0f);
 }
 
 // tokens as a map: the cells, or 7 x 7 cells that all keypoints together make

@@ -12,7 +12,7 @@ static nn_id flat(nn_graph* g, const firm_model* m, nn_id tokens) {
     int size = nn_size(g, tokens);
     nn_id h = nn_layernorm(g, "grounder.norm", nn_reshape(g, tokens, 1, &size));
     h = nn_gelu(g, nn_linear(g, "grounder.hidden", h, m->shape.grounder_hidden, 1.4f));
-    return nn_linear(g, "grounder.out", h, m->env->config_dim, SMALL_START);
+    return nn_linear(g, "grounder.out", h, m->task.config_dim, SMALL_START);
 }
 
 // ---- votes: the grid is kept --------------------------------------------------------------------
@@ -37,8 +37,8 @@ static nn_id look_around(nn_graph* g, const firm_model* m, nn_id tokens) {
 // softmax over the cells, logits in *weight) and its vote. A vote on a point is an offset from the
 // cell's own place, so what is learned is the same all over the picture.
 static nn_id count_votes(nn_graph* g, const firm_model* m, nn_id seen, nn_id* weight) {
-    int grid = m->shape.grid, cells = grid * grid, dim = m->env->config_dim;
-    int all = dim / 2, pairs = m->env->pairs, points = all - pairs;
+    int grid = m->shape.grid, cells = grid * grid, dim = m->task.config_dim;
+    int all = dim / 2, pairs = m->task.pairs, points = all - pairs;
     nn_id raw = nn_linear(g, "grounder.vote", seen, 3 * all, SMALL_START);
     *weight = nn_scale(g, nn_slice(g, raw, 1, pairs, points), SHARP);
     nn_id value = nn_scale(g, nn_slice(g, raw, 1, all + 2 * pairs, 2 * points), STRETCH);
@@ -60,12 +60,12 @@ static nn_id count_votes(nn_graph* g, const firm_model* m, nn_id seen, nn_id* we
 
 // What the deciding cells saw corrects the count a little; at the start it does not.
 static nn_id votes(nn_graph* g, const firm_model* m, nn_id tokens) {
-    int numbers = m->env->config_dim / 2 * m->shape.grounder_hidden;
+    int numbers = m->task.config_dim / 2 * m->shape.grounder_hidden;
     nn_id weight, seen = look_around(g, m, tokens), c = count_votes(g, m, seen, &weight);
     nn_id decided = nn_reshape(g, nn_softpool(g, weight, seen), 1, &numbers);
     nn_id x = nn_concat(g, 0, 2, (nn_id[]){decided, c});
     x = nn_gelu(g, nn_linear(g, "grounder.correct", x, m->shape.grounder_residual, 1.0f));
-    return nn_add(g, c, nn_linear(g, "grounder.out", x, m->env->config_dim, 0.0f));
+    return nn_add(g, c, nn_linear(g, "grounder.out", x, m->task.config_dim, 0.0f));
 }
 
 // ---- staged: a configuration head, then a residual head -----------------------------------------
@@ -81,22 +81,22 @@ static nn_id trunk(nn_graph* g, const firm_model* m, nn_id all) {
 
 // the residual head sees the tokens again, and what the first head made of them
 static nn_id staged(nn_graph* g, const firm_model* m, nn_id tokens) {
-    int dim = m->env->config_dim;
+    int dim = m->task.config_dim;
     nn_id all = everything(g, tokens);
     nn_id c = nn_linear(g, "grounder.config.out", trunk(g, m, all), dim, SMALL_START);
-    nn_id x = nn_concat(g, 0, 2, (nn_id[]){all, nn_pairnorm(g, c, m->env->pairs)});
+    nn_id x = nn_concat(g, 0, 2, (nn_id[]){all, nn_pairnorm(g, c, m->task.pairs)});
     x = nn_gelu(g, nn_linear(g, "grounder.residual.hidden", x, m->shape.grounder_residual, 1.4f));
     return nn_add(g, c, nn_linear(g, "grounder.residual.out", x, dim, 0.0f));
 }
 
 nn_id model_physical(nn_graph* g, const firm_model* m, nn_id tokens) {
-    return nn_linear(g, "aux.physical.out", trunk(g, m, everything(g, tokens)), 2 * m->env->pairs,
+    return nn_linear(g, "aux.physical.out", trunk(g, m, everything(g, tokens)), 2 * m->task.pairs,
                      SMALL_START);
 }
 
 void model_physical_target(const firm_model* m, const float* c, float* xy) {
     float sin = 0, cos = 1, x = 0, y = 0;  // of the sum of the angles so far; the end so far
-    for (int j = 0; j < m->env->pairs; j++, c += 2) {
+    for (int j = 0; j < m->task.pairs; j++, c += 2) {
         float turned = sin * c[1] + cos * c[0];
         cos = cos * c[1] - sin * c[0];
         sin = turned;
@@ -109,5 +109,5 @@ nn_id model_ground(nn_graph* g, const firm_model* m, nn_id tokens) {
     nn_id c = m->shape.grounder == MODEL_GROUND_VOTES    ? votes(g, m, tokens)
               : m->shape.grounder == MODEL_GROUND_STAGED ? staged(g, m, tokens)
                                                          : flat(g, m, tokens);
-    return nn_pairnorm(g, c, m->env->pairs);
+    return nn_pairnorm(g, c, m->task.pairs);
 }

@@ -5,78 +5,6 @@
 
 #include "core/mem.h"
 
-const config_key model_keys[] = {
-    {"model", "channel1", CONFIG_INT, 8, 512, "32", NULL, "channels of tokenizer stage 1"},
-    {"model", "channel2", CONFIG_INT, 8, 512, "64", NULL, "channels of tokenizer stage 2"},
-    {"model", "channel3", CONFIG_INT, 8, 512, "96", NULL, "channels of tokenizer stage 3"},
-    {"model", "channel4", CONFIG_INT, 8, 512, "64", NULL,
-     "channels of tokenizer stage 4, a token's width"},
-    {"model", "groups", CONFIG_INT, 1, 64, "8", NULL, "groups of every GroupNorm"},
-    {"model", "grounder_hidden", CONFIG_INT, 8, 4096, "512", NULL, "hidden units of the grounder"},
-    {"model", "history_width", CONFIG_INT, 8, 1024, "96", NULL,
-     "token width inside the history module"},
-    {"model", "history_inner", CONFIG_INT, 8, 4096, "240", NULL,
-     "hidden units of its feed-forward parts"},
-    {"model", "history_blocks", CONFIG_INT, 1, 8, "2", NULL,
-     "attention blocks of the history module"},
-    {"model", "history_heads", CONFIG_INT, 1, 16, "4", NULL,
-     "attention heads; must divide history_width"},
-    {"model", "belief", CONFIG_INT, 8, 1024, "128", NULL, "numbers in the belief b"},
-    {"model", "fiber", CONFIG_INT, 8, 1024, "128", NULL, "numbers in the fiber m"},
-    {"model", "fiber_hidden", CONFIG_INT, 8, 4096, "512", NULL,
-     "hidden units of the fiber initialiser"},
-    {"model", "hidden", CONFIG_INT, 8, 4096, "384", NULL, "width of the transition"},
-    {"model", "inner", CONFIG_INT, 8, 8192, "768", NULL, "hidden units of its residual blocks"},
-    {"model", "blocks", CONFIG_INT, 1, 16, "2", NULL, "residual blocks of the transition"},
-    {"model", "no_fiber", CONFIG_BOOL, 0, 1, "false", NULL, "ablation: the fiber stays zero"},
-    {"model", "grid", CONFIG_INT, 7, 28, "7", NULL,
-     "cells per side of the last feature map: 7, 14 or 28"},
-    {"model", "keypoints", CONFIG_INT, 0, 256, "0", NULL,
-     "geometry encoder: so many keypoints are the tokens; 0: the cells are"},
-    {"model", "keypoint_width", CONFIG_INT, 3, 256, "32", NULL,
-     "numbers of a keypoint's token, the last two its place"},
-    {"model", "history_pool", CONFIG_INT, 1, 4, "1", NULL,
-     "cells per side that the history module sees as one token"},
-    {"model", "grounder", CONFIG_TEXT, 0, 0, "flat", "flat|votes|staged",
-     "flat: one hidden layer; votes: every cell votes; staged: a head and its correction"},
-    {"model", "grounder_residual", CONFIG_INT, 8, 4096, "256", NULL,
-     "hidden units of the staged grounder's correction"},
-    {"model", "spatial", CONFIG_INT, 0, 8192, "0", NULL,
-     "hidden units of Push-T's spatial residual in the transition; 0: none"},
-    {"model", "reading", CONFIG_INT, 0, 4096, "0", NULL,
-     "hidden units of the reading of chi, for train.recorded; 0: none"},
-};
-const int model_key_count = sizeof model_keys / sizeof *model_keys;
-
-void model_shape_read(const config* c, model_shape* s) {
-    const char* stage[4] = {"channel1", "channel2", "channel3", "channel4"};
-    for (int i = 0; i < 4; i++) s->channels[i] = (int)config_int(c, "model", stage[i]);
-    s->groups = (int)config_int(c, "model", "groups");
-    s->grounder_hidden = (int)config_int(c, "model", "grounder_hidden");
-    s->history_width = (int)config_int(c, "model", "history_width");
-    s->history_inner = (int)config_int(c, "model", "history_inner");
-    s->history_blocks = (int)config_int(c, "model", "history_blocks");
-    s->history_heads = (int)config_int(c, "model", "history_heads");
-    s->belief = (int)config_int(c, "model", "belief");
-    s->fiber = (int)config_int(c, "model", "fiber");
-    s->fiber_hidden = (int)config_int(c, "model", "fiber_hidden");
-    s->hidden = (int)config_int(c, "model", "hidden");
-    s->inner = (int)config_int(c, "model", "inner");
-    s->blocks = (int)config_int(c, "model", "blocks");
-    s->no_fiber = config_bool(c, "model", "no_fiber");
-    s->grid = (int)config_int(c, "model", "grid");
-    s->keypoints = (int)config_int(c, "model", "keypoints");
-    s->keypoint_width = (int)config_int(c, "model", "keypoint_width");
-    s->history_pool = (int)config_int(c, "model", "history_pool");
-    const char* grounder = config_text(c, "model", "grounder");
-    s->grounder = strcmp(grounder, "votes") == 0    ? MODEL_GROUND_VOTES
-                  : strcmp(grounder, "staged") == 0 ? MODEL_GROUND_STAGED
-                                                    : MODEL_GROUND_FLAT;
-    s->grounder_residual = (int)config_int(c, "model", "grounder_residual");
-    s->spatial = (int)config_int(c, "model", "spatial");
-    s->reading = (int)config_int(c, "model", "reading");
-}
-
 static firm_status check_shape(const model_shape* s, firm_error* err) {
     for (int i = 0; i < 4; i++)
         if (s->channels[i] < 1 || s->channels[i] > 512 || s->groups < 1 ||
@@ -101,8 +29,8 @@ static firm_status check_shape(const model_shape* s, firm_error* err) {
 }
 
 // the forms of the modules against each other and against what the task's configuration is made of
-static firm_status check_forms(const model_shape* s, const env_spec* env, firm_error* err) {
-    int points = env->config_dim - 2 * env->pairs;
+static firm_status check_forms(const model_shape* s, const task_typed* task, firm_error* err) {
+    int points = task->config_dim - 2 * task->pairs;
     if (s->grid != 7 && s->grid != 14 && s->grid != 28)
         return FAIL(err, FIRM_E_VALUE, "model.grid = %d; use 7, 14 or 28", s->grid);
     if (s->keypoints < 0 || s->keypoints > 256 ||
@@ -123,12 +51,12 @@ static firm_status check_forms(const model_shape* s, const env_spec* env, firm_e
         return FAIL(err, FIRM_E_VALUE,
                     "model.grounder = votes needs cells and points of the picture to vote on; %s",
                     s->keypoints ? "set model.keypoints = 0" : "use flat for this task");
-    if (s->grounder == MODEL_GROUND_STAGED && env->pairs < 1)
+    if (s->grounder == MODEL_GROUND_STAGED && task->pairs < 1)
         return FAIL(
             err, FIRM_E_VALUE,
             "model.grounder = staged reads the angles of joints, and the task '%s' has none; "
             "use flat",
-            env->name);
+            task->name);
     if (s->grounder == MODEL_GROUND_STAGED &&
         (s->grounder_residual < 1 || s->grounder_residual > 8192))
         return FAIL(err, FIRM_E_VALUE, "model.grounder_residual = %d; use 1 to 8192",
@@ -136,9 +64,19 @@ static firm_status check_forms(const model_shape* s, const env_spec* env, firm_e
     if (s->spatial < 0 || s->spatial > 8192 || s->reading < 0 || s->reading > 8192)
         return FAIL(err, FIRM_E_VALUE, "model.spatial = %d, model.reading = %d; use 0 to 8192",
                     s->spatial, s->reading);
-    if (s->spatial && (env->config_dim != 6 || env->pairs != 1 || env->action_dim != 2))
+    if (s->spatial && (task->config_dim != 6 || task->pairs != 1 || task->action_dim != 2))
         return FAIL(err, FIRM_E_VALUE, "model.spatial = %d knows Push-T's block only; use 0 for %s",
-                    s->spatial, env->name);
+                    s->spatial, task->name);
+    return FIRM_OK;
+}
+
+// what the modules are made for
+static firm_status check_task(const task_typed* task, firm_error* err) {
+    if (task->image != MODEL_IMAGE || task->controls != MODEL_CONTROLS)
+        return FAIL(err, FIRM_E_VALUE,
+                    "the task %s has pictures of %d pixels a side and %d controls a macro action; "
+                    "models have %d and %d",
+                    task->name, task->image, task->controls, MODEL_IMAGE, MODEL_CONTROLS);
     return FIRM_OK;
 }
 
@@ -147,13 +85,13 @@ static firm_status declare(firm_model* m, firm_error* err) {
     nn_graph* g;
     TRY(nn_graph_create(m->store, &g, err));
     int tokens[2] = {model_token_count(m), model_token_width(m)};
-    nn_id image = nn_image(g, "image", ENV_IMAGE), before = nn_image(g, "before", ENV_IMAGE);
+    nn_id image = nn_image(g, "image", MODEL_IMAGE), before = nn_image(g, "before", MODEL_IMAGE);
     nn_id p = model_tokens(g, m, image, before);
     nn_id c = model_ground(g, m, model_tokens(g, m, image, NN_NONE));
-    nn_id past = nn_input(g, "past", 2, tokens), a = nn_input1(g, "action", m->env->action_dim);
+    nn_id past = nn_input(g, "past", 2, tokens), a = nn_input1(g, "action", m->task.action_dim);
     nn_id belief = model_belief(g, m, (nn_id[]){past, past, p}, (nn_id[]){a, a});
     nn_id fiber = model_fiber(g, m, belief, (nn_id[]){c, c, c});
-    nn_id u = nn_input1(g, "u", MODEL_CONTROLS * m->env->action_dim);
+    nn_id u = nn_input1(g, "u", MODEL_CONTROLS * m->task.action_dim);
     model_transition(g, m, u, &c, &fiber);
     if (m->shape.reading) model_reading(g, m, c, fiber);
     if (m->auxiliary) {
@@ -168,19 +106,21 @@ static firm_status declare(firm_model* m, firm_error* err) {
     return broken ? FAIL(err, FIRM_E_MEMORY, "no memory to describe the model") : FIRM_OK;
 }
 
-firm_status model_create(const env_spec* env, const model_shape* shape, int auxiliary,
+firm_status model_create(const task_typed* task, const model_shape* shape, int auxiliary,
                          uint64_t seed, firm_model** out, firm_error* err) {
     *out = NULL;
+    TRY(task_check(task, task->name, err));
+    TRY(check_task(task, err));
     TRY(check_shape(shape, err));
-    TRY(check_forms(shape, env, err));
+    TRY(check_forms(shape, task, err));
     firm_model* m = mem_calloc(1, sizeof *m);
     if (!m) return FAIL(err, FIRM_E_MEMORY, "no memory for a model");
-    m->env = env;
+    m->task = *task;
     m->shape = *shape;
     m->auxiliary = auxiliary;
     for (int i = 0; i < 3; i++) m->stats.image_std[i] = 1;
     for (int i = 0; i < FIRM_MAX_ACTION; i++) m->stats.action_std[i] = 1;
-    for (int i = 0; i < ENV_MAX_CHI; i++) m->stats.chi_std[i] = 1;
+    for (int i = 0; i < TASK_MAX_CHI; i++) m->stats.chi_std[i] = 1;
     firm_status st = nn_store_create(&m->store, err);
     if (st == FIRM_OK) st = declare(m, err);
     if (st == FIRM_OK) st = nn_store_seal(m->store, seed, err);
@@ -237,9 +177,9 @@ model_params model_count(const firm_model* m) {
 firm_status firm_model_info_get(const firm_model* m, firm_model_info* info) {
     if (info) memset(info, 0, sizeof *info);
     if (!m || !info) return FIRM_E_USAGE;
-    const env_spec* e = m->env;
+    const task_typed* e = &m->task;
     info->task = e->name;
-    info->image_size = ENV_IMAGE;
+    info->image_size = MODEL_IMAGE;
     info->action_dim = e->action_dim;
     info->controls_per_macro = MODEL_CONTROLS;
     info->config_dim = e->config_dim;
@@ -255,7 +195,7 @@ firm_status firm_model_info_get(const firm_model* m, firm_model_info* info) {
 }
 
 void model_standardise(const firm_model* m, const float* raw, int controls, float* out) {
-    int a = m->env->action_dim;
+    int a = m->task.action_dim;
     for (int i = 0; i < controls * a; i++)
         out[i] = (raw[i] - m->stats.action_mean[i % a]) / m->stats.action_std[i % a];
 }

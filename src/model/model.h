@@ -14,12 +14,12 @@
 #ifndef MODEL_MODEL_H
 #define MODEL_MODEL_H
 
-#include "core/config.h"
-#include "env/env.h"
 #include "nn/graph.h"
+#include "task/task.h"
 
 enum {
     MODEL_HISTORY = FIRM_HISTORY,  // frames of a history
+    MODEL_IMAGE = 224,             // pixels a side of a frame
     MODEL_CONTROLS = 5,            // raw controls per macro action (S)
     MODEL_RECORDED = 25,           // controls of a recorded sequence
     MODEL_HORIZON = 5,             // macro steps of a training rollout (H)
@@ -34,8 +34,7 @@ typedef enum model_grounder {
     MODEL_GROUND_STAGED  // a configuration head, then a residual head that corrects it (Reacher)
 } model_grounder;
 
-// Sizes and forms; stored in the checkpoint, set from the [model] section. configs/TASK.ini has
-// what a task needs; the defaults are TwoRoom's.
+// Sizes and forms; stored in the checkpoint, set from the [model] section (train/shape.h).
 typedef struct model_shape {
     int channels[4];  // convolution stages
     int groups;       // of every GroupNorm
@@ -60,11 +59,11 @@ typedef struct model_shape {
 typedef struct model_stats {
     float image_mean[3], image_std[3];
     float action_mean[FIRM_MAX_ACTION], action_std[FIRM_MAX_ACTION];
-    float chi_mean[ENV_MAX_CHI], chi_std[ENV_MAX_CHI];
+    float chi_mean[TASK_MAX_CHI], chi_std[TASK_MAX_CHI];
 } model_stats;
 
 struct firm_model {
-    const env_spec* env;
+    task_typed task;
     model_shape shape;
     model_stats stats;
     nn_store* store;
@@ -89,12 +88,8 @@ struct firm_model {
     firm_model* member[MODEL_MEMBERS];
 };
 
-extern const config_key model_keys[];
-extern const int model_key_count;
-void model_shape_read(const config* c, model_shape* shape);
-
 // Declares every module for the task, draws initial weights from the seed.
-firm_status model_create(const env_spec* env, const model_shape* shape, int auxiliary,
+firm_status model_create(const task_typed* task, const model_shape* shape, int auxiliary,
                          uint64_t seed, firm_model** out, firm_error* err);
 
 // ---- builders ----

@@ -44,7 +44,7 @@ static nn_id look(nn_graph* g, const firm_model* m, nn_id cells) {
 }
 
 nn_id model_tokens(nn_graph* g, const firm_model* m, nn_id image, nn_id before) {
-    int side = ENV_IMAGE / MODEL_PATCH;
+    int side = MODEL_IMAGE / MODEL_PATCH;
     nn_id h = first_stage(g, m, image, before);
     h = nn_reshape(g, h, 3, (int[]){side, side, m->shape.channels[0]});
     for (int stage = 1; stage < 4; stage++) {
@@ -64,7 +64,7 @@ nn_id model_tokens(nn_graph* g, const firm_model* m, nn_id image, nn_id before) 
 }
 
 nn_id model_keypoints(nn_graph* g, const firm_model* m, nn_id tokens) {
-    CHECK(m->shape.keypoints, "the tokens of %s are no keypoints", m->env->name);
+    CHECK(m->shape.keypoints, "the tokens of %s are no keypoints", m->task.name);
     return nn_slice(g, tokens, 1, m->shape.keypoint_width - 2, 2);
 }
 

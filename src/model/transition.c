@@ -38,8 +38,8 @@ void model_transition(nn_graph* g, const firm_model* m, nn_id u, nn_id* c, nn_id
     }
     nn_id y = nn_layernorm(g, "transition.norm", h);
     // small first steps: the state starts close to "nothing moves"
-    nn_id dc = nn_linear(g, "transition.config", y, m->env->config_dim, 0.1f);
+    nn_id dc = nn_linear(g, "transition.config", y, m->task.config_dim, 0.1f);
     nn_id dm = nn_linear(g, "transition.fiber", y, m->shape.fiber, 0.1f);
-    *c = nn_pairnorm(g, nn_add(g, *c, dc), m->env->pairs);
+    *c = nn_pairnorm(g, nn_add(g, *c, dc), m->task.pairs);
     if (!m->shape.no_fiber) *fiber = nn_add(g, *fiber, dm);
 }

@@ -56,12 +56,12 @@ firm_status plan_solver_create(const plan_setup* setup, plan_solver** out, firm_
     *out = NULL;
     TRY(plan_options_check(&setup->options, err));
     int action = setup->actions.dim * setup->actions.controls;
-    if (setup->model.action != action || setup->model.config != setup->spec->config_dim ||
+    if (setup->model.action != action || setup->model.config != setup->task->config_dim ||
         setup->actions.dim > FIRM_MAX_ACTION)
         return FAIL(err, FIRM_E_TASK,
                     "the model has %d action and %d configuration numbers, task %s has %d and %d",
-                    setup->model.action, setup->model.config, setup->spec->name, action,
-                    setup->spec->config_dim);
+                    setup->model.action, setup->model.config, setup->task->name, action,
+                    setup->task->config_dim);
     if (!setup->model.whole && setup->model.workers < pool_threads(setup->threads))
         return FAIL(err, FIRM_E_USAGE, "the model serves %d threads, the pool has %d",
                     setup->model.workers, pool_threads(setup->threads));
@@ -86,7 +86,7 @@ firm_status plan_solver_create(const plan_setup* setup, plan_solver** out, firm_
     s->setup = *setup;
     s->now = setup->options;
     s->longest = longest;
-    s->cost = (plan_cost){.spec = setup->spec,
+    s->cost = (plan_cost){.task = setup->task,
                           .mode = setup->options.mode,
                           .price = setup->options.price,
                           .running = setup->options.running,
@@ -267,7 +267,7 @@ static void solve_contract(plan_solver* s, int64_t deadline_ns, plan_result* r) 
 static int arrives(const plan_solver* s) {
     if (s->best.count == 0) return 0;
     const float* c = s->best.c + (s->best.arrival[0] - 1) * s->setup.model.config;
-    return env_tolerance_units(s->setup.spec, c, s->goal) <= s->setup.options.arrive;
+    return task_tolerance_units(s->setup.task, c, s->goal) <= s->setup.options.arrive;
 }
 
 // Iterations at one horizon, from the elites in hand if there are any. Returns 0 when out of time.

@@ -24,8 +24,7 @@
 typedef struct plan_solver plan_solver;
 
 typedef struct plan_setup {
-    const env_spec*
-        spec;  // names the cost; must outlive the solver, as must pool and model context
+    const task_typed* task;  // names the cost; must outlive the solver, as must pool and model
     plan_options options;
     plan_actions actions;
     plan_model model;  // model.workers >= threads of the pool

@@ -21,7 +21,6 @@
 #include "plan/perceive.h"
 #include "plan/propose.h"
 #include "plan/recall.h"
-#include "plan/settings.h"
 #include "plan/weights.h"
 
 // One model at work.
@@ -143,7 +142,7 @@ static firm_status open_members(firm_controller* c, const firm_controller_params
     }
     *model = each[0];
     if (c->members == 1) return FIRM_OK;
-    TRY(plan_ensemble_create(each, c->members, m->env->pairs, c->options.candidates, longest,
+    TRY(plan_ensemble_create(each, c->members, m->task.pairs, c->options.candidates, longest,
                              &c->ensemble, err));
     *model = plan_ensemble_model(c->ensemble);
     return FIRM_OK;
@@ -151,10 +150,7 @@ static firm_status open_members(firm_controller* c, const firm_controller_params
 
 static firm_status read_options(const firm_model* m, const firm_controller_params* p,
                                 plan_options* o, firm_error* err) {
-    config* settings;
-    TRY(settings_from_text(m->env, m->config, &settings, err));
-    plan_options_read(settings, p->mode, o);
-    config_free(settings);
+    TRY(plan_options_of_text("the model", m->config, p->mode, o, err));
     if (p->candidates) plan_options_candidates(o, p->candidates);
     if (p->iterations) o->iterations = p->iterations;
     if (p->elites) o->elites = p->elites;
@@ -178,9 +174,10 @@ static firm_status build(firm_controller* c, const firm_controller_params* p, pl
         c->options.horizon_max > c->options.horizon ? c->options.horizon_max : c->options.horizon;
     TRY(pool_create(p->threads, &c->threads, err));
     TRY(open_members(c, p, shared, longest, &model, err));
-    c->actions = plan_actions_of(m->env, MODEL_CONTROLS, m->stats.action_mean, m->stats.action_std);
+    c->actions =
+        plan_actions_of(&m->task, MODEL_CONTROLS, m->stats.action_mean, m->stats.action_std);
     if (m->support && c->options.mode == FIRM_MODE_REACH)
-        TRY(plan_support_create(m->support, m->support_count, m->env->config_dim, m->env->pairs,
+        TRY(plan_support_create(m->support, m->support_count, m->task.config_dim, m->task.pairs,
                                 m->support_radius, &c->support, err));
     // as many as its iterations can try
     int recalled = plan_recorded_each(&c->options) * c->options.iterations;
@@ -188,7 +185,7 @@ static firm_status build(firm_controller* c, const firm_controller_params* p, pl
         TRY(plan_recall_create(m, &c->actions, recalled, &c->recall, err));
     // a whole search on the GPU knows one model; an ensemble's candidates are drawn and priced here
     int on_gpu = c->options.mode == FIRM_MODE_CONTRACT && !c->ensemble;
-    plan_setup setup = {.spec = m->env,
+    plan_setup setup = {.task = &m->task,
                         .options = c->options,
                         .actions = c->actions,
                         .model = model,
@@ -198,7 +195,7 @@ static firm_status build(firm_controller* c, const firm_controller_params* p, pl
                         .fan = p->fan,
                         .support = c->support};
     TRY(plan_solver_create(&setup, &c->solver, err));
-    c->raw = mem_calloc((size_t)(longest * MODEL_CONTROLS * m->env->action_dim), sizeof *c->raw);
+    c->raw = mem_calloc((size_t)(longest * MODEL_CONTROLS * m->task.action_dim), sizeof *c->raw);
     return c->raw ? FIRM_OK : no_memory(err);
 }
 
@@ -275,7 +272,7 @@ static void drop_plan(firm_controller* c) {
 
 // The members' mean of what each says of a picture: c (members, config_dim).
 static void take_mean(const firm_controller* c, const float* each, float* mean) {
-    plan_ensemble_mean(each, c->members, c->m->env->config_dim, c->m->env->pairs, mean);
+    plan_ensemble_mean(each, c->members, c->m->task.config_dim, c->m->task.pairs, mean);
 }
 
 // A new call: whatever an earlier one complained of is over.
@@ -296,7 +293,7 @@ const char* firm_controller_error(const firm_controller* c) {
 static firm_status ground_goal(firm_controller* c, const uint8_t* rgb) {
     float each[(1 + MODEL_MEMBERS) * FIRM_MAX_CONFIG];
     for (int i = 0; i < c->members; i++)
-        TRY(perception_ground(c->member[i].eyes, rgb, each + i * c->m->env->config_dim));
+        TRY(perception_ground(c->member[i].eyes, rgb, each + i * c->m->task.config_dim));
     take_mean(c, each, c->goal);
     return FIRM_OK;
 }
@@ -306,7 +303,7 @@ firm_status firm_controller_goal(firm_controller* c, const uint8_t* rgb) {
     begin_call(c);
     if (!rgb)
         return FAIL(&c->error, FIRM_E_USAGE, "the goal image is NULL; give %d x %d x 3 bytes",
-                    ENV_IMAGE, ENV_IMAGE);
+                    MODEL_IMAGE, MODEL_IMAGE);
     TRY(failed(c, ground_goal(c, rgb), "looking at the goal image"));
     c->has_goal = 1;
     c->has_truth = 0;
@@ -315,7 +312,7 @@ firm_status firm_controller_goal(firm_controller* c, const uint8_t* rgb) {
 }
 
 static firm_status see_frame(firm_controller* c, const uint8_t* rgb, const float* action) {
-    const int dim = c->m->env->config_dim, soon = c->ready - c->given <= 1;
+    const int dim = c->m->task.config_dim, soon = c->ready - c->given <= 1;
     float each[(1 + MODEL_MEMBERS) * FIRM_MAX_CONFIG];
     for (int i = 0; i < c->members; i++) {
         perception* eyes = c->member[i].eyes;
@@ -330,9 +327,9 @@ firm_status firm_controller_push(firm_controller* c, const uint8_t* rgb, const f
     if (!c) return FIRM_E_USAGE;
     begin_call(c);
     if (!rgb)
-        return FAIL(&c->error, FIRM_E_USAGE, "the frame is NULL; give %d x %d x 3 bytes", ENV_IMAGE,
-                    ENV_IMAGE);
-    for (int i = 0; action && i < c->m->env->action_dim; i++)
+        return FAIL(&c->error, FIRM_E_USAGE, "the frame is NULL; give %d x %d x 3 bytes",
+                    MODEL_IMAGE, MODEL_IMAGE);
+    for (int i = 0; action && i < c->m->task.action_dim; i++)
         if (!isfinite(action[i]))
             return FAIL(&c->error, FIRM_E_VALUE,
                         "number %d of the action is not finite; give the control that was executed",
@@ -342,7 +339,7 @@ firm_status firm_controller_push(firm_controller* c, const uint8_t* rgb, const f
 }
 
 void controller_set_truth(firm_controller* c, const float* history, const float* goal) {
-    size_t dim = (size_t)c->m->env->config_dim;
+    size_t dim = (size_t)c->m->task.config_dim;
     memcpy(c->truth, history, MODEL_HISTORY * dim * sizeof(float));
     memcpy(c->truth_goal, goal, dim * sizeof(float));
     c->has_truth = 1;
@@ -366,7 +363,7 @@ static void take_plan(firm_controller* c) {
 
 // Where the search starts.
 static const float* start_config(const firm_controller* c) {
-    return c->has_truth ? c->truth + (MODEL_HISTORY - 1) * c->m->env->config_dim : c->config;
+    return c->has_truth ? c->truth + (MODEL_HISTORY - 1) * c->m->task.config_dim : c->config;
 }
 
 static int has_seen(const firm_controller* c) {
@@ -389,11 +386,11 @@ static firm_status solve(firm_controller* c, const float* goal, int64_t deadline
     TRY(perceive(c));
     const float* c0 = start_config(c);
     if (c->recall) {
-        float chi[ENV_MAX_CHI];
+        float chi[TASK_MAX_CHI];
         const float* plan;
         perception_chi(c->member[0].eyes, chi);
         int count = plan_recall_find(c->recall, c0, chi, goal, &plan);
-        plan_solver_recall(c->solver, plan, count, MODEL_RECORDED * c->m->env->action_dim);
+        plan_solver_recall(c->solver, plan, count, MODEL_RECORDED * c->m->task.action_dim);
     }
     plan_solver_solve(c->solver, c0, goal, deadline_ns, &c->result);
     if (c->result.status != FIRM_OK && c->result.error) c->error = *c->result.error;
@@ -441,7 +438,7 @@ firm_status firm_controller_act(firm_controller* c, int64_t deadline_ns, firm_st
     if (!c) return FIRM_E_USAGE;
     begin_call(c);
     if (!step) return FAIL(&c->error, FIRM_E_USAGE, "there is nowhere to put the step: it is NULL");
-    const env_spec* env = c->m->env;
+    const task_typed* task = &c->m->task;
     if (!c->has_goal)
         return FAIL(&c->error, FIRM_E_USAGE, "there is no goal; set one with firm_controller_goal");
     if (!has_seen(c))
@@ -458,13 +455,13 @@ firm_status firm_controller_act(firm_controller* c, int64_t deadline_ns, firm_st
         step->solve_ms = c->accepted_ms;
     }
     c->accepted_ms = 0;
-    const float* next = c->raw + (size_t)c->given * (size_t)env->action_dim;
-    for (int i = 0; i < env->action_dim; i++) {
+    const float* next = c->raw + (size_t)c->given * (size_t)task->action_dim;
+    for (int i = 0; i < task->action_dim; i++) {
         step->action[i] = next[i];
         if (!isfinite(next[i])) step->action[i] = 0;
         // what the environment would clamp anyway is handed out clamped
-        if (env->action_clamped)
-            step->action[i] = fminf(fmaxf(step->action[i], env->action_low), env->action_high);
+        if (task->action_clamped)
+            step->action[i] = fminf(fmaxf(step->action[i], task->action_low), task->action_high);
     }
     c->given++;
 
@@ -481,8 +478,8 @@ firm_status firm_controller_act(firm_controller* c, int64_t deadline_ns, firm_st
     step->path = r->path;
     step->fan_path = r->fan_path;
     step->goal_config = goal;
-    env->measure(now, goal, step->distance_now);
-    env->measure(r->path + r->arrival * env->config_dim, goal, step->distance_planned);
+    task_measure(task, now, goal, step->distance_now);
+    task_measure(task, r->path + r->arrival * task->config_dim, goal, step->distance_planned);
     return FIRM_OK;
 }
 

@@ -2,7 +2,6 @@
 #ifndef PLAN_CONTROLLER_H
 #define PLAN_CONTROLLER_H
 
-#include "core/config.h"
 #include "model/model.h"
 #include "plan/gpu.h"
 #include "plan/options.h"

@@ -14,7 +14,7 @@ static float reach(const plan_cost* cost, const float* c0, const float* path, in
     float best = INFINITY, sum = 0.0f, sum_at_best = 0.0f;
     int at = 1;
     for (int k = 1; k <= horizon; k++) {
-        float d = env_tolerance_units(cost->spec, path + (k - 1) * cost->spec->config_dim, goal);
+        float d = task_tolerance_units(cost->task, path + (k - 1) * cost->task->config_dim, goal);
         float value = d + cost->price * (float)(d <= cost->arrive ? k : horizon);
         sum += d;
         if (value < best) {
@@ -28,11 +28,11 @@ static float reach(const plan_cost* cost, const float* c0, const float* path, in
     return best + cost->running * sum_at_best / (float)at + stray;
 }
 
-static int closest(const env_spec* spec, const float* path, int horizon, const float* goal) {
+static int closest(const task_typed* task, const float* path, int horizon, const float* goal) {
     int at = 1;
     float best = INFINITY;
     for (int k = 1; k <= horizon; k++) {
-        float d = env_tolerance_units(spec, path + (k - 1) * spec->config_dim, goal);
+        float d = task_tolerance_units(task, path + (k - 1) * task->config_dim, goal);
         if (d < best) best = d, at = k;
     }
     return at;
@@ -40,10 +40,10 @@ static int closest(const env_spec* spec, const float* path, int horizon, const f
 
 float plan_cost_path(const plan_cost* cost, const float* c0, const float* path, int horizon,
                      const float* goal, int* arrival) {
-    const env_spec* spec = cost->spec;
+    const task_typed* task = cost->task;
     if (arrival) *arrival = 1;
-    if (!finite_path(path, horizon * spec->config_dim)) return INFINITY;
+    if (!finite_path(path, horizon * task->config_dim)) return INFINITY;
     if (cost->mode == FIRM_MODE_REACH) return reach(cost, c0, path, horizon, goal, arrival);
-    if (arrival) *arrival = closest(spec, path, horizon, goal);
-    return env_cost_value(spec, path + (horizon - 1) * spec->config_dim, goal);
+    if (arrival) *arrival = closest(task, path, horizon, goal);
+    return task_cost_value(task, path + (horizon - 1) * task->config_dim, goal);
 }

@@ -11,11 +11,11 @@
 #ifndef PLAN_COST_H
 #define PLAN_COST_H
 
-#include "env/env.h"
 #include "plan/support.h"
+#include "task/task.h"
 
 typedef struct plan_cost {
-    const env_spec* spec;
+    const task_typed* task;
     firm_mode mode;
     float price, running, arrive;  // reach only
     const plan_support* support;   // reach only, NULL: none

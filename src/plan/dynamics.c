@@ -1,4 +1,4 @@
-// dynamics.c - the learned transition and the true simulator behind the solver's plan_model.
+// dynamics.c - the learned transition behind the solver's plan_model, on the CPU or a GPU.
 #include "plan/dynamics.h"
 
 #include <math.h>
@@ -8,14 +8,14 @@
 
 // ---- actions ------------------------------------------------------------------------------------
 
-plan_actions plan_actions_of(const env_spec* spec, int controls, const float* mean,
+plan_actions plan_actions_of(const task_typed* task, int controls, const float* mean,
                              const float* deviation) {
-    plan_actions a = {.dim = spec->action_dim,
+    plan_actions a = {.dim = task->action_dim,
                       .controls = controls,
-                      .boxed = spec->action_clamped,
-                      .low = spec->action_low,
-                      .high = spec->action_high};
-    for (int i = 0; i < spec->action_dim; i++) {
+                      .boxed = task->action_clamped,
+                      .low = task->action_low,
+                      .high = task->action_high};
+    for (int i = 0; i < task->action_dim; i++) {
         a.mean[i] = mean[i];
         a.deviation[i] = deviation[i];
     }
@@ -136,84 +136,4 @@ plan_model plan_learned_gpu_model(plan_learned_gpu* l) {
                         .workers = 1,
                         .whole = 1,
                         .rollout = gpu_rollout};
-}
-
-// ---- true simulator -----------------------------------------------------------------------------
-
-struct plan_oracle {
-    const env_spec* spec;
-    plan_actions actions;
-    int workers;
-    env** world;  // (workers)
-    double start[ENV_MAX_STATE];
-};
-
-firm_status plan_oracle_create(const env_spec* spec, const plan_actions* actions, int workers,
-                               plan_oracle** out, firm_error* err) {
-    *out = NULL;
-    plan_oracle* o = mem_calloc(1, sizeof *o);
-    if (!o) return FAIL(err, FIRM_E_MEMORY, "no memory for the planner's simulators");
-    o->spec = spec;
-    o->actions = *actions;
-    o->world = mem_calloc((size_t)workers, sizeof *o->world);
-    if (!o->world) {
-        plan_oracle_free(o);
-        return FAIL(err, FIRM_E_MEMORY, "no memory for %d planner threads", workers);
-    }
-    for (; o->workers < workers; o->workers++) {
-        firm_status s = env_create(spec, &o->world[o->workers], err);
-        if (s != FIRM_OK) {
-            plan_oracle_free(o);
-            return s;
-        }
-    }
-    *out = o;
-    return FIRM_OK;
-}
-
-void plan_oracle_free(plan_oracle* o) {
-    if (!o) return;
-    for (int i = 0; i < o->workers; i++) env_free(o->world[i]);
-    mem_free(o->world);
-    mem_free(o);
-}
-
-void plan_oracle_start(plan_oracle* o, const double* state) {
-    memcpy(o->start, state, (size_t)o->spec->state_dim * sizeof(double));
-}
-
-static int oracle_rollout(void* context, int worker, int n, int horizon, const float* u,
-                          float* c_out) {
-    plan_oracle* o = context;
-    const env_spec* spec = o->spec;
-    env* world = o->world[worker];
-    int nonfinite = 0;
-    for (int i = 0; i < n; i++) {
-        env_recall(world, o->start);
-        for (int t = 0; t < horizon; t++) {
-            for (int k = 0; k < o->actions.controls; k++, u += o->actions.dim) {
-                float raw[FIRM_MAX_ACTION];
-                plan_actions_raw(&o->actions, u, 1, raw);
-                spec->step(world, raw);
-            }
-            double state[ENV_MAX_STATE];
-            spec->state_get(world, state);
-            spec->config(state, c_out);
-            // a simulator that broke down predicts nothing
-            if (world->fault != FIRM_OK)
-                for (int j = 0; j < spec->config_dim; j++) c_out[j] = NAN;
-            c_out += spec->config_dim;
-        }
-        nonfinite += world->fault != FIRM_OK;
-    }
-    return nonfinite;
-}
-
-plan_model plan_oracle_model(plan_oracle* o) {
-    return (plan_model){.context = o,
-                        .config = o->spec->config_dim,
-                        .action = o->actions.dim * o->actions.controls,
-                        .lanes = 1,
-                        .workers = o->workers,
-                        .rollout = oracle_rollout};
 }

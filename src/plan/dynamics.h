@@ -1,14 +1,13 @@
-// dynamics.h - what the solver searches through: the learned transition or the true simulator.
-//
-// Both are a plan_model, so that the arms of an evaluation differ in nothing else. Actions are
+// dynamics.h - what the solver searches through, a plan_model, and the learned transition as one.
+// The true simulator is another: eval/oracle.h. Actions are
 // standardised: raw = u * deviation + mean per raw action coordinate, with the training set's
 // statistics.
 #ifndef PLAN_DYNAMICS_H
 #define PLAN_DYNAMICS_H
 
-#include "env/env.h"
 #include "plan/gpu.h"
 #include "plan/net.h"
+#include "task/task.h"
 
 typedef struct plan_model {
     void* context;
@@ -31,7 +30,7 @@ typedef struct plan_actions {
 } plan_actions;
 
 // The standardisation and bounds of a task; boxed when the task clamps actions itself.
-plan_actions plan_actions_of(const env_spec* spec, int controls, const float* mean,
+plan_actions plan_actions_of(const task_typed* task, int controls, const float* mean,
                              const float* deviation);
 // u (controls, dim) standardised -> raw (controls, dim), both for any number of controls.
 void plan_actions_raw(const plan_actions* a, const float* u, int controls, float* raw);
@@ -57,13 +56,5 @@ firm_status plan_learned_gpu_create(plan_gpu* gpu, const plan_net_shape* shape,
 void plan_learned_gpu_free(plan_learned_gpu* l);
 void plan_learned_gpu_start(plan_learned_gpu* l, const float* c0, const float* m0);  // copies
 plan_model plan_learned_gpu_model(plan_learned_gpu* l);
-
-// The true simulator, one environment per worker.
-typedef struct plan_oracle plan_oracle;
-firm_status plan_oracle_create(const env_spec* spec, const plan_actions* actions, int workers,
-                               plan_oracle** out, firm_error* err);
-void plan_oracle_free(plan_oracle* o);
-void plan_oracle_start(plan_oracle* o, const double* state);  // copies
-plan_model plan_oracle_model(plan_oracle* o);
 
 #endif

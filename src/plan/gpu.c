@@ -28,7 +28,7 @@ firm_status plan_gpu_for_model(const firm_model* m, const plan_options* options,
     plan_weights w;
     *out = NULL;
     firm_status status = plan_weights_take(m, &w, err);
-    plan_gpu_setup setup = {.spec = m->env,
+    plan_gpu_setup setup = {.task = &m->task,
                             .shape = w.shape,
                             .weights = &w.net,
                             .options = *options,

@@ -17,9 +17,9 @@
 #ifndef PLAN_GPU_H
 #define PLAN_GPU_H
 
-#include "env/env.h"
 #include "plan/net.h"
 #include "plan/options.h"
+#include "task/task.h"
 
 // What the matrix products multiply; sums, LayerNorm, GELU and the residual stream are float32
 // always.
@@ -44,7 +44,7 @@ const char* plan_precision_name(plan_precision p);
 typedef struct plan_gpu plan_gpu;
 
 typedef struct plan_gpu_setup {
-    const env_spec* spec;  // names the cost
+    const task_typed* task;  // names the cost
     plan_net_shape shape;
     const plan_net_weights* weights;  // copied
     plan_options options;             // sizes the memory: candidates, longest horizon, elites
@@ -59,9 +59,8 @@ firm_status plan_gpu_for_model(const firm_model* m, const plan_options* options,
                                plan_precision precision, plan_gpu_way way, int searches,
                                plan_gpu** out, firm_error* err);
 
-// Fails with one clear sentence: no driver or GPU, one that is too old, not enough of its memory, a
-// task whose distances are not described (env_distance), or the cluster way asked for where it
-// cannot be taken.
+// Fails with one clear sentence: no driver or GPU, one that is too old, not enough of its memory,
+// or the cluster way asked for where it cannot be taken.
 firm_status plan_gpu_create(const plan_gpu_setup* setup, plan_gpu** out, firm_error* err);
 void plan_gpu_free(plan_gpu* g);
 size_t plan_gpu_bytes(const plan_gpu* g);          // device memory

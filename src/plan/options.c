@@ -1,12 +1,18 @@
-// options.c - the planner's keys: declared once, read into a plan_options for one of the two modes.
+// options.c - the planner's settings: declared once, read into a plan_options for one of the two
+// modes.
 #include "plan/options.h"
 
-#define INT(name, min, max, value, help) \
-    { "plan", name, CONFIG_INT, min, max, value, NULL, help }
-#define REAL(name, min, max, value, help) \
-    { "plan", name, CONFIG_REAL, min, max, value, NULL, help }
+#include <stdlib.h>
+#include <string.h>
 
-const config_key plan_keys[] = {
+#include "core/text.h"
+
+#define INT(name, min, max, value, help) \
+    { name, 0, min, max, value, help }
+#define REAL(name, min, max, value, help) \
+    { name, 1, min, max, value, help }
+
+const plan_setting plan_settings[] = {
     INT("contract_candidates", 2, 65535, "300", "candidates per iteration, contract mode"),
     INT("contract_iterations", 1, 10000, "30", "iterations of a solve"),
     INT("contract_elites", 2, 65535, "30", "best candidates that the next proposals are fitted to"),
@@ -38,11 +44,11 @@ const config_key plan_keys[] = {
     INT("reach_patience", 0, 10000, "3",
         "iterations without gain after which an arriving plan is taken; 0: none"),
 };
-const int plan_key_count = sizeof plan_keys / sizeof *plan_keys;
+const int plan_setting_count = sizeof plan_settings / sizeof *plan_settings;
 
-void plan_options_read(const config* c, firm_mode mode, plan_options* out) {
-#define GET_INT(name) (int)config_int(c, "plan", name)
-#define GET_REAL(name) (float)config_real(c, "plan", name)
+void plan_options_read(plan_value_fn value, const void* from, firm_mode mode, plan_options* out) {
+#define GET_INT(name) (int)value(from, name)
+#define GET_REAL(name) (float)value(from, name)
     if (mode == FIRM_MODE_CONTRACT) {
         *out = (plan_options){.mode = mode,
                               .candidates = GET_INT("contract_candidates"),
@@ -76,6 +82,63 @@ void plan_options_read(const config* c, firm_mode mode, plan_options* out) {
     if (out->horizon_max < out->horizon) out->horizon_max = out->horizon;
     if (out->keep > out->elites) out->keep = out->elites;
     if (out->replan > out->horizon) out->replan = out->horizon;
+}
+
+// ---- from a model file ----
+
+enum { MOST = 64, LINE = 128 };
+typedef struct values {
+    double value[MOST];  // in the order of plan_settings
+} values;
+
+static double value_of(const void* from, const char* name) {
+    for (int i = 0; i < plan_setting_count; i++)
+        if (strcmp(plan_settings[i].name, name) == 0) return ((const values*)from)->value[i];
+    CHECK(0, "there is no plan setting %s", name);
+    return 0;
+}
+
+static firm_status take_value(const char* file, const plan_setting* s, const char* text,
+                              double* out, firm_error* err) {
+    words w = {text};
+    *out = s->real ? words_number(&w, s->least, s->most)
+                   : (double)words_whole(&w, (int64_t)s->least, (int64_t)s->most);
+    if (words_end(&w)) return FIRM_OK;
+    return FAIL(err, FIRM_E_VALUE,
+                "%s: its settings say plan.%s = %.32s; it is a %s from %g to %g. Make the file "
+                "again",
+                file, s->name, text, s->real ? "number" : "whole number", s->least, s->most);
+}
+
+// A line of the section: `key = value`.
+static firm_status take_line(const char* file, const char* line, values* v, firm_error* err) {
+    const char* sign = strstr(line, " = ");
+    for (int i = 0; i < plan_setting_count && sign; i++)
+        if (strncmp(plan_settings[i].name, line, (size_t)(sign - line)) == 0 &&
+            plan_settings[i].name[sign - line] == 0)
+            return take_value(file, &plan_settings[i], sign + 3, &v->value[i], err);
+    return FIRM_OK;
+}
+
+firm_status plan_options_of_text(const char* file, const char* text, firm_mode mode,
+                                 plan_options* out, firm_error* err) {
+    _Static_assert(sizeof plan_settings / sizeof *plan_settings <= MOST, "more room is needed");
+    values v;
+    for (int i = 0; i < plan_setting_count; i++) v.value[i] = strtod(plan_settings[i].value, NULL);
+    int inside = 0;
+    for (const char* at = text; *at;) {
+        char line[LINE];
+        size_t n = strcspn(at, "\n"), kept = n < LINE ? n : LINE - 1;
+        memcpy(line, at, kept);
+        line[kept] = 0;
+        if (line[0] == '[')
+            inside = strcmp(line, "[plan]") == 0;
+        else if (inside)
+            TRY(take_line(file, line, &v, err));
+        at += n + (at[n] == '\n');
+    }
+    plan_options_read(value_of, &v, mode, out);
+    return FIRM_OK;
 }
 
 void plan_options_candidates(plan_options* o, int candidates) {

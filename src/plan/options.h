@@ -2,7 +2,6 @@
 #ifndef PLAN_OPTIONS_H
 #define PLAN_OPTIONS_H
 
-#include "core/config.h"
 #include "core/status.h"
 
 typedef struct plan_options {
@@ -28,10 +27,25 @@ typedef struct plan_options {
     int patience;  // iterations without a better plan before an arriving search stops; 0: never
 } plan_options;
 
-extern const config_key plan_keys[];
-extern const int plan_key_count;
+// One key of the section.
+typedef struct plan_setting {
+    const char* name;
+    int real;            // 0: a whole number
+    double least, most;  // inclusive
+    const char* value;   // default, as text
+    const char* help;
+} plan_setting;
+extern const plan_setting plan_settings[];
+extern const int plan_setting_count;
 
-void plan_options_read(const config* c, firm_mode mode, plan_options* out);
+// What `from` says of a key.
+typedef double (*plan_value_fn)(const void* from, const char* name);
+void plan_options_read(plan_value_fn value, const void* from, firm_mode mode, plan_options* out);
+// From the settings that a model file holds as text: lines `key = value` of its section [plan].
+// Keys that are not there have their defaults; other keys and sections are passed over. `file`
+// names the text in sentences.
+firm_status plan_options_of_text(const char* file, const char* text, firm_mode mode,
+                                 plan_options* out, firm_error* err);
 // So many candidates, and the same share of them as elites: rounded up, two at least.
 void plan_options_candidates(plan_options* o, int candidates);
 firm_status plan_options_check(const plan_options* o, firm_error* err);

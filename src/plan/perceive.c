@@ -7,7 +7,7 @@
 #include "core/mem.h"
 #include "nn/exec.h"
 
-enum { HIST = MODEL_HISTORY, BYTES = ENV_IMAGE * ENV_IMAGE * 3 };
+enum { HIST = MODEL_HISTORY, BYTES = MODEL_IMAGE * MODEL_IMAGE * 3 };
 
 typedef struct seen_frame {
     uint8_t* rgb;
@@ -42,7 +42,7 @@ static firm_status build(perception* p, pool* threads, firm_error* err) {
     nn_exec_options one = {.batch = 1, .shard = 1, .lanes = 1},
                     two = {.batch = HIST - 1, .shard = 1, .lanes = 1};
     TRY(nn_graph_create(m->store, &p->still, err));
-    p->still_image = nn_image(p->still, "image", ENV_IMAGE);
+    p->still_image = nn_image(p->still, "image", MODEL_IMAGE);
     p->still_tokens = model_tokens(p->still, m, p->still_image, NN_NONE);
     p->still_config = model_ground(p->still, m, p->still_tokens);
     nn_output(p->still, p->still_tokens);
@@ -50,8 +50,8 @@ static firm_status build(perception* p, pool* threads, firm_error* err) {
     TRY(nn_exec_create(p->still, nn_backend_cpu(), &one, NULL, &p->still_run, err));
 
     TRY(nn_graph_create(m->store, &p->change, err));
-    p->change_image = nn_image(p->change, "image", ENV_IMAGE);
-    p->change_before = nn_image(p->change, "before", ENV_IMAGE);
+    p->change_image = nn_image(p->change, "image", MODEL_IMAGE);
+    p->change_before = nn_image(p->change, "before", MODEL_IMAGE);
     p->change_tokens = model_tokens(p->change, m, p->change_image, p->change_before);
     nn_output(p->change, p->change_tokens);
     TRY(nn_exec_create(p->change, nn_backend_cpu(), &two, threads, &p->change_run, err));
@@ -60,8 +60,8 @@ static firm_status build(perception* p, pool* threads, firm_error* err) {
     int shape[2] = {model_token_count(m), model_token_width(m)};
     for (int f = 0; f < HIST; f++) {
         p->belief_tokens[f] = nn_input(p->belief, "tokens", 2, shape);
-        p->belief_config[f] = nn_input1(p->belief, "config", m->env->config_dim);
-        if (f + 1 < HIST) p->belief_action[f] = nn_input1(p->belief, "action", m->env->action_dim);
+        p->belief_config[f] = nn_input1(p->belief, "config", m->task.config_dim);
+        if (f + 1 < HIST) p->belief_action[f] = nn_input1(p->belief, "action", m->task.action_dim);
     }
     nn_id b = model_belief(p->belief, m, p->belief_tokens, p->belief_action);
     p->belief_fiber = model_fiber(p->belief, m, b, p->belief_config);
@@ -140,7 +140,7 @@ firm_status perception_ground(perception* p, const uint8_t* rgb, float* c) {
     p->rgb = rgb;
     TRY(nn_exec_forward(p->still_run, 1, fill_still, p));
     memcpy(c, nn_exec_output(p->still_run, p->still_config),
-           (size_t)p->m->env->config_dim * sizeof *c);
+           (size_t)p->m->task.config_dim * sizeof *c);
     return FIRM_OK;
 }
 
@@ -210,7 +210,7 @@ firm_status perception_push(perception* p, const uint8_t* rgb, const float* acti
 
 static firm_status fill_belief(void* ctx, const nn_feed* feed) {
     perception* p = ctx;
-    size_t size = (size_t)p->tokens, dim = (size_t)p->m->env->config_dim;
+    size_t size = (size_t)p->tokens, dim = (size_t)p->m->task.config_dim;
     for (int f = 0; f < HIST; f++) {
         memcpy(nn_feed_real(feed, p->belief_tokens[f]), f ? p->frame[f].change : p->frame[0].tokens,
                size * sizeof(float));
@@ -218,14 +218,14 @@ static firm_status fill_belief(void* ctx, const nn_feed* feed) {
                p->truth ? p->truth + (size_t)f * dim : p->frame[f].config, dim * sizeof(float));
         if (f + 1 < HIST)
             memcpy(nn_feed_real(feed, p->belief_action[f]), p->frame[f + 1].action,
-                   (size_t)p->m->env->action_dim * sizeof(float));
+                   (size_t)p->m->task.action_dim * sizeof(float));
     }
     return FIRM_OK;
 }
 
 firm_status perception_state(perception* p, const float* truth, float* c0, float* fiber) {
     p->truth = truth;
-    size_t dim = (size_t)p->m->env->config_dim;
+    size_t dim = (size_t)p->m->task.config_dim;
     memcpy(c0, truth ? truth + (HIST - 1) * dim : p->frame[HIST - 1].config, dim * sizeof *c0);
     if (p->m->shape.no_fiber) {
         memset(fiber, 0, (size_t)p->m->shape.fiber * sizeof *fiber);
@@ -242,6 +242,6 @@ void perception_chi(const perception* p, float* chi) {
     const model_stats* stats = &p->m->stats;
     const float* standard =
         p->belief_chi == NN_NONE ? NULL : nn_exec_output(p->belief_run, p->belief_chi);
-    for (int i = 0; i < p->m->env->chi_dim; i++)
+    for (int i = 0; i < p->m->task.chi_dim; i++)
         chi[i] = stats->chi_mean[i] + (standard ? standard[i] * stats->chi_std[i] : 0.0f);
 }

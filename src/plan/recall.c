@@ -8,7 +8,7 @@
 #include "core/mem.h"
 
 struct plan_recall {
-    const env_spec* spec;
+    const task_typed* task;
     int count, most, length, dim;
     float* key;   // (count, MODEL_HORIZON, dim) situation if the goal was where k macro actions led
     float* u;     // (count, length) standardised
@@ -19,19 +19,19 @@ struct plan_recall {
 
 firm_status plan_recall_create(const firm_model* m, const plan_actions* actions, int most,
                                plan_recall** out, firm_error* err) {
-    const env_spec* spec = m->env;
+    const task_typed* task = &m->task;
     *out = NULL;
-    if (!m->recorded || !spec->situation)
+    if (!m->recorded || task->situation_dim == 0)
         return FAIL(err, FIRM_E_VALUE,
                     "plan.reach_recorded needs recorded sequences, and the model has none; train "
                     "it with train.recorded, or set plan.reach_recorded=0");
     plan_recall* r = mem_calloc(1, sizeof *r);
     if (!r) return FAIL(err, FIRM_E_MEMORY, "no memory for recorded sequences");
-    *r = (plan_recall){.spec = spec,
+    *r = (plan_recall){.task = task,
                        .count = m->recorded_count,
                        .most = most < m->recorded_count ? most : m->recorded_count,
-                       .length = MODEL_RECORDED * spec->action_dim,
-                       .dim = spec->situation_dim};
+                       .length = MODEL_RECORDED * task->action_dim,
+                       .dim = task->situation_dim};
     size_t n = (size_t)r->count, length = (size_t)r->length, dim = (size_t)r->dim;
     r->key = mem_alloc(n * MODEL_HORIZON * dim * sizeof *r->key);
     r->u = mem_alloc(n * length * sizeof *r->u);
@@ -43,15 +43,15 @@ firm_status plan_recall_create(const firm_model* m, const plan_actions* actions,
         return FAIL(err, FIRM_E_MEMORY, "no memory for recorded sequences");
     }
     for (size_t i = 0; i < n * length; i++) {
-        size_t k = i % (size_t)spec->action_dim;
+        size_t k = i % (size_t)task->action_dim;
         r->u[i] = (m->recorded[i] - actions->mean[k]) / actions->deviation[k];
     }
     for (size_t i = 0; i < n; i++) {
-        const float* path = m->recorded_path + i * (MODEL_HORIZON + 1) * (size_t)spec->config_dim;
+        const float* path = m->recorded_path + i * (MODEL_HORIZON + 1) * (size_t)task->config_dim;
         for (size_t k = 0; k < MODEL_HORIZON; k++)
-            spec->situation(path, m->recorded_chi + i * (size_t)spec->chi_dim,
-                            path + (k + 1) * (size_t)spec->config_dim,
-                            r->key + (i * MODEL_HORIZON + k) * dim);
+            task_situation(task, path, m->recorded_chi + i * (size_t)task->chi_dim,
+                           path + (k + 1) * (size_t)task->config_dim,
+                           r->key + (i * MODEL_HORIZON + k) * dim);
     }
     *out = r;
     return FIRM_OK;
@@ -86,9 +86,9 @@ static float distance_to(const plan_recall* r, int sequence, const float* key) {
 
 int plan_recall_find(plan_recall* r, const float* c, const float* chi, const float* goal,
                      const float** plan) {
-    float key[ENV_MAX_SITUATION];
+    float key[TASK_MAX_SITUATION];
     int n = 0;
-    r->spec->situation(c, chi, goal, key);
+    task_situation(r->task, c, chi, goal, key);
     for (int i = 0; i < r->count; i++) {
         float d = distance_to(r, i, key);
         if (!(n < r->most || d < r->distance[n - 1])) continue;

@@ -41,12 +41,12 @@ static plan_net_spatial spatial_weights(const firm_model* m) {
 
 firm_status plan_weights_take(const firm_model* m, plan_weights* out, firm_error* err) {
     const model_shape* s = &m->shape;
-    int macro = MODEL_CONTROLS * m->env->action_dim, dim = m->env->action_dim;
+    int macro = MODEL_CONTROLS * m->task.action_dim, dim = m->task.action_dim;
     *out = (plan_weights){0};
     if (s->blocks > PLAN_MAX_BLOCKS)
         return FAIL(err, FIRM_E_VALUE, "a transition of %d blocks; the planner takes up to %d",
                     s->blocks, PLAN_MAX_BLOCKS);
-    out->shape = (plan_net_shape){m->env->config_dim, m->env->pairs, s->fiber,  macro,
+    out->shape = (plan_net_shape){m->task.config_dim, m->task.pairs, s->fiber,  macro,
                                   s->hidden,          s->inner,      s->blocks, s->spatial};
     out->net = (plan_net_weights){.w_in = weight(m, "transition.in", "weight"),
                                   .b_in = weight(m, "transition.in", "bias"),
@@ -58,10 +58,10 @@ firm_status plan_weights_take(const firm_model* m, plan_weights* out, firm_error
                                   .b_m = weight(m, "transition.fiber", "bias")};
     for (int i = 0; i < s->blocks; i++) take_block(m, i, &out->net.block[i]);
     if (s->spatial) out->net.spatial = spatial_weights(m);
-    for (int i = 0; i < macro && m->env->action_clamped; i++) {
+    for (int i = 0; i < macro && m->task.action_clamped; i++) {
         float mean = m->stats.action_mean[i % dim], deviation = m->stats.action_std[i % dim];
-        out->low[i] = (m->env->action_low - mean) / deviation;
-        out->high[i] = (m->env->action_high - mean) / deviation;
+        out->low[i] = (m->task.action_low - mean) / deviation;
+        out->high[i] = (m->task.action_high - mean) / deviation;
         out->net.u_low = out->low;
         out->net.u_high = out->high;
     }

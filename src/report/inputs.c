@@ -11,10 +11,10 @@
 #include <sys/stat.h>
 
 #include "core/file.h"
-#include "core/json.h"
 #include "core/mem.h"
 #include "core/rng.h"
 #include "core/text.h"
+#include "io/json.h"
 #include "report/names.h"
 
 enum { MOST_SETTINGS = 1 << 20 };  // bytes of a config.ini; ours have a few thousand

@@ -7,8 +7,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "core/image.h"
 #include "core/mem.h"
+#include "io/image.h"
 #include "report/animation.h"
 #include "report/page_style.h"
 #include "report/paper.h"

@@ -5,6 +5,7 @@
 #include "core/clock.h"
 #include "core/mem.h"
 #include "train/frontend.h"
+#include "train/shape.h"
 
 typedef struct bench {
     const config* settings;
@@ -85,8 +86,8 @@ static firm_status blank_cache(const bench* b, const records* of, history_cache*
                                firm_error* err) {
     c->count = of->histories;
     c->belief = mem_calloc((size_t)of->histories * (size_t)b->model->shape.belief, sizeof(float));
-    c->config =
-        mem_calloc((size_t)of->histories * HIST * (size_t)b->set.env->config_dim, sizeof(float));
+    c->config = mem_calloc((size_t)of->histories * HIST * (size_t)b->set.env->task.config_dim,
+                           sizeof(float));
     return c->belief && c->config ? FIRM_OK
                                   : FAIL(err, FIRM_E_MEMORY, "no memory for the benchmark");
 }
@@ -153,7 +154,7 @@ firm_status train_bench(const config* settings, const env_spec* env, const char*
     if (st == FIRM_OK)
         st = train_set_open(settings, env, &(train_inputs){.data = data, .interventions = inter},
                             &opt, pool_threads(b.p), &b.set, err);
-    if (st == FIRM_OK) st = model_create(env, &shape, 1, 1, &b.model, err);
+    if (st == FIRM_OK) st = model_create(&env->task, &shape, 1, 1, &b.model, err);
     if (st == FIRM_OK) st = train_set_stats(&b.set, &b.model->stats, err);
     b.set.device = where;
     if (st == FIRM_OK) st = bench_frontend(&b, out, err);

@@ -34,7 +34,7 @@ static firm_status encode_build(const firm_model* m, int frames, int belief, enc
         e->config[f] = model_ground(e->g, m, plain);
         nn_output(e->g, e->config[f]);
     }
-    for (int f = 0; f + 1 < HIST; f++) e->action[f] = nn_input1(e->g, "action", m->env->action_dim);
+    for (int f = 0; f + 1 < HIST; f++) e->action[f] = nn_input1(e->g, "action", m->task.action_dim);
     e->belief = model_belief(e->g, m, e->tokens, e->action);
     nn_output(e->g, e->belief);
     return FIRM_OK;
@@ -62,7 +62,7 @@ static int64_t scene_of(const encode_batch* b, int at, int frame) {
 
 static firm_status encode_fill(void* ctx, const nn_feed* feed) {
     const encode_batch* b = ctx;
-    int dim = b->model->env->action_dim;
+    int dim = b->model->task.action_dim;
     for (int i = 0; i < feed->count; i++) {
         int at = feed->first + i;
         for (int f = 0; f < b->graph->frames; f++)
@@ -117,7 +117,8 @@ static void take_history(void* sink, const nn_exec* e, int first, int n) {
 
 firm_status cache_histories(const train_set* s, const firm_model* m, const records* of, pool* p,
                             const char* label, history_cache* out, firm_error* err) {
-    encode_sink to = {.histories = out, .belief = m->shape.belief, .config = s->env->config_dim};
+    encode_sink to = {
+        .histories = out, .belief = m->shape.belief, .config = s->env->task.config_dim};
     out->count = of->histories;
     out->belief = mem_alloc((size_t)of->histories * (size_t)to.belief * sizeof(float));
     out->config = mem_alloc((size_t)of->histories * HIST * (size_t)to.config * sizeof(float));

@@ -26,13 +26,13 @@ static void picture_terms(const firm_model* m, float weight, frontend_graph* f) 
 }
 
 static nn_id change_of(nn_graph* g, const firm_model* m, nn_id now, nn_id then) {
-    return m->env->pairs ? nn_relative(g, now, then, m->env->pairs) : nn_sub(g, now, then);
+    return m->task.pairs ? nn_relative(g, now, then, m->task.pairs) : nn_sub(g, now, then);
 }
 
 static void config_terms(const firm_model* m, const pixel_terms* w, nn_id plain,
                          frontend_graph* f) {
     nn_graph* g = f->g;
-    int dim = m->env->config_dim;
+    int dim = m->task.config_dim;
     f->config_now = nn_input1(g, "now", dim);
     f->config_before = nn_input1(g, "then", dim);
     nn_id now = model_ground(g, m, plain);
@@ -79,7 +79,7 @@ firm_status pixel_graph(const firm_model* m, const stage* s, int train, frontend
     nn_id plain = model_tokens(g, m, f->image, NN_NONE);
     if (configs) config_terms(m, w, plain, f);
     if (w->physical > 0) {
-        f->ends = nn_input1(g, "ends", 2 * m->env->pairs);
+        f->ends = nn_input1(g, "ends", 2 * m->task.pairs);
         nn_loss(g, "physical", nn_mse(g, model_physical(g, m, plain), f->ends), w->physical);
     }
     if (anchored) {
@@ -105,7 +105,7 @@ static void fill_turn(const frontend_batch* b, const nn_feed* feed, int i, int64
 static firm_status fill_pair(const frontend_batch* b, const nn_feed* feed, int i, int64_t at) {
     const frontend_graph* g = b->graph;
     const env_spec* env = b->set->env;
-    size_t dim = (size_t)env->config_dim;
+    size_t dim = (size_t)env->task.config_dim;
     uint8_t* image = nn_feed_bytes(feed, g->image) + (size_t)i * ENV_FRAME_BYTES;
     const float* config = b->from->config + (size_t)(2 * at) * dim;
     TRY(train_frame(b->set, feed->worker, b->from->scene[2 * at], image));
@@ -119,7 +119,7 @@ static firm_status fill_pair(const frontend_batch* b, const nn_feed* feed, int i
     }
     if (g->ends != NN_NONE)
         model_physical_target(b->model, config,
-                              nn_feed_real(feed, g->ends) + (size_t)(i * 2 * env->pairs));
+                              nn_feed_real(feed, g->ends) + (size_t)(i * 2 * env->task.pairs));
     if (g->anchor != NN_NONE) {
         size_t n = (size_t)b->anchor->size;
         memcpy(nn_feed_real(feed, g->anchor) + (size_t)i * n, b->anchor->tokens + (size_t)at * n,
@@ -151,7 +151,7 @@ firm_status dynamics_graph(const firm_model* m, const stage* s, int train, front
     int shape[2] = {model_token_count(m), model_token_width(m)};
     for (int f = 0; f < HIST; f++) {
         out->tokens[f] = nn_input(g, "tokens", 2, shape);
-        out->action[f] = nn_input1(g, "action", m->env->action_dim);
+        out->action[f] = nn_input1(g, "action", m->task.action_dim);
     }
     out->next = nn_input(g, "next", 2, shape);
     nn_id belief = model_belief(g, m, out->tokens, out->action);
@@ -166,7 +166,7 @@ firm_status dynamics_fill(void* ctx, const nn_feed* feed) {
     const frontend_graph* g = b->graph;
     const records* r = b->records;
     size_t size = (size_t)b->tokens->size;
-    int dim = b->set->env->action_dim;
+    int dim = b->set->env->task.action_dim;
     for (int i = 0; i < feed->count; i++) {
         int64_t at = nn_feed_row(feed, i) % r->count;
         const float* tokens = b->tokens->tokens + (size_t)at * (HIST + 1) * size;

@@ -22,13 +22,13 @@ typedef struct rollout_sink {
 
 static void take_paths(void* sink, const nn_exec* e, int first, int count) {
     const rollout_sink* to = sink;
-    int dim = to->env->config_dim;
+    int dim = to->env->task.config_dim;
     const float* path = nn_exec_output(e, to->path);
     for (int i = 0; i < count; i++)
         for (int k = 0; k < STEPS; k++) {
             const float* truth = to->of->config + ((first + i) * RECORD_POINTS + k + 1) * dim;
             to->units[(size_t)k * (size_t)to->of->count + (size_t)(first + i)] =
-                (double)env_tolerance_units(to->env, path + (i * STEPS + k) * dim, truth);
+                (double)task_tolerance_units(&to->env->task, path + (i * STEPS + k) * dim, truth);
         }
 }
 
@@ -88,7 +88,7 @@ static firm_status ground_all(const train_set* s, const firm_model* m, const pai
     nn_exec* e = NULL;
     TRY(nn_graph_create(m->store, &g, err));
     ground_batch b = {s, held, nn_image(g, "image", ENV_IMAGE)};
-    ground_sink to = {.dim = (size_t)s->env->config_dim, .config = config};
+    ground_sink to = {.dim = (size_t)s->env->task.config_dim, .config = config};
     to.grounded = model_ground(g, m, model_tokens(g, m, b.image, NN_NONE));
     nn_output(g, to.grounded);
     nn_exec_options opt = {.batch = 128, .shard = 4, .lanes = 1, .queue = s->device.queue};
@@ -105,7 +105,7 @@ static firm_status ground_all(const train_set* s, const firm_model* m, const pai
 firm_status gate_ground(const train_set* s, const firm_model* m, pool* p, ground_error* out,
                         firm_error* err) {
     const pairs* held = train_pairs(s, PACK_HELD, 1);
-    int n = held->count, dim = s->env->config_dim;
+    int n = held->count, dim = s->env->task.config_dim;
     float* config = mem_alloc((size_t)(n * dim) * sizeof *config);
     double* units = mem_alloc((size_t)n * sizeof *units);
     *out = (ground_error){0};
@@ -113,20 +113,21 @@ firm_status gate_ground(const train_set* s, const firm_model* m, pool* p, ground
                                      : FAIL(err, FIRM_E_MEMORY, "no memory for the gate");
     int seen = 0;
     for (int i = 0; i < n && st == FIRM_OK; i++) {
-        float distance[ENV_MAX_DISTANCE];
+        float distance[TASK_MAX_DISTANCE];
         const float *c = config + i * dim, *truth = held->config + 2 * i * dim;
-        if (s->env->visible && !s->env->visible(truth)) continue;
-        s->env->measure(c, truth, distance);
-        units[seen++] = (double)env_tolerance_units(s->env, c, truth);
-        for (int d = 0; d < s->env->distances; d++) {
+        if (!task_is_visible(&s->env->task, truth)) continue;
+        task_measure(&s->env->task, c, truth, distance);
+        units[seen++] = (double)task_tolerance_units(&s->env->task, c, truth);
+        for (int d = 0; d < s->env->task.distances; d++) {
             out->mean[d] += (double)distance[d];
             out->max[d] = fmax(out->max[d], (double)distance[d]);
         }
     }
     if (st == FIRM_OK && seen == 0)
-        st = FAIL(err, FIRM_E_VALUE, "no held-out frame of %s shows all that moves", s->env->name);
+        st = FAIL(err, FIRM_E_VALUE, "no held-out frame of %s shows all that moves",
+                  s->env->task.name);
     if (st == FIRM_OK) {
-        for (int d = 0; d < s->env->distances; d++) out->mean[d] /= seen;
+        for (int d = 0; d < s->env->task.distances; d++) out->mean[d] /= seen;
         summarise(units, seen, &out->mean_units, &out->p95_units);
     }
     mem_free(units);

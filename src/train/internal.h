@@ -194,7 +194,7 @@ firm_status gate_rollout(const train_set* s, const firm_model* m, const records*
 // mean and largest of every named distance in its unit.
 typedef struct ground_error {
     double mean_units, p95_units;
-    double mean[ENV_MAX_DISTANCE], max[ENV_MAX_DISTANCE];
+    double mean[TASK_MAX_DISTANCE], max[TASK_MAX_DISTANCE];
 } ground_error;
 firm_status gate_ground(const train_set* s, const firm_model* m, pool* p, ground_error* out,
                         firm_error* err);

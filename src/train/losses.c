@@ -28,10 +28,10 @@ firm_status loss_read(const config* c, const env_spec* env, const char* source, 
         .tail_kind = strcmp(tail, "terminal") == 0 ? TAIL_TERMINAL
                      : strcmp(tail, "chord") == 0  ? TAIL_CHORD
                                                    : TAIL_CHORD_SQUARED};
-    if (w->tail_kind != TAIL_TERMINAL && env->pairs == 0)
+    if (w->tail_kind != TAIL_TERMINAL && env->task.pairs == 0)
         return FAIL(err, FIRM_E_VALUE,
                     "%s.tail_kind = %s needs joint angles, and %s has none; use terminal", section,
-                    tail, env->name);
+                    tail, env->task.name);
     return FIRM_OK;
 }
 
@@ -43,7 +43,7 @@ static nn_id changes(nn_graph* g, const firm_model* m, const loss_weights* w, co
     for (int k = 0; k < STEPS; k++) {
         nn_id from = k == 0 || w->from_start ? start : at[k - 1];
         change[k] =
-            w->relative ? nn_relative(g, at[k], from, m->env->pairs) : nn_sub(g, at[k], from);
+            w->relative ? nn_relative(g, at[k], from, m->task.pairs) : nn_sub(g, at[k], from);
     }
     return nn_concat(g, 0, STEPS, change);
 }
@@ -53,11 +53,11 @@ static nn_id tail_errors(nn_graph* g, const firm_model* m, const loss_weights* w
                          const rollout_graph* r, const nn_id path[STEPS],
                          const nn_id target[STEPS]) {
     if (w->tail_kind == TAIL_TERMINAL) return nn_mse(g, path[STEPS - 1], target[STEPS - 1]);
-    int steps[2] = {STEPS, m->env->config_dim};
+    int steps[2] = {STEPS, m->task.config_dim};
     // the length of a chord has no slope at 0; a thousandth rounds that corner off
     float rounded = w->tail_kind == TAIL_CHORD ? 1e-3f : 0.0f;
     return nn_chord(g, nn_reshape(g, r->path, 2, steps), nn_reshape(g, r->target, 2, steps),
-                    m->env->pairs, rounded);
+                    m->task.pairs, rounded);
 }
 
 // the belief: remembered, or computed where the history module is trained along
@@ -68,7 +68,7 @@ static nn_id belief_of(const firm_model* m, const stage* s, rollout_graph* r) {
     r->belief = NN_NONE;
     int shape[2] = {model_token_count(m), model_token_width(m)};
     for (int f = 0; f < HIST; f++) r->tokens[f] = nn_input(g, "tokens", 2, shape);
-    for (int f = 0; f + 1 < HIST; f++) r->past[f] = nn_input1(g, "past", m->env->action_dim);
+    for (int f = 0; f + 1 < HIST; f++) r->past[f] = nn_input1(g, "past", m->task.action_dim);
     return model_belief(g, m, r->tokens, r->past);
 }
 
@@ -77,12 +77,12 @@ firm_status rollout_graph_build(const firm_model* m, const loss_weights* w, cons
     memset(r, 0, sizeof *r);
     TRY(nn_graph_create(m->store, &r->g, err));
     nn_graph* g = r->g;
-    int dim = m->env->config_dim, chi_dim = m->env->chi_dim;
+    int dim = m->task.config_dim, chi_dim = m->task.chi_dim;
     stage_train(s, g);
     nn_id belief = belief_of(m, s, r);
     for (int f = 0; f < HIST; f++) r->config[f] = nn_input1(g, "config", dim);
     for (int k = 0; k < STEPS; k++)
-        r->u[k] = nn_input1(g, "u", MODEL_CONTROLS * m->env->action_dim);
+        r->u[k] = nn_input1(g, "u", MODEL_CONTROLS * m->task.action_dim);
     r->target = nn_input1(g, "target", STEPS * dim);
     r->chi0 = nn_input1(g, "chi0", chi_dim);
     r->chi = nn_input1(g, "chi", STEPS * chi_dim);
@@ -124,7 +124,8 @@ static void put(const nn_feed* feed, nn_id input, int i, const float* from, size
 // what the history says: a remembered belief, or tokens and actions for the module itself
 static void fill_history(const rollout_batch* b, const nn_feed* feed, int i, int history) {
     const rollout_graph* r = b->graph;
-    size_t dim = (size_t)b->set->env->config_dim, actions = (size_t)b->set->env->action_dim;
+    size_t dim = (size_t)b->set->env->task.config_dim,
+           actions = (size_t)b->set->env->task.action_dim;
     if (r->belief != NN_NONE) {
         size_t n = (size_t)b->model->shape.belief;
         put(feed, r->belief, i, b->cache->belief + (size_t)history * n, n);
@@ -145,7 +146,7 @@ static void fill_history(const rollout_batch* b, const nn_feed* feed, int i, int
 static void fill_chi(const rollout_batch* b, const float* chi, int count, float* out) {
     const float farthest = 8.0f;
     const model_stats* stats = &b->model->stats;
-    int dim = b->set->env->chi_dim;
+    int dim = b->set->env->task.chi_dim;
     for (int j = 0; j < count * dim; j++) {
         float x = (chi[j] - stats->chi_mean[j % dim]) / stats->chi_std[j % dim];
         out[j] = x > farthest ? farthest : x < -farthest ? -farthest : x;
@@ -157,8 +158,8 @@ firm_status rollout_fill(void* ctx, const nn_feed* feed) {
     const rollout_graph* r = b->graph;
     const env_spec* env = b->set->env;
     const records* from = b->from;
-    size_t dim = (size_t)env->config_dim, chi_dim = (size_t)env->chi_dim;
-    size_t macro = (size_t)(MODEL_CONTROLS * env->action_dim);
+    size_t dim = (size_t)env->task.config_dim, chi_dim = (size_t)env->task.chi_dim;
+    size_t macro = (size_t)(MODEL_CONTROLS * env->task.action_dim);
     size_t fiber = (size_t)b->model->shape.fiber;
     for (int i = 0; i < feed->count; i++) {
         int64_t row = b->first + nn_feed_row(feed, i);

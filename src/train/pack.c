@@ -46,7 +46,7 @@ static void drop_unneeded(pack* p, const needs* n) {
 static cJSON* result_json(const train_set* s, const pack_file* made, int as_pictures,
                           const char* path) {
     cJSON* out = cJSON_CreateObject();
-    cJSON_AddStringToObject(out, "task", s->env->name);
+    cJSON_AddStringToObject(out, "task", s->env->task.name);
     cJSON_AddStringToObject(out, "file", path);
     cJSON_AddStringToObject(out, "frames_as", as_pictures ? "pictures" : "states");
     cJSON_AddNumberToObject(out, "frames", (double)made->scenes);

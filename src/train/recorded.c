@@ -16,24 +16,24 @@ static float* copy(const float* from, size_t count) {
 firm_status recorded_fill(const records* r, firm_model* m, int count, firm_error* err) {
     _Static_assert((int)RECORD_CONTROLS == (int)MODEL_RECORDED, "a record is a recorded sequence");
     _Static_assert((int)RECORD_POINTS == MODEL_HORIZON + 1, "with what came of its macro actions");
-    const env_spec* env = m->env;
+    const task_typed* task = &m->task;
     model_drop_recorded(m);
     if (count == 0) return FIRM_OK;
-    if (!env->situation)
+    if (task->situation_dim == 0)
         return FAIL(err, FIRM_E_VALUE,
                     "train.recorded: %s does not say which moments are alike; set it to 0",
-                    env->name);
-    if (env->situation_chi && (!m->shape.reading || m->shape.no_fiber))
+                    task->name);
+    if (task_situation_reads_chi(task) && (!m->shape.reading || m->shape.no_fiber))
         return FAIL(err, FIRM_E_VALUE,
                     "recorded segments of %s are looked up by what is read from the fiber; set "
                     "model.reading and add a stage with the objective read",
-                    env->name);
+                    task->name);
     if (count > r->count) count = r->count;
-    size_t n = (size_t)count, config = (size_t)env->config_dim, chi = (size_t)env->chi_dim;
+    size_t n = (size_t)count, config = (size_t)task->config_dim, chi = (size_t)task->chi_dim;
     float* first = mem_alloc(n * chi * sizeof *first);  // chi when the sequence began
     for (size_t i = 0; first && i < n; i++)
         memcpy(first + i * chi, r->chi + i * RECORD_POINTS * chi, chi * sizeof *first);
-    m->recorded = copy(r->action, n * (size_t)(RECORD_CONTROLS * env->action_dim));
+    m->recorded = copy(r->action, n * (size_t)(RECORD_CONTROLS * task->action_dim));
     m->recorded_path = copy(r->config, n * RECORD_POINTS * config);
     m->recorded_chi = first;
     m->recorded_count = count;
@@ -42,10 +42,11 @@ firm_status recorded_fill(const records* r, firm_model* m, int count, firm_error
     return FAIL(err, FIRM_E_MEMORY, "no memory for %d recorded sequences", count);
 }
 
-firm_status train_add_recorded(firm_model* m, const char* path, int count, firm_error* err) {
+firm_status train_add_recorded(firm_model* m, const env_spec* env, const char* path, int count,
+                               firm_error* err) {
     pack p = {0};
     char hash[48];
-    firm_status st = pack_read(path, m->env, &p, err);
+    firm_status st = pack_read(path, env, &p, err);
     snprintf(hash, sizeof hash, "data_hash=%016" PRIx64, p.data_hash);
     if (st == FIRM_OK && !strstr(m->provenance, hash))
         st = FAIL(err, FIRM_E_VALUE,

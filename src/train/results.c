@@ -10,10 +10,10 @@ static void add_grounding(const env_spec* env, const stage_result* r, cJSON* to)
     cJSON_DeleteItemFromObject(to, "grounder_error");
     cJSON* all = cJSON_AddObjectToObject(to, "grounder_error");
     json_add_number(all, "units", r->gate, 4);
-    json_add_number(all, "units_p95", r->detail[2 * ENV_MAX_DISTANCE], 4);
-    for (int d = 0; d < env->distances; d++) {
-        cJSON* one = cJSON_AddObjectToObject(all, env->distance[d].name);
-        cJSON_AddStringToObject(one, "unit", env->distance[d].unit);
+    json_add_number(all, "units_p95", r->detail[2 * TASK_MAX_DISTANCE], 4);
+    for (int d = 0; d < env->task.distances; d++) {
+        cJSON* one = cJSON_AddObjectToObject(all, env->task.distance[d].name);
+        cJSON_AddStringToObject(one, "unit", env->task.distance[d].unit);
         json_add_number(one, "mean", r->detail[2 * d], 4);
         json_add_number(one, "max", r->detail[2 * d + 1], 4);
     }
@@ -58,9 +58,9 @@ static cJSON* stage_json(const train_run_state* run, int i, cJSON* out) {
         char key[64];
         add_grounding(env, r, s);
         add_grounding(env, r, out);
-        snprintf(key, sizeof key, "grounder_error_%s", env->distance[0].unit);
+        snprintf(key, sizeof key, "grounder_error_%s", env->task.distance[0].unit);
         replace_number(out, key, r->detail[0]);
-        snprintf(key, sizeof key, "grounder_error_max_%s", env->distance[0].unit);
+        snprintf(key, sizeof key, "grounder_error_max_%s", env->task.distance[0].unit);
         replace_number(out, key, r->detail[1]);
     } else if (strcmp(full.objective, "rollout") == 0) {
         add_rollouts(r, s);
@@ -88,7 +88,7 @@ static void add_data(const train_set* set, cJSON* to) {
 cJSON* run_results(const train_run_state* run, const char* model_path) {
     const nn_device* device = &run->set.device;
     cJSON* out = cJSON_CreateObject();
-    cJSON_AddStringToObject(out, "task", run->set.env->name);
+    cJSON_AddStringToObject(out, "task", run->set.env->task.name);
     cJSON_AddNumberToObject(out, "seed", (double)run->opt->seed);
     cJSON_AddStringToObject(out, "device", device->name);
     if (device->queue)

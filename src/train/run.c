@@ -11,6 +11,7 @@
 #include "core/mem.h"
 #include "core/rng.h"
 #include "core/text.h"
+#include "train/shape.h"
 
 static void run_path(const train_run_state* run, const char* name, char path[1100]) {
     snprintf(path, 1100, "%s/%s", run->opt->folder, name);
@@ -286,14 +287,14 @@ firm_status train_run(const config* settings, const env_spec* env, const train_i
         return FAIL(err, FIRM_E_VALUE,
                     "there is nothing to train: the settings of %s have no [stage.NAME] section; "
                     "give some with --config FILE",
-                    env->name);
+                    env->task.name);
     model_shape_read(settings, &shape);
     nn_device device;
     TRY(train_device_open(settings, opt->device, &device, err));
     firm_status st = pool_create(opt->threads, &run.p, err);
     if (st == FIRM_OK)
         st = train_set_open(settings, env, in, opt, pool_threads(run.p), &run.set, err);
-    if (st == FIRM_OK) st = model_create(env, &shape, 1, opt->seed, &run.model, err);
+    if (st == FIRM_OK) st = model_create(&env->task, &shape, 1, opt->seed, &run.model, err);
     run.set.device = device;
     if (st == FIRM_OK) st = run_stages(&run, result, err);
     if (run.metrics) fclose(run.metrics);

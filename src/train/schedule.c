@@ -313,7 +313,7 @@ static firm_status check_sources(const stage* s, const config* settings, const t
                 "stage %s needs a second set of interventions; make it with `firm intervene "
                 "%s --structured` (or --planned) and give it with --structured, or set "
                 "train.structured=optional",
-                s->name, set->env->name);
+                s->name, set->env->task.name);
     }
     return left
                ? FIRM_OK

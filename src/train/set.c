@@ -257,10 +257,10 @@ static firm_status image_stats(train_set* s, model_stats* stats, firm_error* err
 
 firm_status train_set_stats(train_set* s, model_stats* stats, firm_error* err) {
     const records* r = &s->data.set[PACK_F];
-    int dim = s->env->chi_dim;
+    int dim = s->env->task.chi_dim;
     memcpy(stats->action_mean, s->data.action_mean, sizeof stats->action_mean);
     memcpy(stats->action_std, s->data.action_std, sizeof stats->action_std);
-    double sum[ENV_MAX_CHI] = {0}, square[ENV_MAX_CHI] = {0};
+    double sum[TASK_MAX_CHI] = {0}, square[TASK_MAX_CHI] = {0};
     for (int i = 0; i < r->count; i++)
         for (int j = 0; j < dim; j++) {
             double x = (double)r->chi[(i * RECORD_POINTS + 1) * dim + j];  // after one macro action

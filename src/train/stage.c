@@ -291,11 +291,11 @@ static firm_status ground_figures(train_run_state* run, stage_result* r, firm_er
     ground_error e;
     TRY(gate_ground(&run->set, run->model, run->p, &e, err));
     r->gate = e.mean_units;
-    for (int d = 0; d < ENV_MAX_DISTANCE; d++) {
+    for (int d = 0; d < TASK_MAX_DISTANCE; d++) {
         r->detail[2 * d] = e.mean[d];
         r->detail[2 * d + 1] = e.max[d];
     }
-    r->detail[2 * ENV_MAX_DISTANCE] = e.p95_units;
+    r->detail[2 * TASK_MAX_DISTANCE] = e.p95_units;
     return FIRM_OK;
 }
 
@@ -366,8 +366,8 @@ static firm_status updates(train_run_state* run, const stage* s, nn_trainer* t, 
 
 static void report(const train_run_state* run, const stage* s, const stage_result* r) {
     char more[128] = "";
-    for (int d = 0; is(s, "ground") && d < run->set.env->distances; d++) {
-        const env_distance* name = &run->set.env->distance[d];
+    for (int d = 0; is(s, "ground") && d < run->set.env->task.distances; d++) {
+        const task_distance* name = &run->set.env->task.distance[d];
         text_add(more, sizeof more, "%s%s %.4g %s", d ? ", " : " (", name->name, r->detail[2 * d],
                  name->unit);
     }

@@ -81,7 +81,7 @@ static float cover(sample* d) {
 }
 
 firm_status support_fill(const train_set* s, firm_model* m, int count, firm_error* err) {
-    int dim = s->env->config_dim;
+    int dim = s->env->task.config_dim;
     model_drop_support(m);
     if (count == 0) return FIRM_OK;
     source from = source_of(s);

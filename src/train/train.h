@@ -6,9 +6,9 @@
 #ifndef TRAIN_TRAIN_H
 #define TRAIN_TRAIN_H
 
-#include "core/config.h"
-#include "core/json.h"
 #include "data/branches.h"
+#include "io/config.h"
+#include "io/json.h"
 #include "model/model.h"
 
 // What a run learns from: episodes with their branches, or a pack made of them.
@@ -49,7 +49,8 @@ firm_status train_pack(const config* settings, const env_spec* env, const train_
 
 // Gives a model up to `count` recorded action sequences for reach mode: the first segments of a
 // pack of the data it was trained on. Other data are refused, and models that cannot look them up.
-firm_status train_add_recorded(firm_model* m, const char* pack, int count, firm_error* err);
+firm_status train_add_recorded(firm_model* m, const env_spec* env, const char* pack, int count,
+                               firm_error* err);
 
 // Speed of the two kinds of training update on synthetic batches, for `firm bench train`.
 typedef struct train_speed {

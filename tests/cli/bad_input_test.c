@@ -4,12 +4,13 @@
 #include <hdf5.h>
 #include <unistd.h>
 
-#include "core/image.h"
 #include "core/mem.h"
 #include "env/env.h"
+#include "eval/settings.h"
+#include "io/image.h"
 #include "model/checkpoint.h"
-#include "plan/settings.h"
 #include "program.h"
+#include "train/shape.h"
 
 // Every command that reads the data set `name`, in a folder that holds it; no output may appear.
 static void data_is_refused(const char* folder, const char* name, const char* says) {
@@ -211,9 +212,9 @@ TEST(cli, model_of_another_task) {
     firm_model* model;
     fresh_folder(folder);
     snprintf(path, sizeof path, "%s/other.safetensors", folder);
-    env_spec other = *env_find("tworoom");
-    other.name = "chess";  // a task this program has never heard of
-    REQUIRE_OK(settings_load(env_find("tworoom"), "smoke", NULL, 0, &settings, &err), err);
+    task_typed other = env_find("tworoom")->task;
+    snprintf(other.name, sizeof other.name, "chess");  // a task this program has never heard of
+    REQUIRE_OK(settings_load("tworoom", "smoke", NULL, 0, &settings, &err), err);
     model_shape_read(settings, &shape);
     config_free(settings);
     REQUIRE_OK(model_create(&other, &shape, 0, 1, &model, &err), err);
@@ -221,7 +222,7 @@ TEST(cli, model_of_another_task) {
     firm_model_free(model);
     model_is_refused(folder, "other.safetensors", "chess");
     // and one it knows, but not the one asked for
-    REQUIRE_OK(model_create(env_find("reacher"), &shape, 0, 1, &model, &err), err);
+    REQUIRE_OK(model_create(&env_find("reacher")->task, &shape, 0, 1, &model, &err), err);
     REQUIRE_OK(checkpoint_write(path, model, CHECKPOINT_MODEL, NULL, 0, NULL, 0, &err), err);
     firm_model_free(model);
     EXPECT_REFUSAL(firm_run(folder, 0, "eval tworoom --model other.safetensors --quiet"), "eval",

@@ -1,8 +1,8 @@
 // demo_test.c - `firm demo` without a model: every task is planned through its true simulator, and
 // both the page and the output say so. (With a model: whole_path_test.c.)
 #define _GNU_SOURCE  // setenv
-#include "core/json.h"
 #include "env/env.h"
+#include "io/json.h"
 #include "program.h"
 
 static const char* text_of(const cJSON* j, const char* key) {

@@ -1,8 +1,8 @@
 // ensemble_test.c - `firm export --member` and the commands that plan with what it wrote: every
 // JSON result says how many models, and what does not belong together leaves nothing behind.
-#include "core/json.h"
 #include "core/mem.h"
 #include "env/env.h"
+#include "io/json.h"
 #include "model/checkpoint.h"
 #include "program.h"
 
@@ -88,7 +88,7 @@ static void write_other(const char* folder, const char* name, const char* fix, c
     REQUIRE_OK(firm_model_load(path, &m, &err), err);
     model_shape shape = m->shape;
     shape.inner += wider;
-    REQUIRE_OK(model_create(env_find(task), &shape, 0, 1, &other, &err), err);
+    REQUIRE_OK(model_create(&env_find(task)->task, &shape, 0, 1, &other, &err), err);
     other->stats = m->stats;
     other->stats.action_std[0] *= stretch;
     snprintf(path, sizeof path, "%s/%s", folder, name);

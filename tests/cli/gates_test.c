@@ -2,6 +2,7 @@
 // and by its exit status.
 #include "data/branches.h"
 #include "data/episodes_internal.h"
+#include "env/env.h"
 #include "program.h"
 
 // Writes 60 episodes whose rows from the 27th on are moved by px towards the middle, so that a

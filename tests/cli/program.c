@@ -11,8 +11,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "core/image.h"
 #include "env/env.h"
+#include "io/image.h"
 
 enum { MAX_WORDS = 128 };
 

@@ -1,6 +1,6 @@
 // settings_test.c - every --set counts on top of the settings that a model brings along, the last
 // one too.
-#include "core/json.h"
+#include "io/json.h"
 #include "program.h"
 
 TEST(cli, every_set_reaches_the_planner) {

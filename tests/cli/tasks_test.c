@@ -1,8 +1,8 @@
 // tasks_test.c - the whole path of every task but TwoRoom with its smoke settings: collect,
 // intervene, pack, train a few updates of every stage, evaluate; and from the pack, with frames
 // drawn again or unpacked, the same model. (TwoRoom: whole_path_test.c.)
-#include "core/json.h"
 #include "env/env.h"
+#include "io/json.h"
 #include "program.h"
 
 typedef struct path {
@@ -31,8 +31,9 @@ static void check_train(const path* p, const cJSON* j) {
     }
     const env_spec* env = env_find(p->task);
     EXPECT_KEYS(e, "units units_p95");
-    for (int i = 0; i < env->distances; i++)
-        EXPECT_KEYS(cJSON_GetObjectItemCaseSensitive(e, env->distance[i].name), "unit mean max");
+    for (int i = 0; i < env->task.distances; i++)
+        EXPECT_KEYS(cJSON_GetObjectItemCaseSensitive(e, env->task.distance[i].name),
+                    "unit mean max");
 }
 
 static void run_path(const path* p) {

@@ -7,7 +7,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "core/json.h"
+#include "io/json.h"
 #include "program.h"
 
 static const char arm_keys[] =

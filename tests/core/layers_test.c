@@ -1,7 +1,8 @@
 // layers_test.c - the picture of the flow stays true: a folder of src/ includes from itself, from
-// folders to its left in env data model train plan eval report, and from core and nn; nn includes
-// from core alone, core from nothing, cli from all. CUDA headers and sources appear in the cuda/
-// folders of nn and plan only. Prints the graph it found.
+// folders to its left in env data model train plan eval report, and from core, nn, task and io; nn
+// and task include from core alone, core from nothing, cli from all. The folders of libfirm include
+// from one another only, and no header but those of the C library. CUDA headers and sources appear
+// in the cuda/ folders of nn and plan only. Prints the graph it found.
 #define _GNU_SOURCE
 #include <dirent.h>
 #include <ftw.h>
@@ -10,9 +11,18 @@
 
 #include "check.h"
 
-static const char* const folders[] = {"core",  "nn",   "env",  "data",   "model",
-                                      "train", "plan", "eval", "report", "cli"};
+static const char* const folders[] = {"core",  "nn",    "task", "io",   "env",    "data",
+                                      "model", "train", "plan", "eval", "report", "cli"};
 enum { FOLDERS = sizeof folders / sizeof folders[0] };
+
+// libfirm is made of these: what they need, a robot needs.
+static const char* const runtime[] = {"core", "nn", "task", "model", "plan"};
+
+static int in_runtime(int folder) {
+    for (size_t i = 0; i < sizeof runtime / sizeof *runtime; i++)
+        if (strcmp(folders[folder], runtime[i]) == 0) return 1;
+    return 0;
+}
 
 typedef struct scan {
     char root[512];  // holds src/ and include/
@@ -56,6 +66,8 @@ static void check_quoted(const char* file, int line, int from, const char* inclu
             violation(file, line, include, "not in a folder of the flow");
         else if (to > from)
             violation(file, line, include, "that folder is to the right in the flow");
+        else if (in_runtime(from) && !in_runtime(to))
+            violation(file, line, include, "libfirm does not have that folder");
         else
             current->graph[from][to]++;
     } else if (present("%s/%s", folder, include)) {
@@ -68,6 +80,15 @@ static void check_quoted(const char* file, int line, int from, const char* inclu
 // headers of the CUDA toolkit
 static int is_cuda(const char* include) {
     static const char* const starts[] = {"cuda", "cublas", "cudnn", "cooperative_groups", "nv"};
+    for (size_t i = 0; i < sizeof starts / sizeof *starts; i++)
+        if (strncmp(include, starts[i], strlen(starts[i])) == 0) return 1;
+    return 0;
+}
+
+// headers of libraries that the program links and libfirm does not
+static int is_foreign(const char* include) {
+    static const char* const starts[] = {"cjson/", "hdf5",  "H5",       "ini.h", "png.h",
+                                         "zlib.h", "cblas", "chipmunk", "mujoco"};
     for (size_t i = 0; i < sizeof starts / sizeof *starts; i++)
         if (strncmp(include, starts[i], strlen(starts[i])) == 0) return 1;
     return 0;
@@ -95,6 +116,9 @@ static int scan_file(const char* path, const struct stat* s, int type, struct FT
             check_quoted(path, line, from, include);
         if (sscanf(text, " # include <%500[^>]>", include) == 1 && !cuda && is_cuda(include))
             violation(path, line, include, "CUDA headers belong in nn/cuda and plan/cuda");
+        if (sscanf(text, " # include <%500[^>]>", include) == 1 && in_runtime(from) &&
+            is_foreign(include))
+            violation(path, line, include, "libfirm needs libc and libm alone");
     }
     if (file) fclose(file);
     return 0;
@@ -162,6 +186,10 @@ TEST(core, layers_checker_works) {
         {"src/plan/a.cu", "", "CUDA sources"},
         {"src/nn/cuda/a.cu", "#include \"plan/p.h\"\n", "to the right"},
         {"src/other/a.c", "", "not part of the flow"},
+        {"src/model/a.c", "#include \"nn/n.h\"\n#include \"core/x.h\"\n", NULL},
+        {"src/model/a.c", "#include \"env/y.h\"\n", "libfirm does not have"},
+        {"src/plan/a.c", "#include <cjson/cJSON.h>\n", "libc and libm"},
+        {"src/eval/a.c", "#include <cjson/cJSON.h>\n#include \"env/y.h\"\n", NULL},
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         char root[512];

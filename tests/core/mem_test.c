@@ -5,12 +5,12 @@
 #include "core/mem.h"
 
 #include "check.h"
-#include "core/config.h"
 #include "core/each_failing.h"
 #include "core/file.h"
-#include "core/image.h"
-#include "core/json.h"
 #include "core/pool.h"
+#include "io/config.h"
+#include "io/image.h"
+#include "io/json.h"
 
 TEST(core, mem_basics) {
     int64_t before = mem_count();

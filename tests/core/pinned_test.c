@@ -4,9 +4,9 @@
 #include <unistd.h>
 
 #include "check.h"
-#include "core/config.h"
 #include "core/log.h"
 #include "core/rng.h"
+#include "io/config.h"
 
 // Box-Muller: 1/2 gives the radius sqrt(2 ln 2), quarter turns the signs. Words have half a unit of
 // 2^-23 added, hence the tolerance.

@@ -2,8 +2,8 @@
 // on the host, and no member is left out.
 #include "check.h"
 #include "cli/program.h"
-#include "core/json.h"
 #include "gpu.h"
+#include "io/json.h"
 #include "plan/members.h"
 
 static int gpu_there(void) {

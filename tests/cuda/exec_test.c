@@ -213,7 +213,7 @@ TEST(cuda, exec_caches) {
         expect_close("beliefs", history[1].belief, history[0].belief,
                      n * (size_t)w.model->shape.belief, FP32);
         expect_close("configs", history[1].config, history[0].config,
-                     n * HIST * (size_t)w.env->config_dim, FP32);
+                     n * HIST * (size_t)w.env->task.config_dim, FP32);
         for (int k = 0; k < TOKENS; k++) {
             const token_cache* c = &tokens[0][k];
             expect_close("tokens", tokens[1][k].tokens, c->tokens,

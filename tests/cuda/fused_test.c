@@ -8,6 +8,7 @@
 #include "../plan/toys.h"
 #include "check.h"
 #include "core/rng.h"
+#include "env/env.h"
 #include "plan/gpu.h"
 
 // Three blocks, the last with two rows; 8 coordinates make the heads show 8 numbers at once.
@@ -91,9 +92,9 @@ static rung* rung_make(plan_precision precision, int horizon) {
 
 // A planner of so many searches; NULL where it could not be, and the test is skipped or failed.
 static plan_gpu* planner_of(const rung* r, const toy_net* t, int searches) {
-    static const env_spec spec = {
-        .name = "test", .config_dim = CONFIG, .action_dim = 2, .cost = ENV_COST_SUM};
-    plan_gpu_setup setup = {.spec = &spec,
+    static const task_typed task = {
+        .name = "test", .config_dim = CONFIG, .action_dim = 2, .cost = TASK_COST_SUM};
+    plan_gpu_setup setup = {.task = &task,
                             .shape = t->shape,
                             .weights = &t->weights,
                             .options = {.mode = FIRM_MODE_CONTRACT,

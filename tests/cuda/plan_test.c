@@ -6,6 +6,7 @@
 #include "../plan/toys.h"
 #include "check.h"
 #include "core/rng.h"
+#include "env/env.h"
 #include "gpu.h"
 #include "plan/gpu.h"
 #include "plan/propose.h"
@@ -15,16 +16,16 @@ static const plan_net_shape cube_shape = {3, 0, 128, 25, 384, 768, 2, 0};
 static const plan_net_shape reacher_shape = {4, 2, 128, 10, 384, 768, 2, 0};
 
 // A task of as many coordinates as the shape has, squared distance in c.
-static env_spec task_of(const plan_net_shape* s) {
-    return (env_spec){.name = "test",
-                      .config_dim = s->config,
-                      .pairs = s->pairs,
-                      .action_dim = s->action / 5,
-                      .cost = ENV_COST_SUM};
+static task_typed task_of(const plan_net_shape* s) {
+    return (task_typed){.name = "test",
+                        .config_dim = s->config,
+                        .pairs = s->pairs,
+                        .action_dim = s->action / 5,
+                        .cost = TASK_COST_SUM};
 }
 
-static plan_gpu_setup setup_of(const env_spec* spec, const toy_net* t, plan_precision precision) {
-    return (plan_gpu_setup){.spec = spec,
+static plan_gpu_setup setup_of(const task_typed* task, const toy_net* t, plan_precision precision) {
+    return (plan_gpu_setup){.task = task,
                             .shape = t->shape,
                             .weights = &t->weights,
                             .options = contract_options(),
@@ -86,8 +87,8 @@ static int rounds_h(void) {
 // The GPU's predictions of n candidates, 0 where it was skipped or failed.
 static int roll_out(const toy_net* t, plan_precision precision, plan_gpu_way way, int n,
                     int horizon, const inputs* in, float* got) {
-    env_spec spec = task_of(&t->shape);
-    plan_gpu_setup setup = setup_of(&spec, t, precision);
+    task_typed task = task_of(&t->shape);
+    plan_gpu_setup setup = setup_of(&task, t, precision);
     setup.way = way;
     setup.options.candidates = n < 2 ? 2 : n;
     setup.options.elites = 2;
@@ -140,8 +141,8 @@ static void measure_rollouts(const toy_net* t, plan_precision p, plan_gpu_way la
 
 static int gpu_there(void) {
     toy_net t = toy_net_make(tworoom_shape, 1);
-    env_spec spec = task_of(&t.shape);
-    plan_gpu_setup setup = setup_of(&spec, &t, PLAN_FP32);
+    task_typed task = task_of(&t.shape);
+    plan_gpu_setup setup = setup_of(&task, &t, PLAN_FP32);
     plan_gpu* g;
     int there = make(&setup, &g);
     if (there) plan_gpu_free(g);
@@ -276,8 +277,8 @@ static int ulps(float a, float b) {
 TEST(cuda, plan_noise) {
     enum { N = 300, H = 5, A = 10 };
     toy_net t = toy_net_make(tworoom_shape, 70);
-    env_spec spec = task_of(&t.shape);
-    plan_gpu_setup setup = setup_of(&spec, &t, PLAN_FP32);
+    task_typed task = task_of(&t.shape);
+    plan_gpu_setup setup = setup_of(&task, &t, PLAN_FP32);
     plan_gpu* g;
     firm_error err = {0};
     if (!make(&setup, &g)) return;
@@ -317,8 +318,8 @@ TEST(cuda, plan_noise) {
 TEST(cuda, plan_fit_ties_and_nan) {
     enum { N = 300, H = 5, A = 10, C = 2, E = 30 };
     toy_net t = toy_net_make(tworoom_shape, 71);
-    env_spec spec = task_of(&t.shape);
-    plan_gpu_setup setup = setup_of(&spec, &t, PLAN_FP32);
+    task_typed task = task_of(&t.shape);
+    plan_gpu_setup setup = setup_of(&task, &t, PLAN_FP32);
     plan_gpu* g;
     firm_error err = {0};
     if (!make(&setup, &g)) return;
@@ -337,10 +338,9 @@ TEST(cuda, plan_fit_ties_and_nan) {
         int order[N], finite = 0;
         for (int i = 0; i < N; i++) {
             order[i] = i;
-            // a toy task has no measure(): its finite terminal cost alone
             int ok = 1;
             for (int k = 0; k < H * C; k++) ok &= isfinite(c[i * H * C + k]) != 0;
-            value[i] = ok ? env_cost_value(&spec, c + (i * H + H - 1) * C, goal) : INFINITY;
+            value[i] = ok ? task_cost_value(&task, c + (i * H + H - 1) * C, goal) : INFINITY;
             finite += ok;
             EXPECT_INT(memcmp(&value[i], &a.value[i], sizeof(float)), 0);
         }
@@ -367,7 +367,7 @@ TEST(cuda, plan_fit_ties_and_nan) {
 }
 
 static plan_gpu_setup shipped_setup(const shipped* s, plan_precision p, plan_gpu_way way) {
-    return (plan_gpu_setup){.spec = s->model->env,
+    return (plan_gpu_setup){.task = &s->model->task,
                             .shape = s->weights.shape,
                             .weights = &s->weights.net,
                             .options = contract_options(),
@@ -458,11 +458,11 @@ TEST(cuda, plan_first_iteration_like_cpu) {
                 for (int k = 0; k < N; k++) {
                     const float *end = a.paths + (k * HORIZON + HORIZON - 1) * 2,
                                 *there = want + (k * HORIZON + HORIZON - 1) * 2;
-                    double cost = env_cost_value(s.model->env, end, q.goal);
+                    double cost = task_cost_value(&s.model->task, end, q.goal);
                     int rank = 0;
                     for (int j = 0; j < N; j++)
                         rank += a.value[j] < a.value[k] || (a.value[j] == a.value[k] && j < k);
-                    ends = test_worse(ends, env_tolerance_units(s.model->env, end, there));
+                    ends = test_worse(ends, task_tolerance_units(&s.model->task, end, there));
                     costs = test_worse(costs, fabs(a.value[k] - cost) / fmax(cost, 1e-6));
                     for (int j = 0; j < HORIZON * A && rank < E; j++)
                         mean[j] += u[k * HORIZON * A + j] / E;
@@ -507,7 +507,7 @@ static void round_shipped(const char* task) {
                 double worst = 0, mean = 0;
                 for (int i = 0; i < N * HORIZON; i++) {
                     double off =
-                        env_tolerance_units(s.model->env, got + i * config, want + i * config);
+                        task_tolerance_units(&s.model->task, got + i * config, want + i * config);
                     worst = test_worse(worst, off);
                     mean += off / (N * HORIZON);
                 }
@@ -530,9 +530,9 @@ TEST(cuda, plan_shipped_predictions) {
 TEST(cuda, plan_batch_same_bits) {
     enum { N = 9 };
     toy_net t = toy_net_make(tworoom_shape, 80);
-    env_spec spec = task_of(&t.shape);
+    task_typed task = task_of(&t.shape);
     for (int round = 0; round < 6; round++) {
-        plan_gpu_setup setup = setup_of(&spec, &t, (plan_precision)(round % 3));
+        plan_gpu_setup setup = setup_of(&task, &t, (plan_precision)(round % 3));
         setup.searches = N;
         setup.way = round < 3 ? PLAN_GPU_LAYERED : PLAN_GPU_BATCH;
         setup.options.iterations = 6;
@@ -567,8 +567,8 @@ TEST(cuda, plan_batch_same_bits) {
 // another: two clusters that meet twice, and take turns with their places for what is sent.
 static void cluster_twice(plan_precision p) {
     toy_net t = toy_net_make(cube_shape, 81);
-    env_spec spec = task_of(&t.shape);
-    plan_gpu_setup setup = setup_of(&spec, &t, p);
+    task_typed task = task_of(&t.shape);
+    plan_gpu_setup setup = setup_of(&task, &t, p);
     setup.way = PLAN_GPU_CLUSTER;
     if (test_short()) {
         setup.options.candidates = 96;
@@ -607,8 +607,8 @@ TEST(cuda, plan_cluster_bf16_twice_same_bits) {
 
 TEST(cuda, plan_refusals) {
     toy_net t = toy_net_make(tworoom_shape, 90);
-    env_spec spec = task_of(&t.shape);
-    plan_gpu_setup setup = setup_of(&spec, &t, PLAN_FP32);
+    task_typed task = task_of(&t.shape);
+    plan_gpu_setup setup = setup_of(&task, &t, PLAN_FP32);
     plan_gpu* g = NULL;
     firm_error err = {0};
     setup.options.candidates = 10000;
@@ -618,12 +618,6 @@ TEST(cuda, plan_refusals) {
     setup.searches = 0;
     EXPECT_INT(plan_gpu_create(&setup, &g, &err), FIRM_E_VALUE);
     setup.searches = 1;
-    spec.cost = ENV_COST_MAX;
-    spec.distances = 1;
-    spec.distance[0] = (env_distance){"there", "m", 1};
-    EXPECT_INT(plan_gpu_create(&setup, &g, &err), FIRM_E_UNAVAILABLE);
-    EXPECT(strstr(err.message, "there") != NULL);
-    spec.cost = ENV_COST_SUM;
     if (!make(&setup, &g)) return;
     plan_gpu_free(g);
     setup.way = PLAN_GPU_CLUSTER;  // has no float32 products

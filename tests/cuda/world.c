@@ -4,6 +4,7 @@
 #include "check.h"
 #include "core/mem.h"
 #include "core/rng.h"
+#include "train/shape.h"
 
 // how much of each task is enough: as little as its stages can be tried on
 typedef struct amount {
@@ -57,7 +58,7 @@ static int collect(world* w, const char* task, world_size size, int pool) {
 static firm_status make_model(world* w, firm_error* err) {
     model_shape shape;
     model_shape_read(w->run.settings, &shape);
-    TRY(model_create(w->env, &shape, 1, w->opt.seed, &w->model, err));
+    TRY(model_create(&w->env->task, &shape, 1, w->opt.seed, &w->model, err));
     w->run.model = w->model;
     TRY(train_set_stats(&w->run.set, &w->model->stats, err));
     nn_store* store = w->model->store;
@@ -75,7 +76,7 @@ static firm_status fill_cache(world* w, int source, firm_error* err) {
     const records* of = &w->run.set.data.set[source];
     history_cache* c = &w->run.cache[source];
     size_t belief = (size_t)(of->histories * w->model->shape.belief);
-    size_t dim = (size_t)w->env->config_dim, seen = (size_t)(of->histories * HIST);
+    size_t dim = (size_t)w->env->task.config_dim, seen = (size_t)(of->histories * HIST);
     *c = (history_cache){of->histories, mem_alloc(belief * sizeof(float)),
                          mem_alloc(seen * dim * sizeof(float))};
     if (!c->belief || !c->config) return FAIL(err, FIRM_E_MEMORY, "no memory for a cache");
@@ -169,7 +170,7 @@ int job_open(job* j, world* w, int index, int batch) {
     firm_error err = {0};
     stage s = w->stage[index];
     *j = (job){.w = w};
-    snprintf(j->name, sizeof j->name, "%s %s", w->env->name, s.name);
+    snprintf(j->name, sizeof j->name, "%s %s", w->env->task.name, s.name);
     for (int i = 0; i < SOURCES; i++) s.batch[i] = batch + (i == 0 ? 0 : batch > 3 ? 3 : 1);
     s.weight[PACK_I] = 0.5f;
     firm_status st = fill_caches(w, &err);

@@ -3,6 +3,7 @@
 #ifndef TESTS_CUDA_WORLD_H
 #define TESTS_CUDA_WORLD_H
 
+#include "env/env.h"
 #include "train/run.h"
 #include "train/small.h"
 

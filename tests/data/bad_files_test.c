@@ -14,6 +14,7 @@
 #include "data/branches.h"
 #include "data/frames.h"
 #include "data/hdf5.h"
+#include "env/env.h"
 #include "support.h"
 
 static const env_spec* task(void) {

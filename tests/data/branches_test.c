@@ -8,6 +8,7 @@
 #include "data/anchors.h"
 #include "data/hdf5.h"
 #include "data/mixed.h"
+#include "env/env.h"
 #include "support.h"
 
 enum { STATES = BRANCH_CONTROLS + 1 };
@@ -206,8 +207,8 @@ static void spreads(const float* a, int n, int stride, double* all, double* step
 TEST(data, mixed_actions_are_of_four_kinds) {
     enum { N = 25, MANY = 400 };
     env_spec free_spec = *env_find("tworoom"), clamped = free_spec;
-    free_spec.action_clamped = 0;
-    clamped.action_clamped = 1;
+    free_spec.task.action_clamped = 0;
+    clamped.task.action_clamped = 1;
     const float mean[2] = {0.1f, -0.2f}, std[2] = {0.5f, 0.8f};
     float recorded[2 * N], action[2 * N];
     double all[MIXED_KINDS] = {0}, steps[MIXED_KINDS] = {0}, outside = 0, away = 0;
@@ -224,7 +225,7 @@ TEST(data, mixed_actions_are_of_four_kinds) {
         for (int j = 0; j < 2 * N; j++) outside += fabsf(action[j]) > 1;
         mixed_actions(&clamped, kind, mean, std, recorded, N, &g, action);
         for (int j = 0; j < 2 * N; j++)
-            EXPECT(action[j] >= clamped.action_low && action[j] <= clamped.action_high);
+            EXPECT(action[j] >= clamped.task.action_low && action[j] <= clamped.task.action_high);
     }
     EXPECT_NEAR(all[0], 0.5, 0.02);                                // the recorded spread
     EXPECT_NEAR(all[1], 0.5 * 1.25, 0.05);                         // 0.5 to 2 times as much

@@ -5,6 +5,7 @@
 
 #include "core/mem.h"
 #include "data/hdf5.h"
+#include "env/env.h"
 #include "support.h"
 
 TEST(data, collect_same_bits_for_any_thread_count) {

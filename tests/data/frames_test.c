@@ -3,6 +3,7 @@
 
 #include "core/mem.h"
 #include "data/hdf5.h"
+#include "env/env.h"
 #include "env/tworoom.h"
 #include "support.h"
 

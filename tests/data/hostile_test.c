@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "data/hdf5.h"
+#include "env/env.h"
 #include "samples.h"
 #include "support.h"
 

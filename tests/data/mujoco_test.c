@@ -5,6 +5,7 @@
 #include "data/hdf5.h"
 #include "data/support.h"
 #include "env/cube.h"
+#include "env/env.h"
 #include "env/reacher.h"
 
 #ifdef FIRM_MUJOCO
@@ -105,7 +106,7 @@ static void expect_bare_is_read(const episodes* e) {
                                        "proprio_effector_yaw",
                                        "proprio_gripper_contact",
                                        NULL};
-    const int is_cube = strcmp(e->spec->name, "cube") == 0;
+    const int is_cube = strcmp(e->spec->task.name, "cube") == 0;
     const char* path = temp_path("bare.h5");
     firm_error err;
     episodes* back;

@@ -7,6 +7,7 @@
 #include "check.h"
 #include "core/mem.h"
 #include "core/pool.h"
+#include "env/env.h"
 
 enum { SCENES = 24 };
 static atomic_int drawn;

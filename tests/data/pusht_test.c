@@ -9,6 +9,7 @@
 #include "data/episodes.h"
 #include "data/frames.h"
 #include "data/hdf5_read.h"
+#include "env/env.h"
 
 #ifdef FIRM_CHIPMUNK
 

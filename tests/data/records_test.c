@@ -6,6 +6,7 @@
 #include "core/mem.h"
 #include "data/anchors.h"
 #include "data/mixed.h"
+#include "env/env.h"
 
 enum { EPISODES = 3, ROWS = 60, SPECIAL = 40 };
 
@@ -22,16 +23,14 @@ static int toy_rare(const double* state, const double* before) {
     return state[0] == SPECIAL && before[0] == SPECIAL - 1;
 }
 
-static const env_spec toy = {.name = "toy",
-                             .action_dim = 1,
-                             .state_dim = 1,
-                             .config_dim = 1,
-                             .chi_dim = 2,
-                             .default_episodes = 10,
-                             .validation_episodes = 1,
-                             .config = toy_config,
-                             .chi = toy_chi,
-                             .rare = toy_rare};
+static const env_spec toy = {
+    .task = {.name = "toy", .action_dim = 1, .config_dim = 1, .chi_dim = 2},
+    .state_dim = 1,
+    .default_episodes = 10,
+    .validation_episodes = 1,
+    .config = toy_config,
+    .chi = toy_chi,
+    .rare = toy_rare};
 
 static int64_t offset[EPISODES];
 static int length[EPISODES];
@@ -211,7 +210,7 @@ TEST(data, branches_draw_around_the_mean_action) {
 
 // A smooth sequence begins at its first point and ends at its last.
 TEST(data, smooth_actions_end_at_their_last_point) {
-    env_spec free_task = {.name = "free", .action_dim = 1};
+    env_spec free_task = {.task = {.name = "free", .action_dim = 1}};
     const float mean = 0.5f, std = 2;
     for (uint64_t seed = 0; seed < 20; seed++) {
         float u[25], recorded[25] = {0};

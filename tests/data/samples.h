@@ -8,6 +8,7 @@
 #include "core/mem.h"
 #include "data/pack.h"
 #include "data/trial_set.h"
+#include "env/env.h"
 
 static inline const env_spec* sample_task(void) {
     return env_find("tworoom");
@@ -22,7 +23,7 @@ static inline episodes* sample_episodes(int count) {
 // Two anchors with two branches each, which repeat what was recorded.
 static inline branches* sample_branches(const episodes* e) {
     enum { ANCHORS = 2, EACH = 2, ROWS = BRANCH_CONTROLS + 1 };
-    const size_t state = (size_t)e->spec->state_dim, action = (size_t)e->spec->action_dim;
+    const size_t state = (size_t)e->spec->state_dim, action = (size_t)e->spec->task.action_dim;
     branches* b = mem_calloc(1, sizeof *b);
     if (!b) return NULL;
     *b = (branches){.spec = e->spec,
@@ -54,7 +55,7 @@ static inline int sample_pack(const episodes* e, const branches* b, pack* p) {
                 .from = {e, {b, NULL}}};
     p->scenes = scenes_count(&p->from);
     p->list[0] = (pack_list){.source = PACK_HELD, .lag = 1};
-    for (int k = 0; k < e->spec->action_dim; k++) p->action_std[k] = 0.5f;
+    for (int k = 0; k < e->spec->task.action_dim; k++) p->action_std[k] = 0.5f;
     p->lists = 1;
     return records_of_rows(&p->from, rows, 2, &p->set[PACK_F], NULL) == FIRM_OK &&
            records_of_rows(&p->from, rows, 1, &p->set[PACK_HELD], NULL) == FIRM_OK &&

@@ -2,6 +2,7 @@
 // (scripts/reference/blosc_file.py).
 #include "data/stats.h"
 
+#include "env/env.h"
 #include "support.h"
 
 TEST(data, stats_of_known_numbers) {

@@ -4,6 +4,7 @@
 
 #include "check.h"
 #include "data/episodes.h"
+#include "env/env.h"
 
 // Collects `count` TwoRoom episodes; NULL after a failed check.
 static inline episodes* small_set(int count, uint64_t seed, pool* p) {

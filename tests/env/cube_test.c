@@ -19,7 +19,7 @@ TEST(env, cube_typed_conversions) {
     float a[3], b[3], d, chi[25], other[25], xy[2];
     spec->config(s, a);
     spec->config(t, b);
-    spec->measure(a, b, &d);
+    task_measure(&spec->task, a, b, &d);
     EXPECT_NEAR(d, 0.04, 1e-7);
     t[CUBE_BLOCK] = s[CUBE_BLOCK], t[CUBE_BLOCK + 1] = 0.04;
     EXPECT(spec->success(t, s));  // the boundary counts
@@ -45,12 +45,13 @@ TEST(env, cube_typed_conversions) {
     const double camera[3] = {1.053, -0.014, 0.639}, view[3] = {0.778, 0, 0.628};
     for (int i = 0; i < 3; i++) t[CUBE_BLOCK + i] = camera[i] - 0.7 * view[i];
     spec->config(t, a);
-    spec->project(a, xy);
+    task_project(&spec->task, a, xy);
     EXPECT_NEAR(xy[0], 111.5, 0.5);
     EXPECT_NEAR(xy[1], 111.5, 0.5);
 }
 
 #ifdef FIRM_MUJOCO
+#include "env/env.h"
 #include "env/mujoco/cube.h"
 
 static env* make(void) {
@@ -429,7 +430,7 @@ TEST(env, cube_appears_where_projected) {
                 n++;
             }
         e->spec->config(s, c);
-        e->spec->project(c, xy);
+        task_project(&e->spec->task, c, xy);
         if (n < 60) continue;  // behind the arm
         EXPECT_NEAR(x / n, xy[0], 2);
         EXPECT_NEAR(y / n, xy[1], 2);

@@ -3,10 +3,10 @@
 #include "env/pusht.h"
 
 #include "check.h"
-#include "core/image.h"
 #include "core/mem.h"
 #include "env/env.h"
 #include "env/golden.h"
+#include "io/image.h"
 
 #ifndef FIRM_CHIPMUNK
 
@@ -355,7 +355,7 @@ TEST(env, pusht_success_and_distances) {
         spec->config(example[i].state, c);
         spec->config(goal, g);
         EXPECT_INT(spec->success(example[i].state, goal), example[i].success);
-        EXPECT_INT(env_tolerance_units(spec, c, g) < 1.0f, example[i].success);
+        EXPECT_INT(task_tolerance_units(&spec->task, c, g) < 1.0f, example[i].success);
     }
     float out[5];
     spec->chi((double[]){110, 90, 200, 205, 0.1, 0, 0}, goal,

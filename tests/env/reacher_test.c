@@ -16,12 +16,12 @@ TEST(env, reacher_typed_conversions) {
     EXPECT_NEAR(a[2], 0, 1e-7);
     EXPECT_NEAR(a[3], 1, 1e-7);
     spec->config((double[]){pi / 2 + 0.04, -0.03, 0, 0}, b);
-    spec->measure(a, b, d);
+    task_measure(&spec->task, a, b, d);
     EXPECT_NEAR(d[0], 0.04, 1e-6);
     EXPECT_NEAR(d[1], 0.03, 1e-6);
-    EXPECT_NEAR(env_tolerance_units(spec, a, b), 0.8, 1e-5);
+    EXPECT_NEAR(task_tolerance_units(&spec->task, a, b), 0.8, 1e-5);
     // both links up: the finger 0.24 m above the shoulder, on a camera that sees 0.74 tan(22.5 deg)
-    spec->project(a, xy);
+    task_project(&spec->task, a, xy);
     EXPECT_NEAR(xy[0], 111.5, 1e-3);
     EXPECT_NEAR(xy[1], 111.5 - 112 * 0.24 / (0.74 * 0.41421356), 1e-3);
     // angles are compared as they stand: a full turn away is far, and the boundary is open
@@ -47,6 +47,7 @@ TEST(env, reacher_and_cube_say_what_to_run) {
     test_skip("built without MuJoCo; run `make mujoco`");
 }
 #else
+#include "env/env.h"
 #include "env/mujoco/physics.h"
 
 static env* make(void) {
@@ -204,7 +205,7 @@ TEST(env, reacher_finger_appears_where_projected) {
         float c[4], xy[2];
         EXPECT_INT(env_picture(e, s, rgb), FIRM_OK);
         e->spec->config(s, c);
-        e->spec->project(c, xy);
+        task_project(&e->spec->task, c, xy);
         // the reddest spot of 5 x 5 pixels is on the finger's sphere, 4 px in radius
         int best = -100000, x = 0, y = 0;
         for (int row = 2; row < ENV_IMAGE - 2; row++)

@@ -32,7 +32,7 @@ TEST(env, registry) {
     EXPECT(strstr(err.message, "nowhere") && strstr(err.message, "tworoom"));
     EXPECT_INT(env_find_or_fail(NULL, &spec, NULL), FIRM_E_USAGE);
     REQUIRE_OK(env_find_or_fail("tworoom", &spec, &err), err);
-    EXPECT_TEXT(spec->name, "tworoom");
+    EXPECT_TEXT(spec->task.name, "tworoom");
     env_free(NULL);
 }
 
@@ -121,10 +121,10 @@ TEST(env, tworoom_success_boundary) {
     float c[2], g[2];
     spec->config((double[]){100 + 9.6, 60 + 12.8}, c);
     spec->config(goal, g);
-    EXPECT_NEAR(env_tolerance_units(spec, c, g), 1.0, 1e-5);
-    EXPECT_NEAR(env_cost_value(spec, c, g), 256.0 / (112.0 * 112.0), 1e-6);
+    EXPECT_NEAR(task_tolerance_units(&spec->task, c, g), 1.0, 1e-5);
+    EXPECT_NEAR(task_cost_value(&spec->task, c, g), 256.0 / (112.0 * 112.0), 1e-6);
     c[0] = NAN;
-    EXPECT(isinf(env_tolerance_units(spec, c, g)));
+    EXPECT(isinf(task_tolerance_units(&spec->task, c, g)));
 }
 
 TEST(env, tworoom_typed_conversions) {
@@ -133,13 +133,13 @@ TEST(env, tworoom_typed_conversions) {
     spec->config((double[]){56, 168}, c);
     EXPECT_NEAR(c[0], -0.5, 1e-7);
     EXPECT_NEAR(c[1], 0.5, 1e-7);
-    spec->project(c, xy);
+    task_project(&spec->task, c, xy);
     EXPECT_NEAR(xy[0], 56, 1e-4);
     EXPECT_NEAR(xy[1], 168, 1e-4);
     spec->chi((double[]){60, 50}, (double[]){55, 52.5}, (double[]){0, 0}, chi);
     EXPECT_NEAR(chi[0], 5.0 / 112, 1e-7);
     EXPECT_NEAR(chi[1], -2.5 / 112, 1e-7);
-    spec->measure(c, (float[]){-0.5f, 0.25f}, d);
+    task_measure(&spec->task, c, (float[]){-0.5f, 0.25f}, d);
     EXPECT_NEAR(d[0], 28, 1e-4);
 }
 

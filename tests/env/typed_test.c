@@ -67,8 +67,8 @@ TEST(env, pusht_situation_by_hand) {
                              turn,
                              0};
     float out[10];
-    EXPECT_INT(spec->situation_dim, 10);
-    spec->situation(c, NULL, goal, out);
+    EXPECT_INT(spec->task.situation_dim, 10);
+    task_situation(&spec->task, c, NULL, goal, out);
     for (int i = 0; i < 10; i++) EXPECT_NEAR(out[i], want[i], 1e-5);
 }
 
@@ -114,8 +114,8 @@ TEST(env, cube_situation_by_hand) {
     const double want[7] = {1.75, 0, 7, 0.2 * 0.35 / CUBE_TOLERANCE, 0, 0.5 * 0.35 / CUBE_TOLERANCE,
                             3};
     EXPECT_NEAR(CUBE_TOLERANCE, 0.04, 1e-9);
-    EXPECT_INT(spec->situation_dim, 7);
-    spec->situation(c, chi, goal, out);
+    EXPECT_INT(spec->task.situation_dim, 7);
+    task_situation(&spec->task, c, chi, goal, out);
     for (int i = 0; i < 7; i++) EXPECT_NEAR(out[i], want[i], 1e-5);
 }
 

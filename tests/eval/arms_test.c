@@ -3,10 +3,12 @@
 #include "eval/arms.h"
 
 #include "check.h"
+#include "env/env.h"
 #include "eval/eval.h"
+#include "eval/settings.h"
 #include "model/model.h"
-#include "plan/settings.h"
 #include "report/trace.h"
+#include "train/shape.h"
 
 typedef struct stage {
     const env_spec* spec;
@@ -23,13 +25,13 @@ static int stage_open(stage* s, int trials, int offset) {
     collect_options collect = {.episodes = 60, .seed = 11};
     trial_options draw = {trials, offset, 2, 1, NULL, 0};
     model_shape shape;
-    int ok = settings_load(s->spec, "smoke", NULL, 0, &s->settings, &err) == FIRM_OK &&
+    int ok = settings_load(s->spec->task.name, "smoke", NULL, 0, &s->settings, &err) == FIRM_OK &&
              episodes_collect(s->spec, &collect, NULL, &s->data, &err) == FIRM_OK &&
              eval_trials_draw(s->data, &draw, &s->trials, &err) == FIRM_OK &&
              frames_open(s->data, 1, 0, &s->pictures, &err) == FIRM_OK;
     if (ok) {
         model_shape_read(s->settings, &shape);
-        ok = model_create(s->spec, &shape, 0, 5, &s->model, &err) == FIRM_OK;
+        ok = model_create(&s->spec->task, &shape, 0, 5, &s->model, &err) == FIRM_OK;
     }
     if (!ok) test_fail(__FILE__, __LINE__, "%s", err.message);
     return ok;
@@ -46,12 +48,13 @@ static void stage_close(stage* s) {
 static eval_arm* make_arm(const stage* s, const char* name, firm_mode mode, int threads) {
     firm_error err;
     float mean[2] = {0, 0}, deviation[2] = {0.7f, 0.7f};
-    eval_setup setup = {.spec = s->spec,
-                        .model = s->model,
-                        .threads = threads,
-                        .seed = 3,
-                        .fan = 4,
-                        .actions = plan_actions_of(s->spec, MODEL_CONTROLS, mean, deviation)};
+    eval_setup setup = {
+        .spec = s->spec,
+        .model = s->model,
+        .threads = threads,
+        .seed = 3,
+        .fan = 4,
+        .actions = plan_actions_of(&s->spec->task, MODEL_CONTROLS, mean, deviation)};
     eval_arm* arm = NULL;
     if (eval_plan_options(s->settings, mode, 0, 0, 0, &setup.options, &err) != FIRM_OK ||
         eval_arm_create(name, &setup, &arm, &err) != FIRM_OK)
@@ -165,7 +168,7 @@ TEST(eval, every_trial_has_noise_of_its_own) {
                 first[i] = cJSON_Duplicate(cJSON_GetObjectItemCaseSensitive(frame, "action"), 1);
                 cJSON_Delete(record);
             }
-            EXPECT(cJSON_GetArraySize(first[0]) == s.spec->action_dim);
+            EXPECT(cJSON_GetArraySize(first[0]) == s.spec->task.action_dim);
             EXPECT(!cJSON_Compare(first[0], first[1], 1));
             EXPECT(cJSON_Compare(first[0], first[2], 1));
             for (int i = 0; i < 3; i++) cJSON_Delete(first[i]);
@@ -388,8 +391,8 @@ TEST(eval, goals_that_are_not_shown_are_counted) {
             if (r == TRIAL_ROWS - 1) to[0] = i < HIDDEN ? 600 : 100 + 50 * i;
         }
     }
-    for (int k = 0; k < spec->action_dim; k++) set->action_std[k] = 1;
-    REQUIRE_OK(settings_load(spec, NULL, NULL, 0, &settings, &err), err);
+    for (int k = 0; k < spec->task.action_dim; k++) set->action_std[k] = 1;
+    REQUIRE_OK(settings_load(spec->task.name, NULL, NULL, 0, &settings, &err), err);
     eval_params p = {.spec = spec,
                      .settings = settings,
                      .set = set,

@@ -4,8 +4,10 @@
 
 #include "check.h"
 #include "core/mem.h"
+#include "env/env.h"
+#include "eval/settings.h"
 #include "moments.h"
-#include "plan/settings.h"
+#include "train/shape.h"
 #include "train/train.h"
 
 enum { MOMENTS = 5 };
@@ -20,10 +22,10 @@ static int fill(fixture* f, firm_error* err) {
     const env_spec* spec = env_find("tworoom");
     model_shape shape;
     if (!moments_make(MOMENTS, &f->m, err) ||
-        settings_load(spec, "smoke", NULL, 0, &f->settings, err) != FIRM_OK)
+        settings_load(spec->task.name, "smoke", NULL, 0, &f->settings, err) != FIRM_OK)
         return 0;
     model_shape_read(f->settings, &shape);
-    if (model_create(spec, &shape, 0, 5, &f->model, err) != FIRM_OK) return 0;
+    if (model_create(&spec->task, &shape, 0, 5, &f->model, err) != FIRM_OK) return 0;
     mem_free(f->model->config);
     f->model->config = config_dump(f->settings);
     data_action_stats(f->m.e, &f->m.split, f->model->stats.action_mean, f->model->stats.action_std);
@@ -56,14 +58,14 @@ static void check_physics(const fixture* f, const episodes* made) {
     REQUIRE_OK(env_create(spec, &world, &err), err);
     for (int i = 0; i < made->count; i++) {
         const double* state = made->state + made->offset[i] * spec->state_dim;
-        const float* action = made->action + made->offset[i] * spec->action_dim;
+        const float* action = made->action + made->offset[i] * spec->task.action_dim;
         const double* recorded = f->m.set->rows->state + i * TRIAL_ROWS * spec->state_dim;
         size_t bytes = (size_t)spec->state_dim * sizeof *state;
         EXPECT(memcmp(state, recorded, FIRM_HISTORY * bytes) == 0);
         spec->state_set(world, state + (FIRM_HISTORY - 1) * spec->state_dim);
         for (int t = FIRM_HISTORY; t < ATTEMPT_ROWS; t++) {
             double now[ENV_MAX_STATE];
-            spec->step(world, action + (t - 1) * spec->action_dim);
+            spec->step(world, action + (t - 1) * spec->task.action_dim);
             spec->state_get(world, now);
             EXPECT(memcmp(now, state + t * spec->state_dim, bytes) == 0);
         }

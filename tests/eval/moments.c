@@ -2,6 +2,7 @@
 #include "moments.h"
 
 #include "check.h"
+#include "env/env.h"
 #include "eval/trials.h"
 
 int moments_make(int count, moments* m, firm_error* err) {

@@ -4,7 +4,9 @@
 
 #include "check.h"
 #include "core/mem.h"
-#include "plan/settings.h"
+#include "env/env.h"
+#include "eval/settings.h"
+#include "train/shape.h"
 
 enum { ANCHORS = 3, BRANCHES = 5, SIZE = ANCHORS * BRANCHES * BRANCH_CONTROLS * 2 };
 
@@ -33,9 +35,9 @@ TEST(eval, planned_interventions_follow_a_search) {
     REQUIRE_OK(
         episodes_collect(spec, &(collect_options){.episodes = 30, .seed = 11}, NULL, &e, &err),
         err);
-    REQUIRE_OK(settings_load(spec, "smoke", NULL, 0, &settings, &err), err);
+    REQUIRE_OK(settings_load(spec->task.name, "smoke", NULL, 0, &settings, &err), err);
     model_shape_read(settings, &shape);
-    REQUIRE_OK(model_create(spec, &shape, 0, 5, &m, &err), err);
+    REQUIRE_OK(model_create(&spec->task, &shape, 0, 5, &m, &err), err);
     mem_free(m->config);
     m->config = config_dump(settings);
     branches *one = planned(e, m, 1), *two = planned(e, m, 2);

@@ -5,8 +5,9 @@
 
 #include "check.h"
 #include "core/mem.h"
+#include "env/env.h"
+#include "eval/settings.h"
 #include "moments.h"
-#include "plan/settings.h"
 #include "train/train.h"
 
 enum { MOMENTS = 5, CANDIDATES = 48, ITERATIONS = 4, KEEP = 6, PER = ITERATIONS * KEEP };
@@ -42,7 +43,7 @@ static void check_physics(const searched* s) {
         spec->state_set(world, start);
         for (int t = 1; t <= BRANCH_CONTROLS; t++) {
             double now[ENV_MAX_STATE];
-            spec->step(world, b->action + (i * BRANCH_CONTROLS + t - 1) * spec->action_dim);
+            spec->step(world, b->action + (i * BRANCH_CONTROLS + t - 1) * spec->task.action_dim);
             spec->state_get(world, now);
             EXPECT(memcmp(now, state_of(b, i, t), bytes) == 0);
         }
@@ -88,7 +89,7 @@ static double distance(const searched* s, int iteration, int first, int count) {
         for (int j = first; j < first + count; j++) {
             int branch = i * PER + iteration * KEEP + j;
             b->spec->config(state_of(b, branch, BRANCH_CONTROLS), end);
-            sum += env_tolerance_units(b->spec, end, goal);
+            sum += task_tolerance_units(&b->spec->task, end, goal);
         }
     }
     return sum / (b->anchors * count);
@@ -189,7 +190,7 @@ TEST(eval, searches_become_records_of_a_pack) {
     const char* set[] = {"train.frame_pool=20"};
     train_inputs in = {.data = m.e};
     train_options opt = {.sources = "F", .threads = 1};
-    REQUIRE_OK(settings_load(m.e->spec, "smoke", set, 1, &settings, &err), err);
+    REQUIRE_OK(settings_load(m.e->spec->task.name, "smoke", set, 1, &settings, &err), err);
     REQUIRE_OK(train_pack(settings, m.e->spec, &in, &opt, 0, path, NULL, &err), err);
     REQUIRE_OK(pack_read(path, m.e->spec, &p, &err), err);
     searched tried = searches(&m, 1);

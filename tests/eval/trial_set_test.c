@@ -10,6 +10,7 @@
 #include "core/mem.h"
 #include "data/frames.h"
 #include "data/hdf5.h"
+#include "env/env.h"
 #include "eval/trials.h"
 
 enum { TRIALS = 40, OFFSET = 20 };
@@ -69,7 +70,7 @@ static void expect_same(const eval_trials* a, const eval_trials* b) {
     EXPECT_INT(a->offset, b->offset);
     EXPECT(eval_trials_hash(a) == eval_trials_hash(b));
     const size_t state = sizeof(double) * (size_t)task()->state_dim,
-                 action = sizeof(float) * (size_t)task()->action_dim;
+                 action = sizeof(float) * (size_t)task()->task.action_dim;
     for (int i = 0; i < a->count && i < b->count; i++) {
         const eval_trial *x = &a->trial[i], *y = &b->trial[i];
         EXPECT_INT(x->row, y->row);

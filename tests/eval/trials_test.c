@@ -6,6 +6,7 @@
 
 #include "check.h"
 #include "core/mem.h"
+#include "env/env.h"
 
 static episodes* collect(int count, uint64_t seed) {
     firm_error err;
@@ -134,7 +135,7 @@ TEST(eval, trials_have_goals_that_can_be_seen) {
     for (int i = 0; i < after->count; i++) {
         float c[FIRM_MAX_CONFIG];
         spec->config(e->state + after->trial[i].goal * spec->state_dim, c);
-        EXPECT(spec->visible(c));
+        EXPECT(task_is_visible(&spec->task, c));
         EXPECT(after->trial[i].start != hidden);
         for (int j = 0; j < before->count; j++) kept += before->trial[j].row == after->trial[i].row;
     }

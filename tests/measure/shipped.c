@@ -6,8 +6,8 @@
 #include "check.h"
 #include "core/mem.h"
 #include "core/rng.h"
+#include "eval/settings.h"
 #include "plan/cem.h"
-#include "plan/settings.h"
 
 int shipped_open(shipped* s, const char* task) {
     char path[1024];
@@ -60,7 +60,7 @@ double search_end(const shipped* s, int start, const float* plan) {
     float path[5 * 2];
     plan_net_rollout(s->net, s->scratch, 1, 5, search_start[start], search_fiber(start), plan,
                      path);
-    return sqrt(env_cost_value(s->model->env, path + 8, search_goal[start]));
+    return sqrt(task_cost_value(&s->model->task, path + 8, search_goal[start]));
 }
 
 int search_on_cpu(const shipped* s, const plan_net* net, const plan_options* options, int seeds,
@@ -73,9 +73,9 @@ int search_on_cpu(const shipped* s, const plan_net* net, const plan_options* opt
     if (st == FIRM_OK) st = plan_learned_create(net, pool_threads(threads), &learned, &err);
     if (st == FIRM_OK) {
         plan_setup setup = {
-            .spec = s->model->env,
+            .task = &s->model->task,
             .options = *options,
-            .actions = plan_actions_of(s->model->env, MODEL_CONTROLS, s->model->stats.action_mean,
+            .actions = plan_actions_of(&s->model->task, MODEL_CONTROLS, s->model->stats.action_mean,
                                        s->model->stats.action_std),
             .threads = threads,
             .model = plan_learned_model(learned)};

@@ -29,7 +29,7 @@ static void round_shipped(const char* task) {
             for (int r = 0; r < N * H; r++) {
                 float c[FIRM_MAX_CONFIG];
                 for (int k = 0; k < config; k++) c[k] = (float)got[r * config + k];
-                double off = env_tolerance_units(s.model->env, c, want + r * config);
+                double off = task_tolerance_units(&s.model->task, c, want + r * config);
                 worst = test_worse(worst, off);
                 mean += off / (N * H);
             }

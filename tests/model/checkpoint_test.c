@@ -4,6 +4,7 @@
 #include "core/each_failing.h"
 #include "core/file.h"
 #include "core/mem.h"
+#include "env/env.h"
 #include "files.h"
 #include "model/half.h"
 #include "model/safetensors.h"
@@ -84,7 +85,8 @@ TEST(model, half_as_the_compiler_has_it) {
 // ---- model files --------------------------------------------------------------------------------
 
 static int same_model(const firm_model* a, const firm_model* b) {
-    int same = a->env == b->env && memcmp(&a->shape, &b->shape, sizeof a->shape) == 0;
+    int same = memcmp(&a->task, &b->task, sizeof a->task) == 0 &&
+               memcmp(&a->shape, &b->shape, sizeof a->shape) == 0;
     same &= memcmp(&a->stats, &b->stats, sizeof a->stats) == 0;
     return same && strcmp(a->config, b->config) == 0 && strcmp(a->provenance, b->provenance) == 0;
 }
@@ -163,7 +165,7 @@ TEST(model, checkpoint_recorded) {
     char path[512];
     firm_error err;
     firm_model *m = small_model(3), *read = NULL;
-    const int chi = m->env->chi_dim;
+    const int chi = m->task.chi_dim;
     snprintf(path, sizeof path, "%s/recorded.safetensors", test_temp_dir());
     m->recorded_count = COUNT;
     fill(&m->recorded, COUNT * LENGTH, 0);
@@ -200,7 +202,7 @@ TEST(model, checkpoint_begins_a_run) {
     REQUIRE_OK(checkpoint_write(path, m, CHECKPOINT_MODEL, NULL, 0, NULL, 0, &err), err);
     shape.reading = 4;
     shape.no_fiber = 1;
-    REQUIRE_OK(model_create(env, &shape, 1, 4, &next, &err), err);
+    REQUIRE_OK(model_create(&env->task, &shape, 1, 4, &next, &err), err);
     const char* const own[] = {"aux.picture.rgb.weight", "reading.out.weight"};
     float before[2];
     for (int i = 0; i < 2; i++) {
@@ -228,7 +230,7 @@ TEST(model, checkpoint_begins_a_run) {
     firm_model_free(next);
     // any other difference is one
     shape.hidden++;
-    REQUIRE_OK(model_create(env, &shape, 1, 4, &next, &err), err);
+    REQUIRE_OK(model_create(&env->task, &shape, 1, 4, &next, &err), err);
     EXPECT_INT(checkpoint_read_weights(path, next, &err), FIRM_E_FORMAT);
     EXPECT(strstr(err.message, "model.hidden"));
     firm_model_free(next);
@@ -397,20 +399,21 @@ TEST(model, checkpoint_training_refused) {
 
     model_shape shape = small_shape();
     shape.inner++;
-    REQUIRE_OK(model_create(m->env, &shape, 1, 1, &wide, &err), err);
+    REQUIRE_OK(model_create(&m->task, &shape, 1, 1, &wide, &err), err);
     refused(__LINE__, path, wide, NULL, 0, FIRM_E_FORMAT, "model.inner = 5 and not 6");
 
-    env_spec elsewhere = *m->env;
-    elsewhere.name = "elsewhere";
-    other->env = &elsewhere;
+    snprintf(other->task.name, sizeof other->task.name, "elsewhere");
     refused(__LINE__, path, other, NULL, 0, FIRM_E_TASK, "elsewhere");
-    other->env = m->env;
+    other->task = m->task;
+    other->task.distance[0].tolerance *= 2;
+    refused(__LINE__, path, other, NULL, 0, FIRM_E_TASK, "in another way");
+    other->task = m->task;
 
     // a model for use is no training checkpoint, and one without the auxiliary part lacks something
     REQUIRE_OK(checkpoint_write(path, m, CHECKPOINT_MODEL, NULL, 0, NULL, 0, &err), err);
     refused(__LINE__, path, other, NULL, 0, FIRM_E_FORMAT, "resume");
     shape = small_shape();
-    REQUIRE_OK(model_create(m->env, &shape, 0, 1, &bare, &err), err);
+    REQUIRE_OK(model_create(&m->task, &shape, 0, 1, &bare, &err), err);
     REQUIRE_OK(checkpoint_write(path, bare, CHECKPOINT_TRAINING, NULL, 0, NULL, 0, &err), err);
     refused(__LINE__, path, other, NULL, 0, FIRM_E_FORMAT, "aux.");
 

@@ -149,11 +149,15 @@ TEST(model, damage_false_header) {
         const char* word;
     } edit[] = {
         // meaning
-        {"\"tworoom\"", "\"threeroom\"", FIRM_E_TASK,
-         "'threeroom', which this build does not have; its "
-         "tasks are: tworoom"},
-        {"\"tworoom\"", "\"\\u001b[2J\"", FIRM_E_TASK, "'?'"},
-        {"firm.task", "firm.tusk", FIRM_E_TASK, "tworoom"},
+        {"\"tworoom\"", "\"threeroom\"", FIRM_E_FORMAT,
+         "for the task 'threeroom' and describes the task 'tworoom'"},
+        {"\"tworoom\"", "\"\\u001b[2J\"", FIRM_E_FORMAT, "'?'"},
+        {"firm.task", "firm.tusk", FIRM_E_FORMAT, "tworoom"},
+        // a file without the description is one of version 0.1, of a task known then
+        {"firm.typed", "firm.tipped", FIRM_OK, ""},
+        {"name = tworoom", "name = tearoom", FIRM_E_FORMAT, "describes the task 'tearoom'"},
+        {"image = 224", "image = 128", FIRM_E_FORMAT, "pictures of 128 pixels"},
+        {"agent_x = position", "agent_x = angle", FIRM_E_FORMAT, "line 15 of the task"},
         {"\"firm-model\"", "\"firm-other\"", FIRM_E_FORMAT, "no model file of firm"},
         {"\"firm.format_version\":\"1\"", "\"firm.format_version\":\"2\"", FIRM_E_FORMAT,
          "version '2'"},

@@ -5,6 +5,7 @@
 
 #include "check.h"
 #include "core/mem.h"
+#include "env/env.h"
 #include "model/checkpoint.h"
 
 static inline model_shape small_shape(void) {
@@ -32,7 +33,7 @@ static inline firm_model* small_model(uint64_t seed) {
     model_shape shape = small_shape();
     firm_model* m = NULL;
     firm_error err = {0};
-    if (model_create(env_find("tworoom"), &shape, 1, seed, &m, &err) != FIRM_OK) {
+    if (model_create(&env_find("tworoom")->task, &shape, 1, seed, &m, &err) != FIRM_OK) {
         fprintf(stderr, "%s\n", err.message);
         abort();
     }
@@ -40,11 +41,11 @@ static inline firm_model* small_model(uint64_t seed) {
         m->stats.image_mean[i] = 0.1f + 0.3f * (float)i;
         m->stats.image_std[i] = 0.25f / (float)(i + 1);
     }
-    for (int i = 0; i < m->env->action_dim; i++) {
+    for (int i = 0; i < m->task.action_dim; i++) {
         m->stats.action_mean[i] = -1e-7f / 3 * (float)(i + 1);
         m->stats.action_std[i] = 0.7f / (float)(i + 1);
     }
-    for (int i = 0; i < m->env->chi_dim; i++) {
+    for (int i = 0; i < m->task.chi_dim; i++) {
         m->stats.chi_mean[i] = 1.0f / 3 + (float)i;
         m->stats.chi_std[i] = 1e-20f * (float)(i + 1);
     }

@@ -6,6 +6,7 @@
 // sign, an index or a scale moves these numbers by a hundredth and more.
 #include "../plan/golden_values.h"
 #include "check.h"
+#include "env/env.h"
 #include "nn/exec.h"
 
 #define TOLERANCE 2e-4
@@ -21,7 +22,7 @@ typedef struct activations {
 
 static firm_status fill(void* ctx, const nn_feed* feed) {
     const activations* a = ctx;
-    int dim = a->m->env->action_dim, macro = MODEL_CONTROLS * dim;
+    int dim = a->m->task.action_dim, macro = MODEL_CONTROLS * dim;
     for (int i = 0; i <= GOLDEN_FRAMES; i++)
         memcpy(nn_feed_bytes(feed, a->image[i]), golden_frame(a->moment, i), ENV_FRAME_BYTES);
     for (int i = 0; i + 1 < MODEL_HISTORY; i++)
@@ -44,7 +45,7 @@ static void build(nn_graph* g, activations* a) {
         nn_output(g, a->tokens[i]);
     }
     for (int i = 0; i + 1 < MODEL_HISTORY; i++)
-        a->action[i] = nn_input1(g, "action", m->env->action_dim);
+        a->action[i] = nn_input1(g, "action", m->task.action_dim);
     a->belief = model_belief(g, m, a->tokens, a->action);
     a->fiber = model_fiber(g, m, a->belief, a->config);
     a->chi =
@@ -54,7 +55,7 @@ static void build(nn_graph* g, activations* a) {
     if (a->chi != a->fiber) nn_output(g, a->chi);
     nn_id c = a->config[MODEL_HISTORY - 1], fiber = a->fiber;
     for (int k = 0; k < MODEL_HORIZON; k++) {
-        a->macro[k] = nn_input1(g, "u", MODEL_CONTROLS * m->env->action_dim);
+        a->macro[k] = nn_input1(g, "u", MODEL_CONTROLS * m->task.action_dim);
         model_transition(g, m, a->macro[k], &c, &fiber);
         a->path[k] = c;
         nn_output(g, c);
@@ -64,22 +65,22 @@ static void build(nn_graph* g, activations* a) {
 }
 
 static void compare(golden_values* g, const activations* a, const nn_exec* e) {
-    const env_spec* env = a->m->env;
+    const env_spec* env = env_find(a->m->task.name);
     int tokens = model_token_count(a->m) * model_token_width(a->m);
     golden_expect_digest(g, "tokens", nn_exec_output(e, a->tokens[0]), tokens, TOLERANCE);
     golden_expect_digest(g, "tokens_of_change", nn_exec_output(e, a->tokens[2]), tokens, TOLERANCE);
     for (int i = 0; i <= GOLDEN_FRAMES; i++) {
         char name[24];
         snprintf(name, sizeof name, "config%d", i);
-        golden_expect(g, name, nn_exec_output(e, a->config[i]), env->config_dim, TOLERANCE);
+        golden_expect(g, name, nn_exec_output(e, a->config[i]), env->task.config_dim, TOLERANCE);
     }
     golden_expect_digest(g, "belief", nn_exec_output(e, a->belief), a->m->shape.belief, TOLERANCE);
     golden_expect_digest(g, "fiber", nn_exec_output(e, a->fiber), a->m->shape.fiber, TOLERANCE);
     if (a->chi != a->fiber)
-        golden_expect(g, "chi", nn_exec_output(e, a->chi), env->chi_dim, TOLERANCE);
-    golden_expect(g, "after_one", nn_exec_output(e, a->path[0]), env->config_dim, TOLERANCE);
-    golden_expect(g, "after_five", nn_exec_output(e, a->path[MODEL_HORIZON - 1]), env->config_dim,
-                  TOLERANCE);
+        golden_expect(g, "chi", nn_exec_output(e, a->chi), env->task.chi_dim, TOLERANCE);
+    golden_expect(g, "after_one", nn_exec_output(e, a->path[0]), env->task.config_dim, TOLERANCE);
+    golden_expect(g, "after_five", nn_exec_output(e, a->path[MODEL_HORIZON - 1]),
+                  env->task.config_dim, TOLERANCE);
     golden_expect_digest(g, "fiber_after_five", nn_exec_output(e, a->last_fiber), a->m->shape.fiber,
                          TOLERANCE);
 }

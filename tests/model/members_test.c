@@ -2,6 +2,7 @@
 // does not belong together is refused and leaves the first model as it was.
 #define _GNU_SOURCE
 #include "core/file.h"
+#include "env/env.h"
 #include "files.h"
 #include "model/safetensors.h"
 
@@ -119,7 +120,7 @@ TEST(model, members_refused) {
     model_shape shape = small_shape();
     refused(__LINE__, m, three, FIRM_E_FORMAT, "ensemble of 3 models");
     shape.inner++;
-    REQUIRE_OK(model_create(m->env, &shape, 0, 1, &other, &err), err);
+    REQUIRE_OK(model_create(&m->task, &shape, 0, 1, &other, &err), err);
     refused(__LINE__, m, other, FIRM_E_FORMAT, "model.inner = 6 and the first model 5");
     firm_model_free(other);
     other = relative(2);
@@ -129,7 +130,7 @@ TEST(model, members_refused) {
     // the same sizes for another task: what differs is said of the task
     shape = small_shape();
     const env_spec* elsewhere = env_find("pusht");
-    REQUIRE_OK(model_create(elsewhere, &shape, 0, 1, &other, &err), err);
+    REQUIRE_OK(model_create(&elsewhere->task, &shape, 0, 1, &other, &err), err);
     refused(__LINE__, m, other, FIRM_E_TASK, "pusht");
     firm_model_free(other);
 

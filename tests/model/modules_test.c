@@ -3,9 +3,11 @@
 // against ref at the real sizes, and what the equations promise (causal history, E(o, 0), typed
 // pairs). tasks_test.c has what concerns a task's model as a whole.
 #include "check.h"
+#include "env/env.h"
+#include "eval/settings.h"
 #include "model/model.h"
 #include "nn/exec.h"
-#include "plan/settings.h"
+#include "train/shape.h"
 
 static model_shape small_shape(void) {
     return (model_shape){.channels = {8, 8, 8, 8},
@@ -51,7 +53,7 @@ static model_shape small_keypoints(void) {
 static model_shape real_shape(const env_spec* env) {
     config* c = NULL;
     model_shape shape = {0};
-    if (settings_load(env, NULL, NULL, 0, &c, NULL) != FIRM_OK) abort();
+    if (settings_load(env->task.name, NULL, NULL, 0, &c, NULL) != FIRM_OK) abort();
     model_shape_read(c, &shape);
     config_free(c);
     return shape;
@@ -60,7 +62,7 @@ static model_shape real_shape(const env_spec* env) {
 static firm_model* make(const env_spec* env, const model_shape* shape) {
     firm_model* m = NULL;
     firm_error err = {0};
-    if (model_create(env, shape, 1, 5, &m, &err) != FIRM_OK) {
+    if (model_create(&env->task, shape, 1, 5, &m, &err) != FIRM_OK) {
         fprintf(stderr, "%s\n", err.message);
         abort();
     }
@@ -121,8 +123,8 @@ static void build_ground(nn_graph* g, const firm_model* m, rig* r) {
 static nn_id belief_of_inputs(nn_graph* g, const firm_model* m) {
     nn_id p[MODEL_HISTORY] = {tokens_in(g, m, "part0"), tokens_in(g, m, "part2"),
                               tokens_in(g, m, "part4")};
-    nn_id a[MODEL_HISTORY - 1] = {nn_input1(g, "part1", m->env->action_dim),
-                                  nn_input1(g, "part3", m->env->action_dim)};
+    nn_id a[MODEL_HISTORY - 1] = {nn_input1(g, "part1", m->task.action_dim),
+                                  nn_input1(g, "part3", m->task.action_dim)};
     return model_belief(g, m, p, a);
 }
 
@@ -131,15 +133,15 @@ static void build_belief(nn_graph* g, const firm_model* m, rig* r) {
 }
 
 static void build_fiber(nn_graph* g, const firm_model* m, rig* r) {
-    int n = m->env->config_dim;
+    int n = m->task.config_dim;
     nn_id c[MODEL_HISTORY] = {nn_input1(g, "c0", n), nn_input1(g, "c1", n), nn_input1(g, "c2", n)};
     keep(g, r, model_fiber(g, m, nn_input1(g, "belief", m->shape.belief), c));
 }
 
 // two macro steps, so that the second reads what the first made
 static void build_transition(nn_graph* g, const firm_model* m, rig* r) {
-    int controls = MODEL_CONTROLS * m->env->action_dim;
-    nn_id c = nn_input1(g, "c", m->env->config_dim), fiber = nn_input1(g, "fiber", m->shape.fiber);
+    int controls = MODEL_CONTROLS * m->task.action_dim;
+    nn_id c = nn_input1(g, "c", m->task.config_dim), fiber = nn_input1(g, "fiber", m->shape.fiber);
     model_transition(g, m, nn_input1(g, "u0", controls), &c, &fiber);
     model_transition(g, m, nn_input1(g, "u1", controls), &c, &fiber);
     keep(g, r, c);
@@ -160,7 +162,7 @@ static void build_picture(nn_graph* g, const firm_model* m, rig* r) {
 static void build_next(nn_graph* g, const firm_model* m, rig* r) {
     nn_id mean, logvar, belief = nn_input1(g, "belief", m->shape.belief);
     model_next_tokens(g, m, tokens_in(g, m, "tokens"), belief,
-                      nn_input1(g, "a", m->env->action_dim), &mean, &logvar);
+                      nn_input1(g, "a", m->task.action_dim), &mean, &logvar);
     keep(g, r, mean);
     keep(g, r, logvar);
 }
@@ -178,9 +180,9 @@ static void build_chain(nn_graph* g, const firm_model* m, rig* r) {
         p[i] = model_tokens(g, m, image[i], i ? image[i - 1] : NN_NONE);
         c[i] = model_ground(g, m, i ? model_tokens(g, m, image[i], NN_NONE) : p[0]);
     }
-    nn_id a[] = {nn_input1(g, "a0", m->env->action_dim), nn_input1(g, "a1", m->env->action_dim)};
+    nn_id a[] = {nn_input1(g, "a0", m->task.action_dim), nn_input1(g, "a1", m->task.action_dim)};
     nn_id fiber = model_fiber(g, m, model_belief(g, m, p, a), c);
-    nn_id u = nn_input1(g, "u", MODEL_CONTROLS * m->env->action_dim);
+    nn_id u = nn_input1(g, "u", MODEL_CONTROLS * m->task.action_dim);
     model_transition(g, m, u, &c[2], &fiber);
     keep(g, r, c[2]);
     keep(g, r, model_chi(g, m, fiber));
@@ -350,9 +352,10 @@ TEST(model, modules_gradient_keypoints) {
 // a task with angles: configurations start with (sin, cos) pairs of unit length
 TEST(model, modules_gradient_pairs) {
     env_spec spec = *env_find("tworoom");
-    spec.name = "angles";
-    spec.config_dim = 5;
-    spec.pairs = 2;
+    static const char* const names[] = {"a_sin", "a_cos", "b_sin", "b_cos", "x"};
+    spec.task.config_dim = 5;
+    spec.task.pairs = 2;
+    for (int i = 0; i < 5; i++) snprintf(spec.task.config_name[i], TASK_NAME, "%s", names[i]);
     model_shape shape = small_shape();
     firm_model* m = make(&spec, &shape);
     gradcheck(m, 2);

@@ -159,7 +159,7 @@ TEST(model, spatial_inputs_start_at_nothing) {
     firm_model* m = NULL;
     firm_error err = {0};
     float on[6], off[6], trained[6];
-    REQUIRE_OK(model_create(env_find("pusht"), &shape, 0, 1, &m, &err), err);
+    REQUIRE_OK(model_create(&env_find("pusht")->task, &shape, 0, 1, &m, &err), err);
     step_once(m, on);
     m->spatial_off = 1;
     step_once(m, off);

@@ -2,10 +2,12 @@
 // pictures to configurations, and a controller that plans with it.
 #include "check.h"
 #include "core/mem.h"
+#include "env/env.h"
+#include "eval/settings.h"
 #include "files.h"
 #include "nn/exec.h"
-#include "plan/settings.h"
 #include "report/paper.h"
+#include "train/shape.h"
 
 enum { BYTES = ENV_FRAME_BYTES };
 
@@ -14,14 +16,14 @@ static firm_model* task_model(const env_spec* env, int auxiliary) {
     model_shape shape;
     firm_model* m = NULL;
     firm_error err = {0};
-    firm_status status = settings_load(env, NULL, NULL, 0, &settings, &err);
+    firm_status status = settings_load(env->task.name, NULL, NULL, 0, &settings, &err);
     if (status == FIRM_OK) {
         model_shape_read(settings, &shape);
         config_free(settings);
-        status = model_create(env, &shape, auxiliary, 4, &m, &err);
+        status = model_create(&env->task, &shape, auxiliary, 4, &m, &err);
     }
     if (status != FIRM_OK) {
-        fprintf(stderr, "%s: %s\n", env->name, err.message);
+        fprintf(stderr, "%s: %s\n", env->task.name, err.message);
         abort();
     }
     for (int i = 0; i < 3; i++) {
@@ -34,7 +36,7 @@ static firm_model* task_model(const env_spec* env, int auxiliary) {
 static float* param(const firm_model* m, const char* name) {
     int entry = nn_store_find(m->store, name);
     if (entry < 0) {
-        test_fail(__FILE__, __LINE__, "%s has no %s", m->env->name, name);
+        test_fail(__FILE__, __LINE__, "%s has no %s", m->task.name, name);
         abort();
     }
     return m->store->value + m->store->entry[entry].offset;
@@ -48,7 +50,7 @@ static void clear(const firm_model* m, const char* name) {
 TEST(model, tasks_parameter_counts) {
     for (int i = 0; env_at(i); i++) {
         firm_model* m = task_model(env_at(i), 1);
-        const paper_params* paper = paper_find_params(env_at(i)->name);
+        const paper_params* paper = paper_find_params(env_at(i)->task.name);
         model_params p = model_count(m);
         const double ours[] = {(double)p.frontend, (double)p.grounder, (double)p.transition,
                                (double)p.total};
@@ -57,12 +59,12 @@ TEST(model, tasks_parameter_counts) {
         for (int k = 0; k < 4; k++)
             if (!(fabs(ours[k] / (1e6 * theirs[k]) - 1) <= 0.01))
                 test_fail(__FILE__, __LINE__, "%s: %s has %.0f parameters, the paper %.3fM",
-                          m->env->name, name[k], ours[k], theirs[k]);
+                          m->task.name, name[k], ours[k], theirs[k]);
         firm_model_info info;
         firm_model_info_get(m, &info);
         EXPECT_INT(info.parameters, p.total);
-        EXPECT_TEXT(info.task, m->env->name);
-        if (strcmp(m->env->name, "tworoom") == 0) EXPECT_INT(p.grounder, 1613442);
+        EXPECT_TEXT(info.task, m->task.name);
+        if (strcmp(m->task.name, "tworoom") == 0) EXPECT_INT(p.grounder, 1613442);
         firm_model_free(m);
     }
 }
@@ -84,7 +86,7 @@ TEST(model, tasks_tokens) {
 // ---- files --------------------------------------------------------------------------------------
 
 static void same_model(const firm_model* got, const firm_model* want, double tolerance) {
-    EXPECT(got->env == want->env);
+    EXPECT(memcmp(&got->task, &want->task, sizeof got->task) == 0);
     EXPECT(memcmp(&got->shape, &want->shape, sizeof got->shape) == 0);
     EXPECT_INT(model_count(got).total, model_count(want).total);
     for (int i = 0; i < got->store->entries; i++) {
@@ -93,7 +95,7 @@ static void same_model(const firm_model* got, const firm_model* want, double tol
         double worst = 0;
         for (size_t j = 0; j < e->count; j++) worst = test_worse(worst, fabs((double)a[j] - b[j]));
         if (!(worst <= tolerance))
-            test_fail(__FILE__, __LINE__, "%s: %s differs by %g", want->env->name, e->name, worst);
+            test_fail(__FILE__, __LINE__, "%s: %s differs by %g", want->task.name, e->name, worst);
     }
 }
 
@@ -132,10 +134,10 @@ TEST(model, tasks_forms_that_do_not_fit) {
         model_shape shape;
         firm_model* m = NULL;
         firm_error err = {0};
-        REQUIRE_OK(settings_load(env, NULL, &bad[i].set, 1, &settings, &err), err);
+        REQUIRE_OK(settings_load(env->task.name, NULL, &bad[i].set, 1, &settings, &err), err);
         model_shape_read(settings, &shape);
         config_free(settings);
-        firm_status got = model_create(env, &shape, 0, 1, &m, &err);
+        firm_status got = model_create(&env->task, &shape, 0, 1, &m, &err);
         if (got != FIRM_E_VALUE || !strstr(err.message, bad[i].word))
             test_fail(__FILE__, __LINE__, "%s %s: status %d: %s", bad[i].task, bad[i].set, got,
                       err.message);
@@ -201,8 +203,8 @@ TEST(model, tasks_see) {
             size = test_worse(size, fabs((double)still[k]));
         }
         EXPECT(size > 0.1 && isfinite(size) && worst <= 1e-5 * size);
-        for (int p = 0; p < m->env->pairs; p++) EXPECT_NEAR(hypot(c[2 * p], c[2 * p + 1]), 1, 1e-6);
-        for (int k = 2 * m->env->pairs; k < m->env->config_dim; k++) EXPECT(fabsf(c[k]) < 1);
+        for (int p = 0; p < m->task.pairs; p++) EXPECT_NEAR(hypot(c[2 * p], c[2 * p + 1]), 1, 1e-6);
+        for (int k = 2 * m->task.pairs; k < m->task.config_dim; k++) EXPECT(fabsf(c[k]) < 1);
         seeing_free(&s);
         firm_model_free(m);
     }
@@ -273,7 +275,7 @@ TEST(model, tasks_plan) {
         firm_step step;
         EXPECT_INT(firm_controller_act(ctl, 0, &step), FIRM_OK);
         EXPECT(step.solved && step.nonfinite == 0 && isfinite(step.cost));
-        for (int k = 0; k < env->action_dim; k++) EXPECT(isfinite(step.action[k]));
+        for (int k = 0; k < env->task.action_dim; k++) EXPECT(isfinite(step.action[k]));
         firm_controller_free(ctl);
         firm_model_free(m);
     }

@@ -6,6 +6,7 @@
 #include "core/clock.h"
 #include "core/mem.h"
 #include "core/rng.h"
+#include "env/env.h"
 #include "toys.h"
 
 enum { D = ECHO_HORIZON * ECHO_ACTION, N = 300, K = 30 };
@@ -132,8 +133,8 @@ TEST(plan, same_plan_for_any_threads) {
             plan_learned* l;
             echo e = {0};
             plan_setup setup = echo_setup(&e, (firm_mode)mode);
-            setup.spec = env_find("tworoom");
-            setup.actions = plan_actions_of(setup.spec, 5, none, one);
+            setup.task = &env_find("tworoom")->task;
+            setup.actions = plan_actions_of(setup.task, 5, none, one);
             setup.options.horizon = 5;
             setup.options.horizon_max = 10;
             setup.options.knots = 4;
@@ -245,8 +246,8 @@ TEST(plan, solve_does_not_allocate) {
     for (int mode = 0; mode < 2; mode++) {
         echo e = {0};
         plan_setup setup = echo_setup(&e, (firm_mode)mode);
-        setup.spec = env_find("tworoom");
-        setup.actions = plan_actions_of(setup.spec, 5, none, one);
+        setup.task = &env_find("tworoom")->task;
+        setup.actions = plan_actions_of(setup.task, 5, none, one);
         setup.options.iterations = 3;
         setup.options.horizon_max = 8;
         setup.fan = 20;

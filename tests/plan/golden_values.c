@@ -5,6 +5,7 @@
 #include "core/file.h"
 #include "core/mem.h"
 #include "core/rng.h"
+#include "env/env.h"
 
 enum { GOAL_STEPS = 25 };
 
@@ -134,7 +135,7 @@ static void record(golden_moment* m, env* world) {
 
 static int move_lines(golden_moment* m, const env_spec* spec) {
     golden_values g;
-    int ok = golden_begin(&g, "moment", spec->name);
+    int ok = golden_begin(&g, "moment", spec->task.name);
     for (int i = 0; ok && i <= GOLDEN_FRAMES; i++) {
         char name[24];
         snprintf(name, sizeof name, "state%d", i);
@@ -147,12 +148,12 @@ static int move_lines(golden_moment* m, const env_spec* spec) {
         char name[24];
         double a[FIRM_MAX_ACTION];
         snprintf(name, sizeof name, "action%d", i);
-        for (int k = 0; k < spec->action_dim; k++) a[k] = (double)m->action[i][k];
+        for (int k = 0; k < spec->task.action_dim; k++) a[k] = (double)m->action[i][k];
         if (g.out)
-            write_line(&g, name, a, spec->action_dim);
+            write_line(&g, name, a, spec->task.action_dim);
         else
-            read_line(&g, name, a, spec->action_dim);
-        for (int k = 0; k < spec->action_dim; k++) m->action[i][k] = (float)a[k];
+            read_line(&g, name, a, spec->task.action_dim);
+        for (int k = 0; k < spec->task.action_dim; k++) m->action[i][k] = (float)a[k];
     }
     if (g.out && fclose(g.out) != 0) fail(&g, "cannot be written");
     mem_free(g.text);
@@ -174,7 +175,7 @@ int golden_moment_open(golden_moment* m, const env_spec* spec) {
     int ok = st == FIRM_OK && move_lines(m, spec);
     for (int i = 0; ok && i <= GOLDEN_FRAMES; i++)
         if (env_picture(world, m->state[i], m->rgb + (size_t)i * ENV_FRAME_BYTES) != FIRM_OK) {
-            test_fail(__FILE__, __LINE__, "state %d of %s cannot be drawn", i, spec->name);
+            test_fail(__FILE__, __LINE__, "state %d of %s cannot be drawn", i, spec->task.name);
             ok = 0;
         }
     env_free(world);
@@ -201,7 +202,7 @@ firm_model* golden_model(const char* task) {
 }
 
 void golden_actions(const env_spec* spec, float* u) {
-    int n = 25 * spec->action_dim;
+    int n = 25 * spec->task.action_dim;
     rng_fill_normal(11, RNG_STREAM(RNG_TEST, 12), 0, u, n);
     for (int i = 0; i < n; i++) u[i] *= 0.5f;
 }

@@ -6,6 +6,7 @@
 
 #include <stdio.h>
 
+#include "env/env.h"
 #include "model/model.h"
 
 enum { GOLDEN_FRAMES = 3, GOLDEN_DIGEST = 10 };

@@ -2,6 +2,7 @@
 // What a solve remembers for the next one shows in its horizon; and ways between points of a
 // support by hand.
 #include "check.h"
+#include "env/env.h"
 #include "plan/cem.h"
 
 enum { ROOM = 1 << 16 };
@@ -12,17 +13,12 @@ typedef struct line {
     int count;
 } line;
 
-static void line_measure(const float* c, const float* goal, float* out) {
-    out[0] = fabsf(c[0] - goal[0]);
-}
-
-static const env_spec line_spec = {.name = "line",
-                                   .action_dim = 1,
-                                   .config_dim = 1,
-                                   .distances = 1,
-                                   .distance = {{"place", "1", 0.5f}},
-                                   .cost = ENV_COST_SUM,
-                                   .measure = line_measure};
+static const task_typed line_task = {.name = "line",
+                                     .action_dim = 1,
+                                     .config_dim = 1,
+                                     .distances = 1,
+                                     .distance = {{"place", "1", 0.5f, {.count = 1, .scale = 1}}},
+                                     .cost = TASK_COST_SUM};
 
 static int line_rollout(void* context, int worker, int n, int horizon, const float* u,
                         float* c_out) {
@@ -37,7 +33,7 @@ static int line_rollout(void* context, int worker, int n, int horizon, const flo
 }
 
 static plan_setup line_setup(line* l) {
-    plan_setup s = {.spec = &line_spec, .seed = 3};
+    plan_setup s = {.task = &line_task, .seed = 3};
     s.options = (plan_options){.mode = FIRM_MODE_REACH,
                                .candidates = 64,
                                .iterations = 6,

@@ -3,6 +3,7 @@
 
 #include "core/mem.h"
 #include "core/rng.h"
+#include "env/env.h"
 #include "model/files.h"
 #include "plan/net_model.h"
 #include "plan/perceive.h"
@@ -11,7 +12,7 @@ firm_model* member_lively(const char* task, uint64_t seed) {
     firm_model* m = NULL;
     firm_error err = {0};
     model_shape shape = small_shape();
-    if (model_create(env_find(task), &shape, 0, seed, &m, &err) != FIRM_OK) {
+    if (model_create(&env_find(task)->task, &shape, 0, seed, &m, &err) != FIRM_OK) {
         fprintf(stderr, "%s\n", err.message);
         abort();
     }
@@ -71,12 +72,12 @@ member_deeds member_run(const firm_model* m, firm_mode mode, int threads, firm_d
         d.solves += step.solved;
         d.cost = step.cost;
         memcpy(d.action[i], step.action, sizeof step.action);
-        memcpy(d.path, step.path, (size_t)(2 * m->env->config_dim) * sizeof(float));
+        memcpy(d.path, step.path, (size_t)(2 * m->task.config_dim) * sizeof(float));
         draw_picture(rgb, 20 + (uint64_t)i);
         EXPECT_INT(firm_controller_push(ctl, rgb, step.action), FIRM_OK);
     }
-    memcpy(d.config, controller_config(ctl), (size_t)m->env->config_dim * sizeof(float));
-    memcpy(d.goal, controller_goal_config(ctl), (size_t)m->env->config_dim * sizeof(float));
+    memcpy(d.config, controller_config(ctl), (size_t)m->task.config_dim * sizeof(float));
+    memcpy(d.goal, controller_goal_config(ctl), (size_t)m->task.config_dim * sizeof(float));
     free(rgb);
     firm_controller_free(ctl);
     return d;
@@ -104,7 +105,7 @@ static void alone(const firm_model* m, uint8_t* rgb, const float* truth, const f
     model_standardise(m, plan, horizon * MODEL_CONTROLS, u);
     void* scratch = mem_alloc(plan_net_scratch_bytes(net));
     EXPECT_INT(
-        plan_net_rollout(net, scratch, 1, horizon, path, fiber, u, path + m->env->config_dim), 0);
+        plan_net_rollout(net, scratch, 1, horizon, path, fiber, u, path + m->task.config_dim), 0);
     mem_free(scratch);
     plan_net_free(net);
     perception_free(eyes);
@@ -134,7 +135,7 @@ void member_copies(firm_mode mode, int threads, int solves, firm_device device) 
 void member_compare(const char* task, int with_truth, firm_device device, double tolerance) {
     enum { ROOM = (1 + MODEL_HORIZON) * FIRM_MAX_CONFIG };
     firm_model* m = member_pair(task, 5, 6);
-    const int dim = m->env->config_dim, pairs = m->env->pairs;
+    const int dim = m->task.config_dim, pairs = m->task.pairs;
     uint8_t* rgb = malloc(MEMBER_PICTURE);
     firm_controller* ctl = member_controller(m, FIRM_MODE_CONTRACT, 1, device);
     if (!ctl) return;

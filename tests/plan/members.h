@@ -2,6 +2,7 @@
 #ifndef TESTS_PLAN_MEMBERS_H
 #define TESTS_PLAN_MEMBERS_H
 
+#include "env/env.h"
 #include "plan/controller.h"
 
 enum { MEMBER_PICTURE = ENV_IMAGE * ENV_IMAGE * 3, MEMBER_ACTS = 7 };

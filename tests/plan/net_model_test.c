@@ -5,8 +5,10 @@
 #include "check.h"
 #include "core/mem.h"
 #include "core/rng.h"
+#include "env/env.h"
+#include "eval/settings.h"
 #include "nn/exec.h"
-#include "plan/settings.h"
+#include "train/shape.h"
 
 enum { ROWS = 37, STEPS = 3 };
 
@@ -16,14 +18,14 @@ static firm_model* model_of(const env_spec* env, int no_fiber) {
     firm_error err = {0};
     firm_model* m = NULL;
     model_shape shape;
-    if (settings_load(env, NULL, NULL, 0, &settings, &err) == FIRM_OK) {
+    if (settings_load(env->task.name, NULL, NULL, 0, &settings, &err) == FIRM_OK) {
         model_shape_read(settings, &shape);
         config_free(settings);
         shape.no_fiber = no_fiber;
-        model_create(env, &shape, 0, 3, &m, &err);
+        model_create(&env->task, &shape, 0, 3, &m, &err);
     }
     if (!m) {
-        test_fail(__FILE__, __LINE__, "%s: %s", env->name, err.message);
+        test_fail(__FILE__, __LINE__, "%s: %s", env->task.name, err.message);
         return NULL;
     }
     for (int i = 0; i < m->store->entries; i++) {
@@ -33,7 +35,7 @@ static firm_model* model_of(const env_spec* env, int no_fiber) {
         for (size_t j = 0; j < e->count; j++)
             m->store->value[e->offset + j] += 0.05f * rng_gauss(&r);
     }
-    for (int i = 0; i < env->action_dim; i++) {
+    for (int i = 0; i < env->task.action_dim; i++) {
         m->stats.action_mean[i] = 0.01f * (float)(i + 1);
         m->stats.action_std[i] = 0.2f + 0.1f * (float)i;
     }
@@ -89,9 +91,9 @@ static void compare(const env_spec* env, int no_fiber) {
     firm_model* m = model_of(env, no_fiber);
     if (!m) return;
     firm_error err = {0};
-    rolled r = {.config = env->config_dim,
+    rolled r = {.config = env->task.config_dim,
                 .fibers = m->shape.fiber,
-                .action = MODEL_CONTROLS * env->action_dim};
+                .action = MODEL_CONTROLS * env->task.action_dim};
     float c0[FIRM_MAX_CONFIG] = {0.6f, -0.8f, 0.8f, 0.6f, 0.3f, 0.1f};
     size_t numbers = (size_t)(ROWS * STEPS * r.action), out = (size_t)(ROWS * STEPS * r.config);
     float *m0 = calloc((size_t)r.fibers, sizeof *m0), *u = malloc(numbers * sizeof *u);
@@ -111,7 +113,7 @@ static void compare(const env_spec* env, int no_fiber) {
     for (size_t i = 0; i < out; i++)
         worst = test_worse(worst, fabs((double)got[i] - (double)want[i]));
     if (!(worst <= 1e-5 * test_tolerance_scale()))
-        test_fail(__FILE__, __LINE__, "%s%s: planner and graph differ by %.3g", env->name,
+        test_fail(__FILE__, __LINE__, "%s%s: planner and graph differ by %.3g", env->task.name,
                   no_fiber ? " without fiber" : "", worst);
     mem_free(scratch);
     plan_net_free(net);

@@ -2,6 +2,9 @@
 // contract does not reach; the same loop on the true TwoRoom as bench/reach_oracle.c.
 #include "check.h"
 #include "core/mem.h"
+#include "env/env.h"
+#include "eval/oracle.h"
+#include "eval/settings.h"
 #include "plan/cem.h"
 #include "plan/peak.h"
 #include "plan/propose.h"
@@ -20,13 +23,16 @@ TEST(plan, cost_by_hand) {
     at(path[1], 50, 58);  // 0.5
     at(path[2], 50, 52);  // 0.125
     int arrival = 0;
-    plan_cost cost = {.spec = spec, .mode = FIRM_MODE_CONTRACT};
+    plan_cost cost = {.task = &spec->task, .mode = FIRM_MODE_CONTRACT};
     EXPECT_NEAR(plan_cost_path(&cost, path[0], path[0], 3, goal, &arrival), pow(2.0 / 112, 2),
                 1e-7);
     EXPECT_INT(arrival, 3);
     // a dear step: arrive at 2 (0.5 + 2 * 0.6), running mean (3 + 0.5) / 2
-    cost = (plan_cost){
-        .spec = spec, .mode = FIRM_MODE_REACH, .price = 0.6f, .running = 0.1f, .arrive = 0.7f};
+    cost = (plan_cost){.task = &spec->task,
+                       .mode = FIRM_MODE_REACH,
+                       .price = 0.6f,
+                       .running = 0.1f,
+                       .arrive = 0.7f};
     EXPECT_NEAR(plan_cost_path(&cost, path[0], path[0], 3, goal, &arrival), 1.7 + 0.175, 1e-5);
     EXPECT_INT(arrival, 2);
     // a cheap one: 0.125 + 3 * 0.1, mean 3.625 / 3
@@ -50,8 +56,8 @@ TEST(plan, options_from_config) {
     config* c;
     firm_error err;
     plan_options o;
-    REQUIRE_OK(config_create(plan_keys, plan_key_count, &c, &err), err);
-    plan_options_read(c, FIRM_MODE_CONTRACT, &o);
+    REQUIRE_OK(settings_load("", NULL, NULL, 0, &c, &err), err);
+    settings_plan(c, FIRM_MODE_CONTRACT, &o);
     EXPECT_INT(o.candidates, 300);
     EXPECT_INT(o.iterations, 30);
     EXPECT_INT(o.elites, 30);
@@ -61,7 +67,7 @@ TEST(plan, options_from_config) {
     EXPECT_INT(plan_options_check(&o, &err), FIRM_OK);
     REQUIRE_OK(config_set(c, "plan.reach_horizon=7", &err), err);
     REQUIRE_OK(config_set(c, "plan.reach_price=0.25", &err), err);
-    plan_options_read(c, FIRM_MODE_REACH, &o);
+    settings_plan(c, FIRM_MODE_REACH, &o);
     EXPECT_INT(o.horizon, 7);
     EXPECT_INT(o.replan, 1);
     EXPECT_NEAR(o.price, 0.25, 0);
@@ -79,17 +85,18 @@ static int walk(firm_mode mode, const double* start, const double* goal_state, i
     firm_error err = {0};
     config* c = NULL;
     env* world = NULL;
-    plan_oracle* oracle = NULL;
+    eval_oracle* oracle = NULL;
     plan_solver* solver = NULL;
     float mean[2] = {0.05f, -0.02f}, deviation[2] = {0.83f, 0.85f}, goal[2], c0[2];
-    plan_setup setup = {
-        .spec = spec, .actions = plan_actions_of(spec, 5, mean, deviation), .seed = seed};
+    plan_setup setup = {.task = &spec->task,
+                        .actions = plan_actions_of(&spec->task, 5, mean, deviation),
+                        .seed = seed};
     int arrived = 0;
-    if (config_create(plan_keys, plan_key_count, &c, &err) == FIRM_OK)
-        plan_options_read(c, mode, &setup.options);
+    if (settings_load("", NULL, NULL, 0, &c, &err) == FIRM_OK)
+        settings_plan(c, mode, &setup.options);
     if (env_create(spec, &world, &err) == FIRM_OK &&
-        plan_oracle_create(spec, &setup.actions, 1, &oracle, &err) == FIRM_OK) {
-        setup.model = plan_oracle_model(oracle);
+        eval_oracle_create(spec, &setup.actions, 1, &oracle, &err) == FIRM_OK) {
+        setup.model = eval_oracle_model(oracle);
         plan_solver_create(&setup, &solver, &err);
     }
     if (!solver) test_fail(__FILE__, __LINE__, "%s", err.message);
@@ -100,7 +107,7 @@ static int walk(firm_mode mode, const double* start, const double* goal_state, i
         plan_result r;
         spec->state_get(world, state);
         spec->config(state, c0);
-        plan_oracle_start(oracle, state);
+        eval_oracle_start(oracle, state);
         plan_solver_solve(solver, c0, goal, 0, &r);
         for (int k = 0; k < 5 * setup.options.replan && done < budget && !arrived; k++) {
             float raw[2];
@@ -121,7 +128,7 @@ static int walk(firm_mode mode, const double* start, const double* goal_state, i
         plan_solver_advance(solver, setup.options.replan);
     }
     plan_solver_free(solver);
-    plan_oracle_free(oracle);
+    eval_oracle_free(oracle);
     env_free(world);
     config_free(c);
     return arrived;

@@ -6,22 +6,20 @@
 #include "check.h"
 #include "core/mem.h"
 #include "core/rng.h"
+#include "env/env.h"
 
 enum { COUNT = 200, DIM = 2, CONFIG = 3, MOST = 40, LENGTH = MODEL_RECORDED * DIM };
 
 // a toy task: where to go as seen from the start, and one number of chi
-static void toward(const float* c, const float* chi, const float* goal, float* out) {
-    for (int i = 0; i < CONFIG; i++) out[i] = goal[i] - c[i];
-    out[CONFIG] = chi[0];
-}
-
-static const env_spec toy = {.name = "toy",
-                             .action_dim = DIM,
-                             .config_dim = CONFIG,
-                             .chi_dim = 1,
-                             .situation_dim = CONFIG + 1,
-                             .situation_chi = 1,
-                             .situation = toward};
+#define AWAY(i) \
+    { 1, {TASK_GOAL, i}, {TASK_CONFIG, i}, 1 }
+static const task_typed toy = {
+    .name = "toy",
+    .action_dim = DIM,
+    .config_dim = CONFIG,
+    .chi_dim = 1,
+    .situation_dim = CONFIG + 1,
+    .situation = {AWAY(0), AWAY(1), AWAY(2), {1, {TASK_CHI, 0}, {TASK_ZERO, 0}, 1}}};
 
 static float path[COUNT * (MODEL_HORIZON + 1) * CONFIG], chi[COUNT], controls[COUNT * LENGTH];
 
@@ -30,7 +28,7 @@ static firm_model recordings(void) {
     for (size_t i = 0; i < sizeof path / sizeof *path; i++) path[i] = rng_gauss(&g);
     for (int i = 0; i < COUNT; i++) chi[i] = rng_gauss(&g);
     for (int i = 0; i < COUNT * LENGTH; i++) controls[i] = (float)(i / LENGTH);  // its own number
-    return (firm_model){.env = &toy,
+    return (firm_model){.task = toy,
                         .recorded = controls,
                         .recorded_path = path,
                         .recorded_chi = chi,

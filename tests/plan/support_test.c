@@ -4,6 +4,7 @@
 #include "check.h"
 #include "core/mem.h"
 #include "core/rng.h"
+#include "env/env.h"
 #include "plan/cost.h"
 
 // What a step at c costs, from the distances to all points.
@@ -88,7 +89,7 @@ TEST(plan, straying_costs) {
     plan_support* s = two_strips();
     if (!s) return;
     plan_cost cost = {
-        .spec = env_find("tworoom"), .mode = FIRM_MODE_REACH, .price = 0.2f, .arrive = 0.7f};
+        .task = &env_find("tworoom")->task, .mode = FIRM_MODE_REACH, .price = 0.2f, .arrive = 0.7f};
     float start[2] = {-0.42f, 0}, through[2] = {0.5f, 0};
     int arrival;
     float free_cost = plan_cost_path(&cost, start, through, 1, through, &arrival);

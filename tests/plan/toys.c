@@ -14,6 +14,7 @@
 #define SPATIAL_REAL double
 #define SPATIAL_SQRT sqrt
 #define SPATIAL_FN static inline
+#include "env/env.h"
 #include "nn/spatial.h"
 
 // ---- random nets --------------------------------------------------------------------------------
@@ -148,20 +149,12 @@ void toy_net_rollout(const toy_net* t, int n, int horizon, const float* c0, cons
 
 // ---- a task that echoes the plan ----------------------------------------------------------------
 
-static void echo_measure(const float* c, const float* goal, float* out) {
-    double sum = 0;
-    for (int i = 0; i < ECHO_CONFIG; i++)
-        sum += (double)(c[i] - goal[i]) * (double)(c[i] - goal[i]);
-    out[0] = (float)sqrt(sum);
-}
-
-const env_spec echo_spec = {.name = "echo",
-                            .action_dim = ECHO_ACTION,
-                            .config_dim = ECHO_CONFIG,
-                            .distances = 1,
-                            .distance = {{"all", "1", 0.5f}},
-                            .cost = ENV_COST_SUM,
-                            .measure = echo_measure};
+const task_typed echo_task = {.name = "echo",
+                              .action_dim = ECHO_ACTION,
+                              .config_dim = ECHO_CONFIG,
+                              .distances = 1,
+                              .distance = {{"all", "1", 0.5f, {.count = ECHO_CONFIG, .scale = 1}}},
+                              .cost = TASK_COST_SUM};
 
 static int echo_rollout(void* context, int worker, int n, int horizon, const float* u,
                         float* c_out) {
@@ -186,7 +179,7 @@ static int echo_rollout(void* context, int worker, int n, int horizon, const flo
 }
 
 plan_setup echo_setup(echo* e, firm_mode mode) {
-    plan_setup s = {.spec = &echo_spec, .seed = 5};
+    plan_setup s = {.task = &echo_task, .seed = 5};
     s.options = (plan_options){.mode = mode,
                                .candidates = 300,
                                .iterations = 30,

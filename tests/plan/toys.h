@@ -2,6 +2,7 @@
 #ifndef TESTS_PLAN_TOYS_H
 #define TESTS_PLAN_TOYS_H
 
+#include "env/env.h"
 #include "plan/cem.h"
 
 // A net of random weights; the arrays belong to the toy.
@@ -28,7 +29,7 @@ typedef struct echo {
     int sleep_ms;   // per call
 } echo;
 
-extern const env_spec echo_spec;
+extern const task_typed echo_task;
 plan_setup echo_setup(echo* e, firm_mode mode);
 
 int64_t test_malloc_count(

@@ -6,9 +6,9 @@
 
 #include "check.h"
 #include "core/clock.h"
-#include "core/image.h"
 #include "core/mem.h"
 #include "core/rng.h"
+#include "io/image.h"
 #include "report/canvas.h"
 #include "report/font.h"
 #include "sample.h"

@@ -2,8 +2,8 @@
 // nothing is written.
 #include "check.h"
 #include "core/file.h"
-#include "core/image.h"
 #include "core/mem.h"
+#include "io/image.h"
 #include "report/report.h"
 #include "report/trace.h"
 #include "sample.h"

@@ -9,10 +9,10 @@
 
 #include "check.h"
 #include "core/file.h"
-#include "core/image.h"
-#include "core/json.h"
 #include "core/mem.h"
 #include "core/rng.h"
+#include "io/image.h"
+#include "io/json.h"
 
 enum { SIDE = 224 };
 

@@ -25,7 +25,7 @@ TEST(train, gate_tells_mean_and_95th_percentile) {
         !small_open(&f, &(train_options){.seed = 5}, 1) || !small_model(&f, 5))
         return;
     records of = f.set.data.set[PACK_F];
-    int dim = f.env->config_dim, belief = f.model->shape.belief;
+    int dim = f.env->task.config_dim, belief = f.model->shape.belief;
     EXPECT(of.count >= N);
     of.count = N;
     rng r = rng_start(11, RNG_STREAM(RNG_TEST, 0));
@@ -49,7 +49,8 @@ TEST(train, gate_tells_mean_and_95th_percentile) {
         double units[N], sorted[N], sum = 0;
         for (int i = 0; i < N; i++) {
             const float* truth = of.config + (i * RECORD_POINTS + k + 1) * dim;
-            units[i] = (double)env_tolerance_units(f.env, path + (i * STEPS + k) * dim, truth);
+            units[i] =
+                (double)task_tolerance_units(&f.env->task, path + (i * STEPS + k) * dim, truth);
             sum += units[i];
         }
         ascending(units, N, sorted);

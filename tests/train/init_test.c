@@ -90,10 +90,10 @@ TEST(train, a_run_can_begin_with_another_ones_weights) {
     cJSON_Delete(made);
     // recorded sequences of it for a finished model: not where nothing says which moments are alike
     if ((a = model_in("late"))) {
-        EXPECT_INT(train_add_recorded(a, pack, 9, &err), FIRM_E_VALUE);
+        EXPECT_INT(train_add_recorded(a, s.env, pack, 9, &err), FIRM_E_VALUE);
         EXPECT(strstr(err.message, "which moments are alike"));
         snprintf(a->provenance, sizeof a->provenance, "data_hash=0");
-        EXPECT_INT(train_add_recorded(a, pack, 9, &err), FIRM_E_VALUE);
+        EXPECT_INT(train_add_recorded(a, s.env, pack, 9, &err), FIRM_E_VALUE);
         EXPECT(strstr(err.message, "other data"));
     }
     firm_model_free(a);
@@ -191,7 +191,7 @@ TEST(train, recorded_segments_travel_with_the_model) {
     if (!small_open(&s, &(train_options){.seed = 1}, 2) || !small_model(&s, 3)) return;
     const records* r = &s.set.data.set[PACK_F];
     firm_model* m = s.model;
-    const size_t chi = (size_t)s.env->chi_dim, config = (size_t)s.env->config_dim;
+    const size_t chi = (size_t)s.env->task.chi_dim, config = (size_t)s.env->task.config_dim;
     REQUIRE_OK(recorded_fill(r, m, 7, &err), err);
     EXPECT_INT(m->recorded_count, 7);
     for (size_t i = 0; i < 7; i++) {
@@ -208,7 +208,7 @@ TEST(train, recorded_segments_travel_with_the_model) {
     // the one that was done here comes first
     plan_recall* found;
     plan_actions a =
-        plan_actions_of(s.env, MODEL_CONTROLS, m->stats.action_mean, m->stats.action_std);
+        plan_actions_of(&s.env->task, MODEL_CONTROLS, m->stats.action_mean, m->stats.action_std);
     REQUIRE_OK(plan_recall_create(m, &a, 3, &found, &err), err);
     const float *plan, *at = m->recorded_path + 5 * RECORD_POINTS * config;
     float u[50];

@@ -4,8 +4,10 @@
 #include "check.h"
 #include "core/mem.h"
 #include "core/rng.h"
-#include "plan/settings.h"
+#include "env/env.h"
+#include "eval/settings.h"
 #include "small.h"
+#include "train/shape.h"
 
 enum { N = 20, JOINTS = 2, DIM = 2 * JOINTS };
 
@@ -79,14 +81,14 @@ static void check_kind(const char* tail, int from_start) {
     const char* set[] = {
         "loss.F.displacement_kind=rel", kind,
         from_start ? "loss.F.displacement_from=start" : "loss.F.displacement_from=previous"};
-    REQUIRE_OK(settings_load(env, "smoke", set, 3, &settings, &err), err);
+    REQUIRE_OK(settings_load(env->task.name, "smoke", set, 3, &settings, &err), err);
     model_shape shape;
     firm_model* m;
     rollout_graph g;
     nn_exec* e;
     model_shape_read(settings, &shape);
     REQUIRE_OK(loss_read(settings, env, "F", &w, &err), err);
-    REQUIRE_OK(model_create(env, &shape, 1, 5, &m, &err), err);
+    REQUIRE_OK(model_create(&env->task, &shape, 1, 5, &m, &err), err);
     REQUIRE_OK(rollout_graph_build(m, &w, NULL, &g, &err), err);
     nn_exec_options opt = {.batch = N, .shard = 7, .lanes = 1};
     REQUIRE_OK(nn_exec_create(g.g, nn_backend_ref(), &opt, NULL, &e, &err), err);
@@ -134,7 +136,7 @@ TEST(train, chords_need_joints) {
     firm_error err;
     loss_weights w;
     const char* set[] = {"loss.I.tail_kind=chord"};
-    REQUIRE_OK(settings_load(env, "smoke", set, 1, &settings, &err), err);
+    REQUIRE_OK(settings_load(env->task.name, "smoke", set, 1, &settings, &err), err);
     EXPECT_INT(loss_read(settings, env, "F", &w, &err), FIRM_OK);
     EXPECT_INT(loss_read(settings, env, "I", &w, &err), FIRM_E_VALUE);
     EXPECT(strstr(err.message, "loss.I.tail_kind") && strstr(err.message, "terminal"));
@@ -165,10 +167,10 @@ TEST(train, each_term_has_its_own_weight) {
     firm_model* m;
     rollout_graph g;
     loss_weights w;
-    REQUIRE_OK(settings_load(env, "smoke", set, 5, &settings, &err), err);
+    REQUIRE_OK(settings_load(env->task.name, "smoke", set, 5, &settings, &err), err);
     REQUIRE_OK(loss_read(settings, env, "I", &w, &err), err);
     model_shape_read(settings, &shape);
-    REQUIRE_OK(model_create(env, &shape, 1, 5, &m, &err), err);
+    REQUIRE_OK(model_create(&env->task, &shape, 1, 5, &m, &err), err);
     REQUIRE_OK(rollout_graph_build(m, &w, NULL, &g, &err), err);
     EXPECT_INT(g.g->terms, 5);
     for (int t = 0; t < g.g->terms; t++) {
@@ -194,7 +196,7 @@ typedef struct fed {  // what rollout_fill() gave the graph, or constants in its
 
 static firm_status fill_and_keep(void* ctx, const nn_feed* feed) {
     fed* f = ctx;
-    int dim = f->b.set->env->chi_dim;
+    int dim = f->b.set->env->task.chi_dim;
     TRY(rollout_fill(&f->b, feed));
     float *now = nn_feed_real(feed, f->b.graph->chi0), *later = nn_feed_real(feed, f->b.graph->chi);
     for (int i = 0; i < dim * STEPS; i++) {
@@ -220,7 +222,7 @@ static int open_record(one_record* r) {
     firm_error err;
     if (!open_tworoom(&r->f)) return 0;
     const records* from = &r->f.set.data.set[PACK_F];
-    size_t n = (size_t)from->histories, dim = (size_t)r->f.env->config_dim;
+    size_t n = (size_t)from->histories, dim = (size_t)r->f.env->task.config_dim;
     r->cache = (history_cache){from->histories,
                                mem_calloc(n * (size_t)r->f.model->shape.belief, sizeof(float)),
                                mem_calloc(n * HIST * dim, sizeof(float))};
@@ -250,7 +252,7 @@ TEST(train, chi_is_cut_at_eight_deviations) {
     one_record r;
     if (!open_record(&r)) return;
     const model_stats* stats = &r.f.model->stats;
-    int dim = r.f.env->chi_dim;  // 2, so that 12 numbers are one record's six moments
+    int dim = r.f.env->task.chi_dim;  // 2, so that 12 numbers are one record's six moments
     float* chi = r.f.set.data.set[PACK_F].chi;
     EXPECT_INT(dim * RECORD_POINTS, 12);
     for (int i = 0; i < dim * RECORD_POINTS; i++)

@@ -3,6 +3,7 @@
 #include "check.h"
 #include "core/file.h"
 #include "core/mem.h"
+#include "env/env.h"
 #include "small.h"
 
 typedef struct packs {

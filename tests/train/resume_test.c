@@ -5,6 +5,7 @@
 #include "core/mem.h"
 #include "small.h"
 #include "train/run.h"
+#include "train/shape.h"
 
 // ---- notes alone: settings are all a run needs for them -----------------------------------------
 
@@ -151,7 +152,7 @@ static void forge(const char* folder, const small* s, const char* key, const cha
     float* moments;
     snprintf(path, sizeof path, "%s/checkpoint.safetensors", folder);
     model_shape_read(s->settings, &shape);
-    if (model_create(s->env, &shape, 1, 1, &m, &err) != FIRM_OK) abort();
+    if (model_create(&s->env->task, &shape, 1, 1, &m, &err) != FIRM_OK) abort();
     run_notes_begin(&n);
     if (checkpoint_read_training(path, m, NULL, 0, n.note, RUN_NOTES, &err) != FIRM_OK)
         test_fail(__FILE__, __LINE__, "%s", err.message);

@@ -2,14 +2,16 @@
 #include "small.h"
 
 #include "check.h"
-#include "plan/settings.h"
+#include "env/env.h"
+#include "eval/settings.h"
+#include "train/shape.h"
 
 static firm_status load(small* s, const small_options* o, firm_error* err) {
     int sets = 0;
     while (sets < 6 && o->set[sets]) sets++;
     config_free(s->settings);
     s->settings = NULL;
-    return settings_load(s->env, o->settings, o->set, sets, &s->settings, err);
+    return settings_load(s->env->task.name, o->settings, o->set, sets, &s->settings, err);
 }
 
 static firm_status collect(small* s, const small_options* o, firm_error* err) {
@@ -58,7 +60,7 @@ int small_model(small* s, uint64_t seed) {
     firm_error err = {0};
     model_shape shape;
     model_shape_read(s->settings, &shape);
-    firm_status st = model_create(s->env, &shape, 1, seed, &s->model, &err);
+    firm_status st = model_create(&s->env->task, &shape, 1, seed, &s->model, &err);
     if (st == FIRM_OK) st = train_set_stats(&s->set, &s->model->stats, &err);
     return done(s, st, &err);
 }

@@ -2,6 +2,7 @@
 #ifndef TESTS_TRAIN_SMALL_H
 #define TESTS_TRAIN_SMALL_H
 
+#include "env/env.h"
 #include "train/internal.h"
 
 typedef struct small_options {

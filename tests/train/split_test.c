@@ -3,6 +3,7 @@
 // whole data sets; and nothing that training computes changes when validation episodes do.
 #include "check.h"
 #include "core/stats.h"
+#include "env/env.h"
 #include "small.h"
 
 // the episode a scene belongs to: its own, or the one its branch left
@@ -40,8 +41,8 @@ static void check_set(small* s, const train_options* opt, int lists) {
         const pack_list* l = &s->set.data.list[k];
         check_scenes(s, l->p.scene, 2 * (int64_t)l->p.count, l->source == PACK_HELD);
         int hidden = 0;  // of those to learn from
-        for (int i = 0; i < 2 * l->p.count && s->env->visible && l->source != PACK_HELD; i++)
-            hidden += !s->env->visible(l->p.config + i * s->env->config_dim);
+        for (int i = 0; i < 2 * l->p.count && l->source != PACK_HELD; i++)
+            hidden += !task_is_visible(&s->env->task, l->p.config + i * s->env->task.config_dim);
         EXPECT_INT(hidden, 0);
     }
     // the sample must be able to fail: some validation row is eligible for training
@@ -111,22 +112,22 @@ static uint64_t hash_all(small* s, uint64_t* held) {
         const records* r = &p->set[k];
         uint64_t* to = &h[k == PACK_HELD];
         size_t n = (size_t)r->count * sizeof(float);
-        *to = stats_hash(*to, r->action, n * (size_t)(RECORD_CONTROLS * env->action_dim));
-        *to = stats_hash(*to, r->config, n * (size_t)(RECORD_POINTS * env->config_dim));
-        *to = stats_hash(*to, r->chi, n * (size_t)(RECORD_POINTS * env->chi_dim));
+        *to = stats_hash(*to, r->action, n * (size_t)(RECORD_CONTROLS * env->task.action_dim));
+        *to = stats_hash(*to, r->config, n * (size_t)(RECORD_POINTS * env->task.config_dim));
+        *to = stats_hash(*to, r->chi, n * (size_t)(RECORD_POINTS * env->task.chi_dim));
     }
     for (int k = 0; k < p->lists; k++) {
         const pairs* l = &p->list[k].p;
         uint64_t* to = &h[p->list[k].source == PACK_HELD];
         *to = stats_hash(*to, l->config,
-                         sizeof(float) * 2 * (size_t)l->count * (size_t)env->config_dim);
+                         sizeof(float) * 2 * (size_t)l->count * (size_t)env->task.config_dim);
     }
     firm_error err;
     if (!small_model(s, 1)) return 0;
     if (support_fill(&s->set, s->model, 64, &err) != FIRM_OK)
         test_fail(__FILE__, __LINE__, "%s", err.message);
     h[0] = stats_hash(h[0], &s->model->stats, sizeof s->model->stats);
-    h[0] = stats_hash(h[0], s->model->support, sizeof(float) * 64 * (size_t)env->config_dim);
+    h[0] = stats_hash(h[0], s->model->support, sizeof(float) * 64 * (size_t)env->task.config_dim);
     h[0] = stats_hash(h[0], p->action_mean, sizeof p->action_mean);
     h[0] = stats_hash(h[0], p->action_std, sizeof p->action_std);
     firm_model_free(s->model);
@@ -138,7 +139,7 @@ static uint64_t hash_all(small* s, uint64_t* held) {
 // Validation episodes stand still and act otherwise: whoever looks at them notices.
 static void disturb(small* s) {
     const data_split* split = &s->set.split;
-    size_t state = (size_t)s->env->state_dim, action = (size_t)s->env->action_dim;
+    size_t state = (size_t)s->env->state_dim, action = (size_t)s->env->task.action_dim;
     for (int i = 0; i < split->valid_count; i++) {
         int64_t first = s->data->offset[split->valid[i]];
         int n = s->data->length[split->valid[i]];

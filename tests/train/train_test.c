@@ -5,7 +5,8 @@
 
 #include "check.h"
 #include "core/mem.h"
-#include "plan/settings.h"
+#include "env/env.h"
+#include "eval/settings.h"
 #include "small.h"
 
 static int open_tworoom(small* f, int mismatch) {
@@ -96,7 +97,7 @@ TEST(train, mismatch_keeps_the_marginals) {
 
 // what caches hold, made up
 static void random_cache(const small* f, const records* of, history_cache* c) {
-    int belief = f->model->shape.belief, dim = f->env->config_dim;
+    int belief = f->model->shape.belief, dim = f->env->task.config_dim;
     rng r = rng_start(11, RNG_STREAM(RNG_TEST, 0));
     *c = (history_cache){of->histories, mem_alloc((size_t)(of->histories * belief) * sizeof(float)),
                          mem_alloc((size_t)(of->histories * HIST * dim) * sizeof(float))};
@@ -159,7 +160,7 @@ TEST(train, rollout_loss_is_the_papers) {
         return;
     EXPECT_INT(nn_exec_forward(r.e, N, rollout_fill, &r.b), FIRM_OK);
     const float* path = nn_exec_output(r.e, r.g.path);
-    int dim = f.env->config_dim;
+    int dim = f.env->task.config_dim;
     double config_sum = 0, step_sum = 0, terminal[N], tail = 0;
     for (int i = 0; i < N; i++) {
         const float* last = r.cache.config + (r.b.from->history[i] * HIST + HIST - 1) * dim;
@@ -283,7 +284,7 @@ TEST(train, tworoom_schedule_is_the_papers) {
     firm_error err;
     config* c;
     stage s;
-    REQUIRE_OK(settings_load(env_find("tworoom"), NULL, NULL, 0, &c, &err), err);
+    REQUIRE_OK(settings_load("tworoom", NULL, NULL, 0, &c, &err), err);
     for (int i = 0; i < 5; i++) {
         EXPECT(stage_read(c, i, NULL, &s));
         EXPECT_TEXT(s.name, paper[i].name);

@@ -10,8 +10,8 @@
 #include <time.h>
 
 #include "core/clock.h"
-#include "core/image.h"
 #include "core/mem.h"
+#include "io/image.h"
 #ifdef FIRM_MUJOCO
 #include "env/render/mjscene.h"
 #endif
@@ -149,12 +149,12 @@ static firm_status random_states(const env_spec* spec, compared* c, int states, 
         int steps = (int)rng_uniform(&r, 0, STEPS);
         for (int i = 0; i < steps; i++) {
             float action[FIRM_MAX_ACTION];
-            for (int k = 0; k < spec->action_dim; k++)
-                action[k] = (float)rng_uniform(&r, spec->action_low, spec->action_high);
+            for (int k = 0; k < spec->task.action_dim; k++)
+                action[k] = (float)rng_uniform(&r, spec->task.action_low, spec->task.action_high);
             spec->step(c->native, action);
         }
         if (c->native->fault != FIRM_OK)
-            return FAIL(err, c->native->fault, "the simulation of %s broke down", spec->name);
+            return FAIL(err, c->native->fault, "the simulation of %s broke down", spec->task.name);
         spec->state_get(c->native, c->state + (size_t)s * (size_t)spec->state_dim);
     }
     return FIRM_OK;
@@ -242,7 +242,7 @@ firm_status render_compare(const env_spec* spec, const char* gl, int states, uin
     *out = (render_report){.states = states};
     snprintf(out->gl, sizeof out->gl, "%s", gl);
     if (!spec->render_ready)
-        return FAIL(err, FIRM_E_UNAVAILABLE, "%s has one renderer only", spec->name);
+        return FAIL(err, FIRM_E_UNAVAILABLE, "%s has one renderer only", spec->task.name);
     if (states < 1 || states > 100000)
         return FAIL(err, FIRM_E_VALUE, "%d states to compare; give 1 to 100000", states);
     compared c = {0};
@@ -277,7 +277,7 @@ firm_status render_compare(const env_spec* spec, const char* gl, int states, uin
                            const char* picture, render_report* out, firm_error* err) {
     (void)gl, (void)seed, (void)picture;
     *out = (render_report){.states = states};
-    return FAIL(err, FIRM_E_UNAVAILABLE, "%s has one renderer only in this build", spec->name);
+    return FAIL(err, FIRM_E_UNAVAILABLE, "%s has one renderer only in this build", spec->task.name);
 }
 
 #endif

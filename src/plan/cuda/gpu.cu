@@ -263,7 +263,7 @@ static firm_status check_setup(const plan_gpu_setup* p, firm_error* err) {
     const plan_net_shape* s = &p->shape;
     if (s->config < 1 || s->config > FIRM_MAX_CONFIG || s->pairs < 0 || 2 * s->pairs > s->config ||
         s->fiber < 0 || s->action < 1 || s->hidden < 1 || s->inner < 1 || s->blocks < 0 ||
-        s->blocks > PLAN_MAX_BLOCKS || s->config != p->spec->config_dim)
+        s->blocks > PLAN_MAX_BLOCKS || s->config != p->task->config_dim)
         return FAIL(err, FIRM_E_VALUE,
                     "a transition of config %d, fiber %d, action %d, hidden %d, inner %d, blocks "
                     "%d cannot be planned with; check the model file's dimensions",
@@ -282,24 +282,18 @@ static firm_status check_setup(const plan_gpu_setup* p, firm_error* err) {
     if (p->searches < 1 || (int64_t)p->searches * p->options.candidates > 1 << 24)
         return FAIL(err, FIRM_E_VALUE, "%d searches of %d candidates at once are too many",
                     p->searches, p->options.candidates);
-    for (int i = 0; i < p->spec->distances && p->spec->cost == ENV_COST_MAX; i++)
-        if (!p->spec->rule[i].angle && !p->spec->rule[i].count)
-            return FAIL(err, FIRM_E_UNAVAILABLE,
-                        "task %s does not describe its distance '%s' as a rule (env.h), so the GPU "
-                        "cannot price plans; use --device cpu",
-                        p->spec->name, p->spec->distance[i].name);
     return FIRM_OK;
 }
 
 static void set_cost(plan_gpu* g) {
-    const env_spec* spec = g->setup.spec;
+    const task_typed* task = g->setup.task;
     g->cost = {};
-    g->cost.largest = spec->cost == ENV_COST_MAX;
-    g->cost.config = spec->config_dim;
-    g->cost.distances = spec->distances;
-    for (int i = 0; i < spec->distances; i++) {
-        g->cost.rule[i] = spec->rule[i];
-        g->cost.tolerance[i] = spec->distance[i].tolerance;
+    g->cost.largest = task->cost == TASK_COST_MAX;
+    g->cost.config = task->config_dim;
+    g->cost.distances = task->distances;
+    for (int i = 0; i < task->distances; i++) {
+        g->cost.rule[i] = task->distance[i].rule;
+        g->cost.tolerance[i] = task->distance[i].tolerance;
     }
 }
 

@@ -56,12 +56,12 @@ typedef struct layer {
     float scale;
 } layer;
 
-// What a configuration costs, as data: env_cost_value on the device.
+// What a configuration costs, as data: task_cost_value on the device.
 typedef struct cost_rule {
-    int largest;  // ENV_COST_MAX
+    int largest;  // TASK_COST_MAX
     int config, distances;
-    env_rule rule[ENV_MAX_DISTANCE];
-    float tolerance[ENV_MAX_DISTANCE];
+    task_rule rule[TASK_MAX_DISTANCE];
+    float tolerance[TASK_MAX_DISTANCE];
 } cost_rule;
 
 // One search, as it travels to the device and back: this head, then m0, mean and spread.
@@ -265,7 +265,7 @@ static __device__ __forceinline__ float gelu_fast(float x) {
     return __fdividef(x, 1.0f + fminf(e, 1e30f));
 }
 
-// env_cost_value in the same order of operations
+// task_cost_value in the same order of operations
 static __device__ __forceinline__ float cost_of(const cost_rule& k, const float* c,
                                                 const float* goal) {
     if (!k.largest) {

@@ -3,7 +3,7 @@
 // libpng reports errors by longjmp. Each setjmp stands in a function of its own whose state lives
 // in a `codec` of the caller, so no local variable is read after a jump. libpng's memory comes from
 // core/mem.h, its warnings are dropped, its errors become our sentence.
-#include "core/image.h"
+#include "io/image.h"
 
 #include <png.h>
 #include <setjmp.h>

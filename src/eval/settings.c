@@ -1,11 +1,10 @@
 // settings.c - joins the key tables of the folders and reads the layers of a task's settings.
-#include "plan/settings.h"
+#include "eval/settings.h"
 
 #include <pthread.h>
 #include <string.h>
 
-#include "model/model.h"
-#include "plan/options.h"
+#include "train/shape.h"
 #include "train/train.h"
 
 enum { MOST_KEYS = 192 };
@@ -22,7 +21,13 @@ static void add(const config_key* more, int count) {
 static void join(void) {
     add(model_keys, model_key_count);
     add(train_keys, train_key_count);
-    add(plan_keys, plan_key_count);
+    for (int i = 0; i < plan_setting_count; i++) {
+        const plan_setting* s = &plan_settings[i];
+        config_key key = {"plan",   s->name, s->real ? CONFIG_REAL : CONFIG_INT,
+                          s->least, s->most, s->value,
+                          NULL,     s->help};
+        add(&key, 1);
+    }
 }
 
 static firm_status fresh(config** out, firm_error* err) {
@@ -30,15 +35,14 @@ static firm_status fresh(config** out, firm_error* err) {
     return config_create(keys, key_count, out, err);
 }
 
-firm_status settings_load(const env_spec* env, const char* file, const char* const* overrides,
+firm_status settings_load(const char* task, const char* file, const char* const* overrides,
                           int count, config** out, firm_error* err) {
-    const char* task_text = config_builtin(env->name);
+    const char* task_text = config_builtin(task);
     const char* named = file ? config_builtin(file) : NULL;
     firm_status st = fresh(out, err);
     // a named config stands alone; a file of the user's comes on top of the task's
     if (st == FIRM_OK && named) st = config_read_text(*out, file, named, err);
-    if (st == FIRM_OK && !named && task_text)
-        st = config_read_text(*out, env->name, task_text, err);
+    if (st == FIRM_OK && !named && task_text) st = config_read_text(*out, task, task_text, err);
     if (st == FIRM_OK && file && !named) st = config_read_file(*out, file, err);
     for (int i = 0; i < count && st == FIRM_OK; i++) st = config_set(*out, overrides[i], err);
     if (st != FIRM_OK) {
@@ -48,15 +52,27 @@ firm_status settings_load(const env_spec* env, const char* file, const char* con
     return st;
 }
 
-firm_status settings_from_text(const env_spec* env, const char* text, config** out,
-                               firm_error* err) {
+firm_status settings_from_text(const char* task, const char* text, config** out, firm_error* err) {
     firm_status st = fresh(out, err);
-    if (st == FIRM_OK) st = config_read_text(*out, env->name, text, err);
+    if (st == FIRM_OK) st = config_read_text(*out, task, text, err);
     if (st != FIRM_OK) {
         config_free(*out);
         *out = NULL;
     }
     return st;
+}
+
+static double plan_value(const void* from, const char* name) {
+    for (int i = 0; i < plan_setting_count; i++)
+        if (strcmp(plan_settings[i].name, name) == 0)
+            return plan_settings[i].real ? config_real(from, "plan", name)
+                                         : (double)config_int(from, "plan", name);
+    CHECK(0, "there is no plan setting %s", name);
+    return 0;
+}
+
+void settings_plan(const config* c, firm_mode mode, plan_options* out) {
+    plan_options_read(plan_value, c, mode, out);
 }
 
 void settings_help(FILE* to) {

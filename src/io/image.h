@@ -1,6 +1,6 @@
 // image.h - PNG files: 8-bit RGB in and out.
-#ifndef CORE_IMAGE_H
-#define CORE_IMAGE_H
+#ifndef IO_IMAGE_H
+#define IO_IMAGE_H
 
 #include <stdint.h>
 

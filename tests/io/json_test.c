@@ -1,6 +1,6 @@
 // json_test.c - JSON files: round trip, short numbers, damaged input with file and line.
 #define _GNU_SOURCE
-#include "core/json.h"
+#include "io/json.h"
 
 #include <unistd.h>
 
@@ -26,7 +26,7 @@ static char* print_number(double value, int digits) {
     return text;
 }
 
-TEST(core, json_numbers_are_short) {
+TEST(io, json_numbers_are_short) {
     static const struct {
         double value;
         int digits;
@@ -43,7 +43,7 @@ TEST(core, json_numbers_are_short) {
     }
 }
 
-TEST(core, json_round_trip) {
+TEST(io, json_round_trip) {
     const char* path = in_temp("a.json");
     firm_error err;
     cJSON* object = cJSON_CreateObject();
@@ -61,7 +61,7 @@ TEST(core, json_round_trip) {
     cJSON_Delete(back);
 }
 
-TEST(core, json_damaged_files) {
+TEST(io, json_damaged_files) {
     firm_error err;
     cJSON* value;
     const char* path = in_temp("bad.json");
@@ -87,7 +87,7 @@ TEST(core, json_damaged_files) {
 }
 
 // What a text would make is bounded before it is made: depth, values, and the file itself.
-TEST(core, json_is_bounded) {
+TEST(io, json_is_bounded) {
     firm_error err = {0};
     cJSON* value;
     char path[512], text[600];
@@ -125,7 +125,7 @@ TEST(core, json_is_bounded) {
     unlink(path);
 }
 
-TEST(core, json_full_disk) {
+TEST(io, json_full_disk) {
     firm_error err = {0};
     cJSON* object = cJSON_CreateObject();
     cJSON_AddStringToObject(object, "task", "tworoom");

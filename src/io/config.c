@@ -3,7 +3,7 @@
 // (checked when they are set), so the dump reads back equal and its hash is the same for equal
 // settings.
 #define _GNU_SOURCE
-#include "core/config.h"
+#include "io/config.h"
 
 #include <ctype.h>
 #include <errno.h>
@@ -14,9 +14,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/config_store.h"
 #include "core/mem.h"
 #include "core/stats.h"
+#include "io/config_store.h"
 
 // ---- checking a value ---------------------------------------------------------------------------
 

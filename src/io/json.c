@@ -1,6 +1,6 @@
 // json.c - reading and writing JSON files with cJSON: results of commands, run records, report
 // input. A damaged file gets a sentence with file and line; a written file is complete or absent.
-#include "core/json.h"
+#include "io/json.h"
 
 #include <errno.h>
 #include <math.h>

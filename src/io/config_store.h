@@ -1,8 +1,8 @@
 // config_store.h - the inside of a config, shared by config.c (values) and config_read.c (files).
-#ifndef CORE_CONFIG_STORE_H
-#define CORE_CONFIG_STORE_H
+#ifndef IO_CONFIG_STORE_H
+#define IO_CONFIG_STORE_H
 
-#include "core/config.h"
+#include "io/config.h"
 
 enum {
     CONFIG_LINE = 196,   // longest line in bytes: libinih's buffer is 200 with line end and NUL

@@ -1,6 +1,6 @@
 // image_test.c - PNG in and out: exact round trips, every colour type, and damaged or wrong files.
 #define _GNU_SOURCE
-#include "core/image.h"
+#include "io/image.h"
 
 #include <png.h>
 #include <unistd.h>
@@ -26,7 +26,7 @@ static void noise(uint8_t* rgb, size_t n, uint64_t seed) {
     for (size_t i = 0; i < n; i++) rgb[i] = (uint8_t)rng_u32(&r);
 }
 
-TEST(core, image_round_trip) {
+TEST(io, image_round_trip) {
     static const int sizes[][2] = {{1, 1}, {7, 3}, {224, 224}, {1, 300}, {513, 2}};
     for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {
         int w = sizes[i][0], h = sizes[i][1];
@@ -80,7 +80,7 @@ static void expect_pixels(int line, const char* path, int w, int h, const uint8_
                 test_fail(__FILE__, line, "byte %d is %d, expected %d", i, got[i], want[i]);
 }
 
-TEST(core, image_reads_all_kinds) {
+TEST(io, image_reads_all_kinds) {
     const char* path = in_temp("kind.png");
     // 2 x 1 pixels each
     write_kind(path, 2, 1, 8, PNG_COLOR_TYPE_GRAY, 0, (const uint8_t[]){7, 200}, 2);
@@ -102,7 +102,7 @@ TEST(core, image_reads_all_kinds) {
     expect_pixels(__LINE__, path, 2, 2, square);
 }
 
-TEST(core, image_wrong_files) {
+TEST(io, image_wrong_files) {
     uint8_t rgb[8 * 6 * 3], back[8 * 8 * 3];
     firm_error err = {0};
     noise(rgb, sizeof rgb, 3);
@@ -129,7 +129,7 @@ TEST(core, image_wrong_files) {
 }
 
 // Cut anywhere, or with any one bit flipped: an error or the exact picture, never a crash.
-TEST(core, image_damage) {
+TEST(io, image_damage) {
     enum { W = 12, H = 10, N = W * H * 3 };
     uint8_t rgb[N], back[N];
     uint8_t* bytes;
@@ -155,7 +155,7 @@ TEST(core, image_damage) {
     mem_free(bytes);
 }
 
-TEST(core, image_base64) {
+TEST(io, image_base64) {
     static const char* cases[][2] = {{"", ""},
                                      {"f", "Zg=="},
                                      {"fo", "Zm8="},

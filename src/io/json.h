@@ -1,6 +1,6 @@
 // json.h - building and reading JSON with cJSON, plus the few helpers the commands share.
-#ifndef CORE_JSON_H
-#define CORE_JSON_H
+#ifndef IO_JSON_H
+#define IO_JSON_H
 
 #include <cjson/cJSON.h>
 

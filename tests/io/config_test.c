@@ -1,6 +1,6 @@
 // config_test.c - settings: defaults, files, overrides, families, and a sentence for every mistake.
 #define _GNU_SOURCE
-#include "core/config.h"
+#include "io/config.h"
 
 #include <dirent.h>
 #include <locale.h>
@@ -61,7 +61,7 @@ static void refused(int line, const char* text, firm_status status, const char* 
 }
 #define REFUSED(text, status, pieces) refused(__LINE__, text, status, pieces)
 
-TEST(core, config_defaults) {
+TEST(io, config_defaults) {
     config* c = fresh();
     EXPECT_INT(config_int(c, "plan", "candidates"), 300);
     EXPECT_NEAR(config_real(c, "plan", "spread"), 1.0, 0);
@@ -73,7 +73,7 @@ TEST(core, config_defaults) {
     config_free(NULL);
 }
 
-TEST(core, config_files_and_overrides) {
+TEST(io, config_files_and_overrides) {
     config* c = fresh();
     firm_error err;
     // BOM, CRLF, comments, blanks, indented keys, ':' as separator, no line end at the end
@@ -97,7 +97,7 @@ TEST(core, config_files_and_overrides) {
     config_free(c);
 }
 
-TEST(core, config_families) {
+TEST(io, config_families) {
     config* c = fresh();
     firm_error err = {0};
     REQUIRE_OK(
@@ -129,7 +129,7 @@ TEST(core, config_families) {
     config_free(c);
 }
 
-TEST(core, config_dump_reads_back) {
+TEST(io, config_dump_reads_back) {
     config *a = fresh(), *b = fresh(), *d = fresh();
     firm_error err;
     REQUIRE_OK(config_read_text(a, "a.ini",
@@ -159,7 +159,7 @@ TEST(core, config_dump_reads_back) {
     config_free(plain);
 }
 
-TEST(core, config_mistakes) {
+TEST(io, config_mistakes) {
     REFUSED("[plan]\n\ncandidats = 5\n", FIRM_E_VALUE, "x.ini:3|[plan]|'candidats'|candidates");
     REFUSED("[plan]\nupdates = 5\n", FIRM_E_VALUE, "x.ini:2|updates|[stage.*]");
     REFUSED("[plam]\n", FIRM_E_VALUE, "x.ini:1|[plam]|plan");
@@ -199,7 +199,7 @@ TEST(core, config_mistakes) {
     REFUSED("[plan]\n= 3\n", FIRM_E_VALUE, "x.ini:2");
 }
 
-TEST(core, config_override_mistakes) {
+TEST(io, config_override_mistakes) {
     config* c = fresh();
     firm_error err = {0};
     const char* malformed[] = {"", "plan", "plan.elites", "=3", "elites=3", ".=", "  =  "};
@@ -236,7 +236,7 @@ TEST(core, config_override_mistakes) {
     config_free(d);
 }
 
-TEST(core, config_bad_files) {
+TEST(io, config_bad_files) {
     config* c = fresh();
     firm_error err = {0};
     EXPECT_INT(config_read_file(c, temp_file("absent.ini"), &err), FIRM_E_MISSING);
@@ -275,7 +275,7 @@ TEST(core, config_bad_files) {
 }
 
 // Random damage to a good file: never a crash, and what was taken still dumps and reads back.
-TEST(core, config_survives_damage) {
+TEST(io, config_survives_damage) {
     static const char good[] =
         "[plan]\ncandidates = 64\nspread = 0.5 ; c\nmode = reach\n\n[stage.one]\nupdates = 5\n"
         "modules = a b\n[stage.two]\nrate = 1e-4\n[train]\nresume = yes\n";
@@ -309,7 +309,7 @@ TEST(core, config_survives_damage) {
     EXPECT(accepted > 100 && rejected > 100);
 }
 
-TEST(core, config_table_mistakes) {
+TEST(io, config_table_mistakes) {
     config* c;
     firm_error err;
     config_key bad = {"plan", "x", CONFIG_INT, 2, 5, "9", NULL, ""};
@@ -320,7 +320,7 @@ TEST(core, config_table_mistakes) {
     EXPECT(c == NULL);
 }
 
-TEST(core, config_ignores_locale) {
+TEST(io, config_ignores_locale) {
     const char* names[] = {"de_DE.UTF-8", "fr_FR.UTF-8", "de_DE", "fr_FR"};
     const char* set = NULL;
     for (int i = 0; i < 4 && !set; i++) set = setlocale(LC_NUMERIC, names[i]);
@@ -336,7 +336,7 @@ TEST(core, config_ignores_locale) {
     setlocale(LC_NUMERIC, "C");
 }
 
-TEST(core, config_help_lists_all) {
+TEST(io, config_help_lists_all) {
     char* text = NULL;
     size_t n = 0;
     FILE* f = open_memstream(&text, &n);
@@ -351,7 +351,7 @@ TEST(core, config_help_lists_all) {
 }
 
 // Every file of configs/ is compiled in, byte for byte.
-TEST(core, config_builtin_equals_files) {
+TEST(io, config_builtin_equals_files) {
     char folder[512], path[1024];
     snprintf(folder, sizeof folder, "%s/configs", test_source_dir());
     DIR* d = opendir(folder);

@@ -3,8 +3,8 @@
 //
 // A section name that ends in ".*" declares a family: `stage.*` lets a file hold [stage.grounder],
 // [stage.rollout], ... each with the keys of that family; their order in the file is kept.
-#ifndef CORE_CONFIG_H
-#define CORE_CONFIG_H
+#ifndef IO_CONFIG_H
+#define IO_CONFIG_H
 
 #include <stdint.h>
 #include <stdio.h>

@@ -9,10 +9,10 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "core/config_store.h"
 #include "core/file.h"
 #include "core/mem.h"
 #include "core/text.h"
+#include "io/config_store.h"
 
 enum { PLACE = 200, TEXT_LIMIT = 1 << 20 };
 

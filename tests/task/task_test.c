@@ -1,0 +1,219 @@
+// task_test.c - typed tasks: distances by hand, texts that read back, texts that are refused, and
+// the tasks of old model files.
+#include "task/task.h"
+
+#include "check.h"
+#include "env/env.h"
+
+// An arm of two joints and a point beside it: two angles, two positions.
+static task_typed arm(void) {
+    return (task_typed){
+        .name = "arm",
+        .image = 224,
+        .period_ms = 40,
+        .controls = 5,
+        .action_dim = 2,
+        .action_low = -0.5f,
+        .action_high = 1.25f,
+        .action_clamped = 1,
+        .config_dim = 6,
+        .pairs = 2,
+        .chi_dim = 3,
+        .config_name = {"a_sin", "a_cos", "b_sin", "b_cos", "x", "y"},
+        .distances = 2,
+        .distance = {{"elbow", "rad", 0.1f, {.angle = 1, .first = 2}},
+                     {"the point", "m", 0.25f, {.first = 4, .count = 2, .scale = 0.5f}}},
+        .cost = TASK_COST_MAX,
+        .ranges = 1,
+        .visible = {{4, -1, 0.5f}},
+        .points = 2,
+        .point = {{.name = "hand",
+                   .chain = 1,
+                   .x = {0, 10, 0, 20, 0, 0, 5},
+                   .y = {10, 0, 20, 0},
+                   .w = {0, 0, 0, 0, 0, 0, 1}},
+                  {.name = "seen",
+                   .x = {0, 0, 0, 0, 2, 0, 4},
+                   .y = {0, 0, 0, 0, 0, 2, 6},
+                   .w = {0, 0, 0, 0, 0, 1, 2}}},
+        .situation_dim = 3,
+        .situation = {{2, {TASK_GOAL, 4}, {TASK_CONFIG, 4}, 4},
+                      {1, {TASK_CHI, 2}, {TASK_ZERO, 0}, 0.5f},
+                      {-1, {TASK_CONFIG, 0}, {TASK_CHI, 1}, 1}}};
+}
+
+static const float half_turn[] = {0, 1, 1, 0, 0.5f, -0.5f};  // a = 0, b = 90 degrees
+static const float straight[] = {0, 1, 0, 1, 0.2f, -0.1f};   // a = b = 0
+
+TEST(task, distances_by_hand) {
+    task_typed t = arm();
+    float d[2];
+    task_measure(&t, half_turn, straight, d);
+    EXPECT_NEAR(d[0], 1.5707964, 1e-6);  // a quarter of a turn
+    EXPECT_NEAR(d[1], 0.25, 1e-6);       // half of the distance 0.5
+    EXPECT_NEAR(task_tolerance_units(&t, half_turn, straight), 15.707964, 1e-4);
+    EXPECT_NEAR(task_cost_value(&t, half_turn, straight), 15.707964 * 15.707964, 1e-2);
+    t.cost = TASK_COST_SUM;
+    EXPECT_NEAR(task_cost_value(&t, half_turn, straight), 2 + 0.25, 1e-6);
+    // the largest decides, wherever it stands
+    t.distance[0].tolerance = 100;
+    EXPECT_NEAR(task_tolerance_units(&t, half_turn, straight), 1, 1e-6);
+    float broken[6] = {0, 1, 0, 1, NAN, 0};
+    EXPECT(isinf(task_tolerance_units(&t, broken, straight)));
+}
+
+TEST(task, places_and_situations_by_hand) {
+    task_typed t = arm();
+    float xy[4], out[3], chi[] = {7, 8, 9};
+    // the hand: 10 along a = 0, then 20 along a + b = 90 degrees; the point at depth 2 - 0.5
+    task_project(&t, half_turn, xy);
+    EXPECT_NEAR(xy[0], 10 * 1 + 20 * 0 + 5, 1e-5);
+    EXPECT_NEAR(xy[1], 10 * 0 + 20 * 1, 1e-5);
+    EXPECT_NEAR(xy[2], (2 * 0.5 + 4) / 1.5, 1e-5);
+    EXPECT_NEAR(xy[3], (2 * -0.5 + 6) / 1.5, 1e-5);
+    task_situation(&t, half_turn, chi, straight, out);
+    EXPECT_NEAR(out[0], 2 * (0.2 - 0.5) / 4, 1e-6);
+    EXPECT_NEAR(out[1], 18, 1e-6);
+    EXPECT_NEAR(out[2], 8, 1e-6);
+    EXPECT_INT(task_situation_reads_chi(&t), 1);
+    t.situation_dim = 1;
+    EXPECT_INT(task_situation_reads_chi(&t), 0);
+    EXPECT_INT(task_is_visible(&t, half_turn), 1);
+    float aside[6] = {0, 1, 0, 1, 0.51f, 0};
+    EXPECT_INT(task_is_visible(&t, aside), 0);
+    aside[4] = NAN;
+    EXPECT_INT(task_is_visible(&t, aside), 0);
+}
+
+static int same(const task_typed* a, const task_typed* b) {
+    char text[2][TASK_TEXT];
+    return task_write(a, text[0], TASK_TEXT) && task_write(b, text[1], TASK_TEXT) &&
+           strcmp(text[0], text[1]) == 0;
+}
+
+TEST(task, texts_read_back) {
+    char text[TASK_TEXT], small[40];
+    task_typed t = arm(), back;
+    firm_error err;
+    EXPECT(task_write(&t, text, sizeof text));
+    EXPECT(strstr(text, "the point = norm x y, 0.5 m, 0.25\n"));
+    EXPECT(strstr(text, "elbow = angle b, rad, 0.100000001\n"));
+    REQUIRE_OK(task_read("text", text, &back, &err), err);
+    EXPECT(same(&t, &back));
+    EXPECT(memcmp(&t, &back, sizeof t) == 0);
+    EXPECT(!task_write(&t, small, sizeof small));
+    for (int i = 0; env_at(i); i++) {
+        EXPECT(task_write(&env_at(i)->task, text, sizeof text));
+        REQUIRE_OK(task_read("text", text, &back, &err), err);
+        EXPECT(memcmp(&env_at(i)->task, &back, sizeof back) == 0);
+    }
+}
+
+// Files of version 0.1 hold their task's name alone; the four tasks they may be of have not
+// changed.
+TEST(task, old_files_are_of_these_tasks) {
+    for (int i = 0; env_at(i); i++) {
+        const task_typed* t = &env_at(i)->task;
+        const char* text = task_of_version_1(t->name);
+        task_typed old;
+        firm_error err;
+        EXPECT(text != NULL);
+        if (!text) continue;
+        REQUIRE_OK(task_read("old", text, &old, &err), err);
+        EXPECT(same(t, &old));
+    }
+    EXPECT(task_of_version_1("chess") == NULL);
+}
+
+// Replaces the first `what` of a good text; the task must be refused with `sentence`.
+static void refused(int line, const char* what, const char* by, const char* sentence) {
+    char text[TASK_TEXT], changed[2 * TASK_TEXT];
+    task_typed t = arm(), back;
+    firm_error err = {0};
+    CHECK(task_write(&t, text, sizeof text), "no room");
+    const char* at = strstr(text, what);
+    if (!at) {
+        test_fail(__FILE__, line, "'%s' is not in the text", what);
+        return;
+    }
+    snprintf(changed, sizeof changed, "%.*s%s%s", (int)(at - text), text, by, at + strlen(what));
+    if (task_read("arm.txt", changed, &back, &err) == FIRM_OK)
+        test_fail(__FILE__, line, "'%s' for '%s' was read", by, what);
+    else if (!strstr(err.message, sentence) || !strstr(err.message, "arm.txt"))
+        test_fail(__FILE__, line, "'%s' is not in '%s'", sentence, err.message);
+}
+
+TEST(task, bad_texts_are_refused) {
+    refused(__LINE__, "image = 224", "image = 2", "side: 2; use 64 to 512");
+    refused(__LINE__, "image = 224", "image = 224 px", "whole number of pixels");
+    refused(__LINE__, "image = 224\n", "", "[task] image");
+    refused(__LINE__, "image = 224", "image = 224\nimage = 224", "said once");
+    refused(__LINE__, "image = 224", "picture = 224", "no such key");
+    refused(__LINE__, "cost = max", "cost = most", "sum or max");
+    refused(__LINE__, "name = arm", "name = an arm", "letters");
+    refused(__LINE__, "count = 2", "count = 33", "use 1 to 32");
+    refused(__LINE__, "low = -0.5", "low = 2", "must be smaller");
+    refused(__LINE__, "low = -0.5", "low = nan", "a number");
+    refused(__LINE__, "x = position", "x = place", "angle or position");
+    refused(__LINE__, "y = position", "y = angle", "angles first");
+    refused(__LINE__, "norm x y", "norm y x", "follow each other");
+    refused(__LINE__, "norm x y", "norm", "norm NAMES");
+    refused(__LINE__, "angle b", "angle c", "angle NAME");
+    refused(__LINE__, "angle b", "angle a b", "angle NAME");
+    refused(__LINE__, ", 0.25\n", ", 0\n", "above 0");
+    refused(__LINE__, ", 0.25\n", ", -1\n", "TOLERANCE");
+    refused(__LINE__, ", 0.25\n", ", 0.25, 1\n", "TOLERANCE");
+    refused(__LINE__, "x = -1 0.5", "x = 1 0.5", "empty");
+    refused(__LINE__, "x = -1 0.5", "a = -1 0.5", "coordinate");
+    refused(__LINE__, "hand = chain", "hand = arc", "plain or chain");
+    refused(__LINE__, "0 10 0 20 0 0 5", "0 10 0 20 0 0", "three rows");
+    refused(__LINE__, "goal:x", "goal:z", "two coordinates");
+    refused(__LINE__, "chi:2", "chi:3", "refers to nothing");
+    refused(__LINE__, "chi:2 0 0.5", "chi:2 0 0", "divides by 0");
+    refused(__LINE__, "2 = 1 chi", "3 = 1 chi", "its number in order");
+    refused(__LINE__, "[distance]", "[distance", "neither [section]");
+    refused(__LINE__, "[visible]",
+            "[distance]\nfour = angle a, rad, 1\nfive = angle a, rad, 1\n"
+            "six = angle a, rad, 1\n[visible]",
+            "TOLERANCE");
+    // whatever the length
+    char text[TASK_TEXT] = "", long_line[6000];
+    task_typed t;
+    firm_error err;
+    EXPECT_INT(task_read("x", text, &t, &err), FIRM_E_FORMAT);
+    memset(long_line, 'a', sizeof long_line - 1);
+    long_line[sizeof long_line - 1] = 0;
+    EXPECT_INT(task_read("x", long_line, &t, &err), FIRM_E_FORMAT);
+    memcpy(long_line, "k = ", 4);
+    EXPECT_INT(task_read("x", long_line, &t, &err), FIRM_E_FORMAT);
+}
+
+TEST(task, wrong_names_are_refused) {
+    static const struct {
+        int coordinate;
+        const char *name, *sentence;
+    } bad[] = {{5, "x", "two coordinates are called x"},
+               {5, "y!", "letters, digits"},
+               {4, "", "letters, digits"},
+               {0, "c_sin", "NAME_sin and NAME_cos"},
+               {3, "b_cas", "NAME_sin and NAME_cos"}};
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        task_typed t = arm();
+        firm_error err = {0};
+        snprintf(t.config_name[bad[i].coordinate], TASK_NAME, "%s", bad[i].name);
+        EXPECT_INT(task_check(&t, "arm", &err), FIRM_E_VALUE);
+        EXPECT(strstr(err.message, bad[i].sentence));
+    }
+}
+
+TEST(task, another_task_gets_a_sentence) {
+    task_typed a = arm(), b = arm();
+    firm_error err = {0};
+    EXPECT_INT(task_expect("f", &a, &b, &err), FIRM_OK);
+    b.distance[1].tolerance *= 1.01f;
+    EXPECT_INT(task_expect("f", &a, &b, &err), FIRM_E_TASK);
+    EXPECT(strstr(err.message, "in another way"));
+    snprintf(b.name, sizeof b.name, "leg");
+    EXPECT_INT(task_expect("f", &a, &b, &err), FIRM_E_TASK);
+    EXPECT(strstr(err.message, "for the task arm, not for leg"));
+}
