@@ -213,7 +213,7 @@ static const char* const reserved[] = {
     "firm.checksum",   "firm.format",    "firm.format_version", "firm.library",
     "firm.task",       "firm.shape",     "firm.config",         "firm.provenance",
     "firm.image_mean", "firm.image_std", "firm.action_mean",    "firm.action_std",
-    "firm.chi_mean",   "firm.chi_std",   "firm.members",
+    "firm.chi_mean",   "firm.chi_std",   "firm.members",        "firm.digest",
 };
 
 // One for each text that is added: where its key and value are made, if they are made here.
