@@ -61,6 +61,8 @@ if(FIRM_TESTS AND NOT FIRM_SANITIZE)
   add_test(NAME install.example
     COMMAND ${here}/example_test.sh $<TARGET_FILE:control_loop> ${CMAKE_SOURCE_DIR}/models/tworoom.safetensors)
   add_test(NAME install.docs COMMAND ${here}/docs_test.sh $<TARGET_FILE:firm> ${CMAKE_SOURCE_DIR})
+  add_test(NAME install.rewritten
+    COMMAND ${here}/rewritten_test.sh $<TARGET_FILE:firm> ${CMAKE_SOURCE_DIR}/models/tworoom.safetensors)
   set_tests_properties(install.header_c install.header_cpp install.symbols install.package install.example
-    install.docs PROPERTIES LABELS install SKIP_RETURN_CODE 77 TIMEOUT 120)
+    install.docs install.rewritten PROPERTIES LABELS install SKIP_RETURN_CODE 77 TIMEOUT 120)
 endif()

@@ -16,6 +16,8 @@ static const arg_option options[] = {
     {"member", 0, ARG_LIST, 0, 0, NULL, NULL, "B.safetensors",
      "one more model to plan with, as an ensemble; may be repeated"},
     {"half", 0, ARG_SWITCH, 0, 0, NULL, NULL, NULL, "weights in float16"},
+    {"accept-changes", 0, ARG_SWITCH, 0, 0, NULL, NULL, NULL,
+     "MODEL was rewritten by another program: take its numbers"},
 };
 
 static void show(const cJSON* j) {
@@ -60,7 +62,8 @@ static firm_status run(const args* a, firm_error* err) {
     firm_model* model;
     int half = args_switch(a, "half");
     TRY(cli_required(a, "output", &path, err));
-    TRY(firm_model_load(a->positional[0], &model, err));
+    TRY((args_switch(a, "accept-changes") ? checkpoint_load_changed : firm_model_load)(
+        a->positional[0], &model, err));
     firm_status status = renew_settings(a, model, err);
     if (status == FIRM_OK) status = add_members(a, model, err);
     if (status == FIRM_OK && args_given(a, "recorded")) status = add_recorded(a, model, err);
@@ -93,6 +96,8 @@ const cli_command cli_export = {
     "write a model file to ship",
     "With --config or --set the settings stored in the model change too, e.g. the\n"
     "planner's defaults: --set plan.reach_candidates=256\n"
+    "With --accept-changes a model whose numbers or texts another program changed is\n"
+    "read without believing its digest, and OUT gets a right one.\n"
     "Members of an ensemble are of one task, shape and data set; MODEL's settings,\n"
     "support and recorded segments count.\n",
     options,

@@ -28,6 +28,19 @@ int text_add_number(char* to, size_t room, double value) {
     return fits;
 }
 
+size_t text_utf8(const char* text) {
+    const unsigned char* p = (const unsigned char*)text;
+    if (p[0] < 0x80) return 1;
+    size_t n = p[0] >= 0xc2 && p[0] < 0xe0 ? 2 : (p[0] & 0xf0) == 0xe0 ? 3 : 0;
+    if (p[0] >= 0xf0 && p[0] < 0xf5) n = 4;
+    for (size_t i = 1; i < n; i++)
+        if ((p[i] & 0xc0) != 0x80) return 0;  // also stops at the NUL
+    if ((p[0] == 0xe0 && p[1] < 0xa0) || (p[0] == 0xed && p[1] > 0x9f) ||
+        (p[0] == 0xf0 && p[1] < 0x90) || (p[0] == 0xf4 && p[1] > 0x8f))
+        return 0;
+    return n;
+}
+
 // Goes past a word that ends at `end`; NULL or something else than a word's end: it did not fit.
 static int pass(words* w, const char* end) {
     int fits = end && (*end == 0 || (*end == ' ' && end[1] != 0));

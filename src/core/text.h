@@ -1,5 +1,5 @@
-// text.h - text of fixed room: appending that cannot leave it, and words of a file's line read one
-// by one, each checked. What a file says goes through these before it is used.
+// text.h - text of fixed room: appending that cannot leave it, words of a file's line read one by
+// one, each checked, and UTF-8. What a file says goes through these before it is used.
 #ifndef CORE_TEXT_H
 #define CORE_TEXT_H
 
@@ -11,6 +11,10 @@ int text_add(char* to, size_t room, const char* fmt, ...) __attribute__((format(
 
 // Appends a number in nine digits, which give back the same float, with a point as in all files.
 int text_add_number(char* to, size_t room, double value);
+
+// Bytes of the UTF-8 character at p (RFC 3629: shortest form, no surrogates), a NUL included; 0 if
+// there is none. The text ends with a NUL, which is never passed.
+size_t text_utf8(const char* p);
 
 // Words with one space between them: `words w = {line};`. After a word that does not fit, every
 // further one is 0 or "", and words_end says so.

@@ -55,7 +55,7 @@ static int all_finite(const safetensors_tensor* t) {
         safetensors_copy(&part, value);
         for (size_t i = 0; i < part.count; i++)
             if (!isfinite(value[i])) return 0;
-        part.bytes += part.count * (t->type == SAFETENSORS_F16 ? 2 : 4);
+        part.bytes += safetensors_bytes(&part);
     }
     return 1;
 }
@@ -407,26 +407,45 @@ static firm_status make_model(const char* file, const safetensors* s, firm_model
     return status;
 }
 
-firm_status checkpoint_parse_model(const char* name, const char* bytes, size_t n, firm_model** out,
-                                   firm_error* err) {
+static firm_status parse_model(const char* name, const char* bytes, size_t n,
+                               safetensors_trust trust, firm_model** out, firm_error* err) {
     safetensors s;
     *out = NULL;
-    TRY(safetensors_parse(name, bytes, n, &s, err));
+    TRY(safetensors_parse(name, bytes, n, trust, &s, err));
     firm_status status = make_model(name, &s, out, err);
     safetensors_free(&s);
     return status;
 }
 
-firm_status firm_model_load(const char* path, firm_model** model, firm_error* err) {
+static firm_status load_model(const char* path, safetensors_trust trust, firm_model** model,
+                              firm_error* err) {
     char* bytes;
     size_t n;
-    if (!model) return FAIL(err, FIRM_E_USAGE, "firm_model_load needs a place for the model");
     *model = NULL;
     if (!path || !path[0]) return FAIL(err, FIRM_E_USAGE, "the name of the model file is empty");
     TRY(safetensors_load(path, &bytes, &n, err));
-    firm_status status = checkpoint_parse_model(path, bytes, n, model, err);
+    firm_status status = parse_model(path, bytes, n, trust, model, err);
     mem_free(bytes);
     return status;
+}
+
+firm_status checkpoint_parse_model(const char* name, const char* bytes, size_t n, firm_model** out,
+                                   firm_error* err) {
+    return parse_model(name, bytes, n, SAFETENSORS_REFUSE_CHANGES, out, err);
+}
+
+firm_status checkpoint_parse_changed(const char* name, const char* bytes, size_t n,
+                                     firm_model** out, firm_error* err) {
+    return parse_model(name, bytes, n, SAFETENSORS_ACCEPT_CHANGES, out, err);
+}
+
+firm_status checkpoint_load_changed(const char* path, firm_model** out, firm_error* err) {
+    return load_model(path, SAFETENSORS_ACCEPT_CHANGES, out, err);
+}
+
+firm_status firm_model_load(const char* path, firm_model** model, firm_error* err) {
+    if (!model) return FAIL(err, FIRM_E_USAGE, "firm_model_load needs a place for the model");
+    return load_model(path, SAFETENSORS_REFUSE_CHANGES, model, err);
 }
 
 // ---- putting an ensemble together ---------------------------------------------------------------
@@ -470,7 +489,8 @@ static firm_status open_done(open_file* f, firm_status status) {
 static firm_status open_read(const char* path, open_file* f, firm_error* err) {
     size_t n;
     TRY(safetensors_load(path, &f->bytes, &n, err));
-    firm_status status = safetensors_parse(path, f->bytes, n, &f->s, err);
+    firm_status status =
+        safetensors_parse(path, f->bytes, n, SAFETENSORS_REFUSE_CHANGES, &f->s, err);
     return status == FIRM_OK ? FIRM_OK : open_done(f, status);
 }
 

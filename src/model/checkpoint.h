@@ -1,6 +1,6 @@
 // checkpoint.h - model files: safetensors (little-endian header length, JSON header, raw tensors)
 // with the metadata needed to deploy. docs/formats.md describes the keys. Files are written whole
-// or not at all and carry a checksum over header and data, so a cut file or a flipped byte is
+// or not at all and carry a digest of their texts and numbers, so a cut file or a flipped byte is
 // noticed.
 #ifndef MODEL_CHECKPOINT_H
 #define MODEL_CHECKPOINT_H
@@ -44,5 +44,10 @@ firm_status checkpoint_add_member(const char* path, firm_model* m, firm_error* e
 // The same as firm_model_load, from memory; for fuzzing. `name` is used in messages.
 firm_status checkpoint_parse_model(const char* name, const char* bytes, size_t n, firm_model** out,
                                    firm_error* err);
+// firm_model_load of a file that another program rewrote with other numbers or texts: its digest is
+// not believed, everything else is checked. Damaged files are refused.
+firm_status checkpoint_load_changed(const char* path, firm_model** out, firm_error* err);
+firm_status checkpoint_parse_changed(const char* name, const char* bytes, size_t n,
+                                     firm_model** out, firm_error* err);  // likewise, from memory
 
 #endif

@@ -214,6 +214,7 @@ static const char* const reserved[] = {
     "firm.task",       "firm.typed",      "firm.shape",          "firm.config",
     "firm.provenance", "firm.image_mean", "firm.image_std",      "firm.action_mean",
     "firm.action_std", "firm.chi_mean",   "firm.chi_std",        "firm.members",
+    "firm.digest",
 };
 
 // One for each text that is added: where its key and value are made, if they are made here.

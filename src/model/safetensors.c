@@ -1,27 +1,28 @@
-// safetensors.c - reading the container: nothing in the bytes is trusted. Frame and checksum come
-// first, so that a cut or damaged file is called that and not something subtler; then every size in
-// the header is checked against the file. Memory taken is bounded by the size of the header.
+// safetensors.c - reading the container: nothing in the bytes is trusted. A cut file is called that
+// and not something subtler; every size in the header is checked against the file. Memory taken is
+// bounded by the size of the header.
+//
+// A checksum that covers the bytes is judged before anything else. A digest covers the contents, so
+// it is judged when they have been found.
 #define _GNU_SOURCE
 #include "model/safetensors.h"
 
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <zlib.h>
 
 #include "core/file.h"
 #include "core/mem.h"
+#include "model/digest.h"
 #include "model/half.h"
 
 #if __BYTE_ORDER__ != __ORDER_LITTLE_ENDIAN__
 #error "model files are little-endian and are read without swapping bytes"
 #endif
 
-enum { FRAME = 8, DIGITS = 8 };  // bytes of the header size; of the checksum's text
+enum { FRAME = SAFETENSORS_FRAME };
 
-static const char checksum_key[] = "\"firm.checksum\":\"";
-
-// ---- frame and checksum -------------------------------------------------------------------------
+// ---- frame --------------------------------------------------------------------------------------
 
 static uint64_t header_size(const char* bytes) {
     uint64_t size;
@@ -32,6 +33,11 @@ static uint64_t header_size(const char* bytes) {
 static int could_be_container(const char* start, size_t n) {
     return n > FRAME && header_size(start) >= 2 && header_size(start) <= SAFETENSORS_HEADER_LIMIT &&
            start[FRAME] == '{';
+}
+
+size_t safetensors_header(const char* bytes, size_t n) {
+    if (!could_be_container(bytes, n) || header_size(bytes) > n - FRAME) return 0;
+    return (size_t)header_size(bytes);
 }
 
 static firm_status not_a_model(const char* file, firm_error* err) {
@@ -51,53 +57,98 @@ static firm_status check_frame(const char* file, const char* bytes, size_t n, fi
     return FIRM_OK;
 }
 
-// Where the checksum's digits are, or 0. The key's quotes make the search exact: inside a JSON text
-// they would be written \".
-static size_t find_digits(const char* bytes, size_t n) {
-    if (!could_be_container(bytes, n) || header_size(bytes) > n - FRAME) return 0;
-    size_t end = FRAME + (size_t)header_size(bytes), length = sizeof checksum_key - 1;
-    const char* key = memmem(bytes + FRAME, end - FRAME, checksum_key, length);
-    if (!key) return 0;
-    size_t at = (size_t)(key - bytes) + length;
-    return end - at >= DIGITS ? at : 0;
-}
+// ---- whose bytes these are ----------------------------------------------------------------------
 
-static void checksum(const char* bytes, size_t n, size_t digits, char text[DIGITS + 1]) {
-    uLong crc = crc32_z(0, (const Bytef*)bytes, digits);
-    crc = crc32_z(crc, (const Bytef*)"00000000", DIGITS);
-    crc = crc32_z(crc, (const Bytef*)bytes + digits + DIGITS, n - digits - DIGITS);
-    snprintf(text, DIGITS + 1, "%08lx", (unsigned long)crc);
-}
+// A file as its bytes have it, before anything in it is believed.
+typedef struct raw {
+    const char* file;  // for messages
+    const char* bytes;
+    size_t n, start;          // start: where the data begins
+    const header_item* root;  // NULL: the header cannot be read
+} raw;
 
-int safetensors_seal(char* bytes, size_t n) {
-    size_t digits = find_digits(bytes, n);
-    if (!digits) return 0;
-    char text[DIGITS + 1];
-    checksum(bytes, n, digits, text);
-    memcpy(bytes + digits, text, DIGITS);
-    return 1;
-}
-
-// A whole number that a double holds exactly; 0 if the item is something else.
-static int whole(const cJSON* item, size_t* out) {
-    if (!cJSON_IsNumber(item) || !(item->valuedouble >= 0) || item->valuedouble > 0x1p53) return 0;
-    *out = (size_t)item->valuedouble;
-    return (double)*out == item->valuedouble;
-}
-
-// The sentence for a wrong checksum: the header, as far as it can be read, tells a cut file.
-static firm_status explain_damage(const char* file, const cJSON* header, size_t n, size_t start,
-                                  firm_error* err) {
-    size_t end = 0, value;
-    for (const cJSON* t = header ? header->child : NULL; t; t = t->next) {
-        const cJSON* range = cJSON_GetObjectItemCaseSensitive(t, "data_offsets");
-        if (cJSON_IsArray(range) && whole(cJSON_GetArrayItem(range, 1), &value) && value > end)
-            end = value;
+// Bytes that the file must have at least, as far as the header can be read.
+static size_t least_bytes(const raw* f) {
+    size_t end = 0;
+    for (const header_item* t = f->root ? f->root->child : NULL; t; t = t->next) {
+        const header_item* range = header_find(t, "data_offsets");
+        const header_item* last = range && range->count == 2 ? range->child->next : NULL;
+        if (last && last->kind == HEADER_WHOLE && last->whole > end) end = last->whole;
     }
-    if (end > n - start)
-        return FAIL(err, FIRM_E_FORMAT, "%s is cut short: %zu of %zu bytes; copy it again", file, n,
-                    start + end);
-    return FAIL(err, FIRM_E_FORMAT, "%s is damaged: its checksum does not fit; copy it again",
+    return f->start + end;
+}
+
+static firm_status check_length(const raw* f, firm_error* err) {
+    size_t least = least_bytes(f);
+    if (least <= f->n) return FIRM_OK;
+    return FAIL(err, FIRM_E_FORMAT, "%s is cut short: %zu of %zu bytes; copy it again", f->file,
+                f->n, least);
+}
+
+static int same_type(const header_item* a, const header_item* b) {
+    const header_item *x = header_find(a, "dtype"), *y = header_find(b, "dtype");
+    return x && y && x->kind == HEADER_TEXT && y->kind == HEADER_TEXT &&
+           strcmp(x->text, y->text) == 0;
+}
+
+// Whether the tensors of each type stand in the order of their names, as Python's safetensors
+// writes them. A model's own order is that of its modules.
+static int tensors_sorted(const raw* f) {
+    const header_item* before = NULL;
+    for (const header_item* t = f->root ? f->root->child : NULL; t; t = t->next) {
+        if (strcmp(t->name, "__metadata__") == 0) continue;
+        if (before && same_type(before, t) && strcmp(before->name, t->name) > 0) return 0;
+        before = t;
+    }
+    return f->root != NULL;
+}
+
+// Whether the file still has the layout that firm writes: the key stands first.
+static int layout_of_firm(const raw* f, const char* key) {
+    char start[64];
+    int length = snprintf(start, sizeof start, "{\"__metadata__\":{\"%s\":\"", key);
+    return f->start - FRAME >= (size_t)length &&
+           memcmp(f->bytes + FRAME, start, (size_t)length) == 0 && !tensors_sorted(f);
+}
+
+// ---- checksums ----------------------------------------------------------------------------------
+
+static firm_status judge_checksum(const raw* f, size_t digits, safetensors_trust trust,
+                                  firm_error* err) {
+    digest_text right;
+    digest_checksum(f->bytes, f->n, digits, right);
+    if (memcmp(right, f->bytes + digits, DIGEST_DIGITS) == 0) return FIRM_OK;
+    TRY(check_length(f, err));
+    if (layout_of_firm(f, CHECKSUM_KEY))
+        return FAIL(err, FIRM_E_FORMAT, "%s is damaged: its checksum does not fit; copy it again",
+                    f->file);
+    if (trust == SAFETENSORS_ACCEPT_CHANGES) return FIRM_OK;
+    return FAIL(err, FIRM_E_FORMAT,
+                "%s was rewritten by another program, and its %s holds for the bytes that firm "
+                "wrote only; take the original, or write it with `firm export --accept-changes`",
+                f->file, CHECKSUM_KEY);
+}
+
+static firm_status judge_digest(const raw* f, const safetensors* s, safetensors_trust trust,
+                                firm_error* err) {
+    digest_text right;
+    const char* digest = safetensors_value(s, DIGEST_KEY);
+    digest_of(s, right);
+    if (digest && strcmp(right, digest) == 0) return FIRM_OK;
+    if (layout_of_firm(f, DIGEST_KEY))
+        return FAIL(err, FIRM_E_FORMAT, "%s is damaged: its digest does not fit; copy it again",
+                    f->file);
+    if (trust == SAFETENSORS_ACCEPT_CHANGES) return FIRM_OK;
+    return FAIL(err, FIRM_E_FORMAT,
+                "%s was rewritten by another program, which changed its numbers or texts; if that "
+                "was meant, write it with `firm export --accept-changes`",
+                f->file);
+}
+
+static firm_status no_checksum(const char* file, firm_error* err) {
+    return FAIL(err, FIRM_E_FORMAT,
+                "%s carries no checksum of firm: it is damaged or another program wrote it; copy "
+                "it again, or give a file that firm wrote",
                 file);
 }
 
@@ -110,76 +161,73 @@ int safetensors_printable(const char* text, size_t room) {
     return n > 0 && n < room;
 }
 
-static int by_text(const void* a, const void* b) {
-    return strcmp(*(const char* const*)a, *(const char* const*)b);
+static const char* const type_name[] = {"F32", "F16"};  // by safetensors_type
+enum { TYPES = sizeof type_name / sizeof *type_name };
+
+const char* safetensors_type_name(safetensors_type type) {
+    return type_name[type];
 }
 
-// Members of an object have names of their own: a second one would hide behind the first.
-static firm_status check_unique(const char* file, const cJSON* object, firm_error* err) {
-    size_t count = (size_t)cJSON_GetArraySize(object), i = 0;
-    const char** name = mem_calloc(count + 1, sizeof *name);
-    if (!name) return FAIL(err, FIRM_E_MEMORY, "no memory to read %s", file);
-    for (const cJSON* c = object->child; c; c = c->next) name[i++] = c->string;
-    qsort(name, count, sizeof *name, by_text);
-    firm_status status = FIRM_OK;
-    for (i = 1; i < count && status == FIRM_OK; i++)
-        if (strcmp(name[i - 1], name[i]) == 0)
-            status =
-                FAIL(err, FIRM_E_FORMAT, "%s names %s twice in its header; make the file again",
-                     file, safetensors_printable(name[i], 128) ? name[i] : "something");
-    mem_free(name);
-    return status;
+size_t safetensors_bytes(const safetensors_tensor* t) {
+    return t->count * (t->type == SAFETENSORS_F16 ? 2 : 4);
 }
 
-static firm_status read_shape(const char* file, const cJSON* shape, safetensors_tensor* t,
+static int is_kind(const header_item* item, header_kind kind) {
+    return item && item->kind == kind;
+}
+
+static firm_status read_shape(const char* file, const header_item* shape, safetensors_tensor* t,
                               firm_error* err) {
     t->rank = 0;
     t->count = 1;
-    for (const cJSON* d = shape->child; d; d = d->next) {
-        size_t dim;
-        if (t->rank == SAFETENSORS_RANK || !whole(d, &dim) ||
-            __builtin_mul_overflow(t->count, dim, &t->count))
+    for (const header_item* d = shape->child; d; d = d->next) {
+        if (t->rank == SAFETENSORS_RANK || d->kind != HEADER_WHOLE ||
+            __builtin_mul_overflow(t->count, d->whole, &t->count))
             return FAIL(err, FIRM_E_FORMAT,
-                        "%s: the shape of tensor %s is not 0 to %d counts; make the file again",
+                        "%s: the shape of tensor %s is not 0 to %d counts; copy it again or make "
+                        "it anew",
                         file, t->name, SAFETENSORS_RANK);
-        t->dim[t->rank++] = dim;
+        t->dim[t->rank++] = d->whole;
     }
     return FIRM_OK;
 }
 
-static firm_status read_tensor(const char* file, const cJSON* item, const char* data, size_t size,
-                               safetensors_tensor* t, firm_error* err) {
-    t->name = item->string;
+static firm_status read_type(const char* file, const char* text, safetensors_tensor* t,
+                             firm_error* err) {
+    for (int i = 0; i < TYPES; i++)
+        if (strcmp(text, type_name[i]) == 0) {
+            t->type = (safetensors_type)i;
+            return FIRM_OK;
+        }
+    return FAIL(err, FIRM_E_FORMAT,
+                "%s: tensor %s is neither F32 nor F16; convert it to one of them", file, t->name);
+}
+
+static firm_status read_tensor(const char* file, const header_item* item, const char* data,
+                               size_t size, safetensors_tensor* t, firm_error* err) {
+    t->name = item->name;
     if (!safetensors_printable(t->name, SAFETENSORS_NAME))
-        return FAIL(err, FIRM_E_FORMAT, "%s: a tensor has an unreadable name; make the file again",
-                    file);
-    const cJSON* type = cJSON_GetObjectItemCaseSensitive(item, "dtype");
-    const cJSON* shape = cJSON_GetObjectItemCaseSensitive(item, "shape");
-    const cJSON* range = cJSON_GetObjectItemCaseSensitive(item, "data_offsets");
-    size_t begin, end;
-    if (!cJSON_IsObject(item) || cJSON_GetArraySize(item) != 3 || !cJSON_IsString(type) ||
-        !cJSON_IsArray(shape) || !cJSON_IsArray(range) || cJSON_GetArraySize(range) != 2)
         return FAIL(err, FIRM_E_FORMAT,
-                    "%s: tensor %s lacks dtype, shape or data_offsets; make the file again", file,
-                    t->name);
-    if (strcmp(type->valuestring, "F32") == 0)
-        t->type = SAFETENSORS_F32;
-    else if (strcmp(type->valuestring, "F16") == 0)
-        t->type = SAFETENSORS_F16;
-    else
+                    "%s: a tensor has an unreadable name; copy it again or make it anew", file);
+    const header_item* type = header_find(item, "dtype");
+    const header_item* shape = header_find(item, "shape");
+    const header_item* range = header_find(item, "data_offsets");
+    if (item->count != 3 || !is_kind(type, HEADER_TEXT) || !is_kind(shape, HEADER_ARRAY) ||
+        !is_kind(range, HEADER_ARRAY) || range->count != 2)
         return FAIL(err, FIRM_E_FORMAT,
-                    "%s: tensor %s is neither F32 nor F16; convert it to one of them", file,
-                    t->name);
+                    "%s: tensor %s lacks dtype, shape or data_offsets; copy it again or make it "
+                    "anew",
+                    file, t->name);
+    TRY(read_type(file, type->text, t, err));
     TRY(read_shape(file, shape, t, err));
-    size_t bytes = t->type == SAFETENSORS_F16 ? 2 : 4;
-    if (!whole(range->child, &begin) || !whole(range->child->next, &end) || begin > end ||
-        end > size || t->count > size / bytes || end - begin != t->count * bytes)
-        return FAIL(
-            err, FIRM_E_FORMAT,
-            "%s: the data_offsets of tensor %s do not fit its shape and the file's %zu bytes "
-            "of data; make the file again",
-            file, t->name, size);
-    t->bytes = (const uint8_t*)data + begin;
+    const header_item *begin = range->child, *end = begin->next;
+    if (begin->kind != HEADER_WHOLE || end->kind != HEADER_WHOLE || begin->whole > end->whole ||
+        end->whole > size || t->count > size || end->whole - begin->whole != safetensors_bytes(t))
+        return FAIL(err, FIRM_E_FORMAT,
+                    "%s: the data_offsets of tensor %s do not fit its shape and the file's %zu "
+                    "bytes of data; copy it again or make it anew",
+                    file, t->name, size);
+    t->bytes = (const uint8_t*)data + begin->whole;
     return FIRM_OK;
 }
 
@@ -187,10 +235,6 @@ static int by_place(const void* a, const void* b) {
     const safetensors_tensor *x = a, *y = b;
     if (x->bytes != y->bytes) return x->bytes < y->bytes ? -1 : 1;
     return (x->count > 0) - (y->count > 0);  // empty ones come first
-}
-
-static int by_name(const void* a, const void* b) {
-    return strcmp(((const safetensors_tensor*)a)->name, ((const safetensors_tensor*)b)->name);
 }
 
 static firm_status check_places(const char* file, safetensors* s, const char* data, size_t size,
@@ -201,72 +245,101 @@ static firm_status check_places(const char* file, safetensors* s, const char* da
         const safetensors_tensor* t = &s->tensor[i];
         if (t->bytes != at)
             return FAIL(err, FIRM_E_FORMAT,
-                        "%s: the data of tensor %s does not follow its neighbour's; make the file "
-                        "again",
+                        "%s: the data of tensor %s does not follow its neighbour's; copy it again "
+                        "or make it anew",
                         file, t->name);
-        at += t->count * (t->type == SAFETENSORS_F16 ? 2 : 4);
+        at += safetensors_bytes(t);
     }
     if (at != last)
         return FAIL(err, FIRM_E_FORMAT,
-                    "%s has %zu bytes that belong to no tensor; make the file again", file,
-                    (size_t)(last - at));
-    qsort(s->tensor, (size_t)s->tensors, sizeof *s->tensor, by_name);
+                    "%s is damaged: %zu of its bytes belong to no tensor; copy it again or make it "
+                    "anew",
+                    file, (size_t)(last - at));
+    qsort(s->tensor, (size_t)s->tensors, sizeof *s->tensor, digest_by_name);
     return FIRM_OK;
 }
 
-static firm_status read_header(const char* file, safetensors* s, const char* data, size_t size,
-                               firm_error* err) {
-    if (!cJSON_IsObject(s->header))
-        return FAIL(err, FIRM_E_FORMAT,
-                    "%s has a header that is no JSON object; make the file again", file);
-    TRY(check_unique(file, s->header, err));
-    s->metadata = cJSON_GetObjectItemCaseSensitive(s->header, "__metadata__");
-    if (!cJSON_IsObject(s->metadata)) return not_a_model(file, err);
-    TRY(check_unique(file, s->metadata, err));
-    for (const cJSON* c = s->metadata->child; c; c = c->next)
-        if (!cJSON_IsString(c))
-            return FAIL(err, FIRM_E_FORMAT, "%s has metadata that is not text; make the file again",
-                        file);
-    size_t count = (size_t)cJSON_GetArraySize(s->header);
-    s->tensor = mem_calloc(count, sizeof *s->tensor);
-    if (!s->tensor) return FAIL(err, FIRM_E_MEMORY, "no memory to read %s", file);
-    for (const cJSON* c = s->header->child; c; c = c->next)
-        if (c != s->metadata) TRY(read_tensor(file, c, data, size, &s->tensor[s->tensors++], err));
-    return check_places(file, s, data, size, err);
+static firm_status read_texts(const char* file, const header_item* metadata, safetensors* s,
+                              firm_error* err) {
+    s->text = mem_calloc(metadata->count + 1, sizeof *s->text);
+    if (!s->text) return FAIL(err, FIRM_E_MEMORY, "no memory to read %s", file);
+    for (const header_item* c = metadata->child; c; c = c->next) {
+        if (c->kind != HEADER_TEXT)
+            return FAIL(err, FIRM_E_FORMAT,
+                        "%s has metadata that is not text; copy it again or make it anew", file);
+        s->text[s->texts++] = (safetensors_text){c->name, c->text};
+    }
+    qsort(s->text, (size_t)s->texts, sizeof *s->text, digest_by_key);
+    return FIRM_OK;
 }
 
-firm_status safetensors_parse(const char* file, const char* bytes, size_t n, safetensors* out,
-                              firm_error* err) {
+static firm_status read_contents(const raw* f, safetensors* s, firm_error* err) {
+    for (size_t i = FRAME + s->header.used; i < f->start; i++)
+        if (f->bytes[i] != ' ')
+            return FAIL(err, FIRM_E_FORMAT,
+                        "%s has something behind its JSON header; copy it again or make it anew",
+                        f->file);
+    const header_item* metadata = header_find(f->root, "__metadata__");
+    if (!is_kind(metadata, HEADER_OBJECT)) return not_a_model(f->file, err);
+    TRY(read_texts(f->file, metadata, s, err));
+    s->tensor = mem_calloc(f->root->count, sizeof *s->tensor);
+    if (!s->tensor) return FAIL(err, FIRM_E_MEMORY, "no memory to read %s", f->file);
+    const char* data = f->bytes + f->start;
+    size_t size = f->n - f->start;
+    for (const header_item* c = f->root->child; c; c = c->next)
+        if (c != metadata) TRY(read_tensor(f->file, c, data, size, &s->tensor[s->tensors++], err));
+    return check_places(f->file, s, data, size, err);
+}
+
+// Reads what the container says; a file without a digest is judged by its bytes first.
+static firm_status read_file(raw* f, size_t checksum, safetensors_trust trust, safetensors* s,
+                             firm_error* err) {
+    firm_status status = header_read(f->file, f->bytes + FRAME, f->start - FRAME, &s->header, err);
+    f->root = s->header.root;
+    if (status == FIRM_E_MEMORY) return status;
+    if (checksum) TRY(judge_checksum(f, checksum, trust, err));  // damaged comes before not JSON
+    if (status != FIRM_OK) return status;
+    TRY(check_length(f, err));
+    return read_contents(f, s, err);
+}
+
+firm_status safetensors_parse(const char* file, const char* bytes, size_t n,
+                              safetensors_trust trust, safetensors* out, firm_error* err) {
     memset(out, 0, sizeof *out);
     TRY(check_frame(file, bytes, n, err));
-    size_t start = FRAME + (size_t)header_size(bytes), digits = find_digits(bytes, n);
-    if (!digits)
-        return FAIL(
-            err, FIRM_E_FORMAT,
-            "%s carries no checksum of firm: it is damaged or another program wrote it; copy "
-            "it again, or give a file that firm wrote",
-            file);
-    char text[DIGITS + 1];
-    const char* end = NULL;
-    checksum(bytes, n, digits, text);
-    out->header = cJSON_ParseWithLengthOpts(bytes + FRAME, start - FRAME, &end, 0);
-    firm_status status = FIRM_OK;
-    if (memcmp(text, bytes + digits, DIGITS) != 0)
-        status = explain_damage(file, out->header, n, start, err);
-    else if (!out->header)
-        status =
-            FAIL(err, FIRM_E_FORMAT, "%s has a header that is not JSON; make the file again", file);
-    for (; status == FIRM_OK && end < bytes + start; end++)
-        if (*end != ' ')
-            status = FAIL(err, FIRM_E_FORMAT,
-                          "%s has something behind its JSON header; make the file again", file);
-    if (status == FIRM_OK) status = read_header(file, out, bytes + start, n - start, err);
+    raw f = {file, bytes, n, FRAME + safetensors_header(bytes, n), NULL};
+    size_t digest = digest_find(bytes, n, DIGEST_KEY);
+    size_t checksum = digest ? 0 : digest_find(bytes, n, CHECKSUM_KEY);
+    if (!digest && !checksum) return no_checksum(file, err);
+    firm_status status = read_file(&f, checksum, trust, out, err);
+    if (status == FIRM_OK && digest) status = judge_digest(&f, out, trust, err);
     if (status != FIRM_OK) safetensors_free(out);
     return status;
 }
 
+int safetensors_seal(char* bytes, size_t n) {
+    digest_text right;
+    size_t digits = digest_find(bytes, n, DIGEST_KEY);
+    if (digits) {
+        safetensors s = {0};
+        raw f = {"", bytes, n, FRAME + safetensors_header(bytes, n), NULL};
+        if (read_file(&f, 0, SAFETENSORS_ACCEPT_CHANGES, &s, NULL) == FIRM_OK) {
+            digest_of(&s, right);
+            memcpy(bytes + digits, right, DIGEST_DIGITS);
+        }
+        safetensors_free(&s);
+        return 1;
+    }
+    digits = digest_find(bytes, n, CHECKSUM_KEY);
+    if (!digits) return 0;
+    digest_checksum(bytes, n, digits, right);
+    memcpy(bytes + digits, right, DIGEST_DIGITS);
+    return 1;
+}
+
 void safetensors_free(safetensors* s) {
-    cJSON_Delete(s->header);
+    header_free(&s->header);
+    mem_free(s->text);
     mem_free(s->tensor);
     memset(s, 0, sizeof *s);
 }
@@ -276,11 +349,15 @@ void safetensors_free(safetensors* s) {
 const safetensors_tensor* safetensors_find(const safetensors* s, const char* name) {
     safetensors_tensor key = {.name = name};
     if (s->tensors == 0) return NULL;
-    return bsearch(&key, s->tensor, (size_t)s->tensors, sizeof key, by_name);
+    return bsearch(&key, s->tensor, (size_t)s->tensors, sizeof key, digest_by_name);
 }
 
 const char* safetensors_value(const safetensors* s, const char* key) {
-    return cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(s->metadata, key));
+    safetensors_text want = {.key = key};
+    if (s->texts == 0) return NULL;
+    const safetensors_text* found =
+        bsearch(&want, s->text, (size_t)s->texts, sizeof want, digest_by_key);
+    return found ? found->value : NULL;
 }
 
 void safetensors_copy(const safetensors_tensor* t, float* to) {

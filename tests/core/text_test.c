@@ -9,6 +9,39 @@
 
 #include "check.h"
 
+TEST(core, text_utf8) {
+    static const struct {
+        const char* text;
+        size_t want;
+    } known[] = {
+        {"", 1},
+        {"a", 1},
+        {"\x7f", 1},
+        {"\xc3\xa4", 2},
+        {"\xe2\x82\xac", 3},
+        {"\xf0\x9f\xa6\xbe", 4},
+        {"\xed\x9f\xbf", 3},  // the last before the surrogates
+        {"\xed\xa0\x80", 0},  // a surrogate
+        {"\xef\xbf\xbf", 3},
+        {"\xf4\x8f\xbf\xbf", 4},  // the last there is
+        {"\xf4\x90\x80\x80", 0},
+        {"\xf5\x80\x80\x80", 0},
+        {"\x80", 0},
+        {"\xc0\x80", 0},  // longer than need be
+        {"\xc1\xbf", 0},
+        {"\xe0\x9f\xbf", 0},
+        {"\xf0\x8f\xbf\xbf", 0},
+        {"\xc3", 0},  // cut
+        {"\xe2\x82", 0},
+        {"\xf0\x9f\xa6", 0},
+        {"\xc3"
+         "a",
+         0},
+    };
+    for (size_t i = 0; i < sizeof known / sizeof *known; i++)
+        EXPECT_INT(text_utf8(known[i].text), known[i].want);
+}
+
 TEST(core, text_add_stays_in_its_room) {
     char text[9] = "";
     text[8] = '!';
