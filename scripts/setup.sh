@@ -13,7 +13,7 @@ target=${1:-build}
 # tool:package, needed as a command; whichever package brings it
 tools=(cc:gcc cmake:cmake ninja:ninja-build pkg-config:pkg-config ld:binutils)
 # package:pkg-config module, needed to compile; an empty module cannot be looked up that way
-libraries=(libc6-dev: libopenblas-dev:openblas libhdf5-dev:hdf5 libinih-dev:inih libcjson-dev:libcjson
+libraries=(libc6-dev: libhdf5-dev:hdf5 libinih-dev:inih libcjson-dev:libcjson
            libpng-dev:libpng zlib1g-dev:zlib)
 # physics of Push-T; without it that task is left out. It brings no pkg-config file
 libraries+=(libchipmunk-dev:)

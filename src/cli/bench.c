@@ -140,6 +140,12 @@ static firm_status bench_env(const args* a, const env_spec* spec, int render, cJ
 
 // ---- train --------------------------------------------------------------------------------------
 
+// null: not measured
+static int add_share(cJSON* j, const char* key, double value) {
+    return value > 0 ? json_add_number(j, key, value, 4) != 0
+                     : cJSON_AddNullToObject(j, key) != NULL;
+}
+
 static firm_status bench_train(const args* a, const env_spec* spec, cJSON* j, firm_error* err) {
     config* settings;
     train_speed s;
@@ -154,7 +160,10 @@ static firm_status bench_train(const args* a, const env_spec* spec, cJSON* j, fi
              json_add_number(j, "frontend_frames_per_s", s.frontend_frames_per_s, 5) &&
              json_add_number(j, "recurrent_updates_per_s", s.recurrent_updates_per_s, 5) &&
              cJSON_AddNumberToObject(j, "frontend_batch", s.frontend_batch) &&
-             cJSON_AddNumberToObject(j, "recurrent_batch", s.recurrent_batch);
+             cJSON_AddNumberToObject(j, "recurrent_batch", s.recurrent_batch) &&
+             add_share(j, "fma_gflops", s.fma_gflops) &&
+             add_share(j, "fraction_of_fma_frontend", s.fraction_of_fma_frontend) &&
+             add_share(j, "fraction_of_fma_recurrent", s.fraction_of_fma_recurrent);
     return ok ? FIRM_OK : cli_no_memory(err);
 }
 

@@ -17,13 +17,6 @@ static const cli_command* const commands[] = {
 };
 enum { COMMANDS = sizeof commands / sizeof *commands };
 
-// OpenBLAS asks this while the program is loaded, before main. It shall start no threads of its
-// own: they take address space, and try for ever where there is none (nn/cpu/blas.h).
-__attribute__((visibility("default"))) int openblas_num_threads_env(void);
-int openblas_num_threads_env(void) {
-    return 1;
-}
-
 static const cli_command* find(const char* name) {
     for (int i = 0; i < COMMANDS; i++)
         if (strcmp(commands[i]->name, name) == 0) return commands[i];

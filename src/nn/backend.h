@@ -1,6 +1,6 @@
 // backend.h - what a backend provides: a kernel per op plus memory. `ref` computes in double with
-// plain loops, `cpu` in float with OpenBLAS and vectorised loops. A CUDA backend is one more table
-// of this type: device memory behind alloc/upload/download, one kernel pair per op under
+// plain loops, `cpu` in float with register tiles and vectorised loops. A CUDA backend is one more
+// table of this type: device memory behind alloc/upload/download, one kernel pair per op under
 // src/nn/cuda.
 #ifndef NN_BACKEND_H
 #define NN_BACKEND_H
@@ -40,9 +40,6 @@ typedef struct nn_backend {
     void (*release)(void* p);
     void (*upload)(void* device, const float* host, size_t count);    // floats to reals
     void (*download)(float* host, const void* device, size_t count);  // reals to floats
-    // what kernels on so many threads need beside their scratch; NULL: nothing
-    firm_status (*reserve)(int threads, firm_error* err);
-    void (*unreserve)(int threads);
 } nn_backend;
 
 const nn_backend* nn_backend_ref(void);

@@ -26,7 +26,6 @@ struct nn_exec {
     nn_exec_options opt;
     pool* p;
     int shards, slots, keep_all;
-    int reserved;  // threads that the backend reserved for
 
     char* arena;  // (slots, slot_bytes)
     nn_layout at;
@@ -162,13 +161,7 @@ firm_status nn_exec_create(const nn_graph* g, const nn_backend* b, const nn_exec
     if (opt->train && e->opt.lanes > e->slots) e->slots = e->opt.lanes;
     if (e->keep_all) e->slots = e->shards;
 
-    e->reserved = pool_threads(p);
-    firm_status st = b->reserve ? b->reserve(e->reserved, err) : FIRM_OK;
-    if (st != FIRM_OK) {
-        mem_free(e);
-        return st;
-    }
-    st = nn_layout_make(g, b, e->opt.shard, e->opt.train, &e->at, err);
+    firm_status st = nn_layout_make(g, b, e->opt.shard, e->opt.train, &e->at, err);
     if (st == FIRM_OK && !alloc_blocks(e)) st = FIRM_E_MEMORY;
     if (st != FIRM_OK) {
         nn_exec_free(e);
@@ -186,7 +179,6 @@ void nn_exec_free(nn_exec* e) {
         mem_free(e);
         return;
     }
-    if (e->b->unreserve) e->b->unreserve(e->reserved);
     if (e->output)
         for (int i = 0; i < e->g->tensors; i++) mem_free(e->output[i]);
     if (e->term) {

@@ -57,6 +57,9 @@ typedef struct train_speed {
     double frontend_frames_per_s;    // frames forward, backward and update of tokenizer + grounder
     double recurrent_updates_per_s;  // at the config's batch, factual + intervention
     double episodes_per_s;           // collected, on all threads
+    // Beside the machine's multiply-add rate, measured in between; 0 on a GPU, and a fraction where
+    // the task has no such stage. Products alone are counted (nn/count.h), all time is.
+    double fma_gflops, fraction_of_fma_frontend, fraction_of_fma_recurrent;
     int frontend_batch, recurrent_batch;
 } train_speed;
 firm_status train_bench(const config* settings, const env_spec* env, const char* device,

@@ -251,7 +251,9 @@ TEST(cli, tables_and_benches) {
     }
     if ((j = JSON_OF(
              firm_run("/", 0, "bench train tworoom --config smoke --seconds 0.1 --json")))) {
-        EXPECT_KEYS(j, "task device threads frontend_frames_per_s recurrent_updates_per_s");
+        EXPECT_KEYS(j,
+                    "task device threads frontend_frames_per_s recurrent_updates_per_s "
+                    "fma_gflops fraction_of_fma_frontend fraction_of_fma_recurrent");
         cJSON_Delete(j);
     }
 }

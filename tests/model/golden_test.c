@@ -2,8 +2,8 @@
 // configurations, belief, fiber, what is read of chi, and five steps of the transition. Gradient
 // checks cannot tell a wrong sign in a module from a right one; these weights can.
 //
-// Plain C, AVX2, AVX-512 and the kernels of OpenBLAS differ by up to 4e-6 (1 + size of a number); a
-// sign, an index or a scale moves these numbers by a hundredth and more.
+// Plain C, AVX2 and AVX-512 differ by up to 4e-6 (1 + size of a number); a sign, an index or a
+// scale moves these numbers by a hundredth and more.
 #include "../plan/golden_values.h"
 #include "check.h"
 #include "env/env.h"

@@ -4,8 +4,8 @@
 #include "check.h"
 #include "core/mem.h"
 #include "core/pool.h"
-#include "nn/cpu/blas.h"
 #include "nn/cpu/cpu.h"
+#include "nn/cpu/gemm.h"
 
 // normalised mean squared error allowed for float32, a relative error of 1e-5
 static const double NMSE = 1e-10;
@@ -190,42 +190,4 @@ TEST(nn, backend_extremes) {
         nn_setup_free(&cpu);
     }
     nn_setup_free(&ref);
-}
-
-// Threads that nobody reserved for take turns, and all get the same product.
-typedef struct products {
-    float *a, *b, *c;  // (SIDE, SIDE) each; c: one for each item
-} products;
-enum { SIDE = 112, ITEMS = 24 };
-
-static void one_product(void* arg, int item, int worker) {
-    (void)worker;
-    products* p = arg;
-    nn_gemm(0, 0, SIDE, SIDE, SIDE, p->a, SIDE, p->b, SIDE, 0, p->c + item * SIDE * SIDE, SIDE);
-}
-
-TEST(nn, products_on_threads_that_nobody_reserved_for) {
-    pool* threads;
-    firm_error err;
-    products p = {mem_alloc(SIDE * SIDE * sizeof(float)), mem_alloc(SIDE * SIDE * sizeof(float)),
-                  mem_calloc(ITEMS * SIDE * SIDE, sizeof(float))};
-    for (int i = 0; i < SIDE * SIDE; i++) {
-        p.a[i] = (float)(i % 5);
-        p.b[i] = (float)(i % 3) - 1;
-    }
-    REQUIRE_OK(pool_create(8, &threads, &err), err);
-    pool_for(threads, ITEMS, one_product, &p);
-    double first = 0;
-    for (int k = 0; k < SIDE; k++) first += p.a[k] * p.b[k * SIDE];
-    EXPECT_NEAR(p.c[0], first, 0);
-    for (int i = 1; i < ITEMS; i++)
-        EXPECT(memcmp(p.c, p.c + i * SIDE * SIDE, SIDE * SIDE * sizeof(float)) == 0);
-    REQUIRE_OK(nn_blas_reserve(8, &err), err);
-    pool_for(threads, ITEMS, one_product, &p);
-    EXPECT_NEAR(p.c[0], first, 0);
-    nn_blas_release(8);
-    pool_free(threads);
-    mem_free(p.a);
-    mem_free(p.b);
-    mem_free(p.c);
 }

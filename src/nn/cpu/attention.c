@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "nn/cpu/cpu.h"
+#include "nn/cpu/gemm.h"
 
 typedef struct sizes {
     int tokens, width, heads, depth;
@@ -29,6 +30,33 @@ static size_t scratch_bytes(const nn_graph* g, const nn_node* n, int rows) {
            sizeof(float);
 }
 
+typedef enum kind {
+    BETWEEN_TOKENS,  // c (T, T) = a b', a and b (T, depth)
+    OVER_TOKENS,     // c (T, depth) = a b, a (T, T)
+    OVER_TURNED      // c (T, depth) = a' b
+} kind;
+
+typedef struct matrix {
+    const float* at;
+    int ld;
+} matrix;
+
+// one product of one head
+static void multiply(const sizes* s, kind what, matrix a, matrix b, float* c, int ldc) {
+    int square = what == BETWEEN_TOKENS;
+    nn_gemm(&(nn_product){.m = s->tokens,
+                          .n = square ? s->tokens : s->depth,
+                          .k = square ? s->depth : s->tokens,
+                          .a = a.at,
+                          .lda = a.ld,
+                          .turn_a = what == OVER_TURNED,
+                          .b = b.at,
+                          .ldb = b.ld,
+                          .turn_b = square,
+                          .c = c,
+                          .ldc = ldc});
+}
+
 static void forward(const nn_call* c) {
     sizes s = sizes_of(c->graph, c->node);
     int t = s.tokens, stride = 3 * s.width;
@@ -37,11 +65,12 @@ static void forward(const nn_call* c) {
             const float* q = (const float*)c->in[0] + (int64_t)i * t * stride + h * s.depth;
             float* p = (float*)c->save + ((int64_t)i * s.heads + h) * t * t;
             float* y = (float*)c->out + (int64_t)i * t * s.width + h * s.depth;
-            nn_gemm(0, 1, t, t, s.depth, q, stride, q + s.width, stride, 0, p, t);
+            matrix key = {q + s.width, stride}, value = {q + 2 * s.width, stride};
+            multiply(&s, BETWEEN_TOKENS, (matrix){q, stride}, key, p, t);
             for (int r = 0; r < t; r++)
                 nn_loops_get()->softmax(t, p + (int64_t)r * t, c->node->mask + (int64_t)r * t,
                                         s.scale);
-            nn_gemm(0, 0, t, s.depth, t, p, t, q + 2 * s.width, stride, 0, y, s.width);
+            multiply(&s, OVER_TOKENS, (matrix){p, t}, value, y, s.width);
         }
     }
 }
@@ -59,12 +88,14 @@ static void backward(const nn_call* c) {
             const float* p = (const float*)c->save + ((int64_t)i * s.heads + h) * t * t;
             const float* dy = (const float*)c->dout + (int64_t)i * t * s.width + h * s.depth;
             float* dq = to + h * s.depth;
-            nn_gemm(1, 0, t, s.depth, t, p, t, dy, s.width, 0, dq + 2 * s.width, stride);  // dV
-            nn_gemm(0, 1, t, t, s.depth, dy, s.width, q + 2 * s.width, stride, 0, ds, t);  // dP
+            matrix query = {q, stride}, key = {q + s.width, stride};
+            matrix value = {q + 2 * s.width, stride}, slope = {ds, t}, back = {dy, s.width};
+            multiply(&s, OVER_TURNED, (matrix){p, t}, back, dq + 2 * s.width, stride);  // dV
+            multiply(&s, BETWEEN_TOKENS, back, value, ds, t);                           // dP
             for (int r = 0; r < t; r++)
                 nn_loops_get()->softmax_back(t, p + (int64_t)r * t, ds + (int64_t)r * t, s.scale);
-            nn_gemm(0, 0, t, s.depth, t, ds, t, q + s.width, stride, 0, dq, stride);  // dQ
-            nn_gemm(1, 0, t, s.depth, t, ds, t, q, stride, 0, dq + s.width, stride);  // dK
+            multiply(&s, OVER_TOKENS, slope, key, dq, stride);              // dQ
+            multiply(&s, OVER_TURNED, slope, query, dq + s.width, stride);  // dK
         }
         if (c->accumulate[0]) nn_loops_get()->scaled((int64_t)t * stride, 1, dqkv, dx, 1);
     }

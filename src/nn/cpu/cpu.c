@@ -1,5 +1,5 @@
-// cpu.c - the table of the cpu backend: float32, OpenBLAS products inside our own threads,
-// vectorised loops around them. Kernels are single-threaded; shards run side by side (exec.h).
+// cpu.c - the table of the cpu backend: float32, products by register tiles (gemm.h), vectorised
+// loops around them. Kernels are single-threaded; shards run side by side (exec.h).
 #include "nn/cpu/cpu.h"
 
 #include <pthread.h>
@@ -7,40 +7,37 @@
 
 #include "core/mem.h"
 #include "core/simd.h"
-#include "nn/cpu/blas.h"
+#include "nn/cpu/tile.h"
 
 extern const nn_loops nn_loops_plain;
+extern const nn_tiles nn_tiles_plain;
 #if defined(__x86_64__)
 extern const nn_loops nn_loops_avx2, nn_loops_avx512;
+extern const nn_tiles nn_tiles_avx2, nn_tiles_avx512;
 #endif
 
-// up to here OpenBLAS would use kernels that call malloc
-#define SMALL_PRODUCT 1e6
-
 static const nn_loops* chosen;
+static const nn_tiles* tiles;
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 
-static void choose(void) {
+void nn_cpu_choose(void) {
     chosen = &nn_loops_plain;
+    tiles = &nn_tiles_plain;
 #if defined(__x86_64__)
     simd_level level = simd_best();
-    if (level == SIMD_AVX2) chosen = &nn_loops_avx2;
-    if (level == SIMD_AVX512) chosen = &nn_loops_avx512;
+    if (level == SIMD_AVX2) chosen = &nn_loops_avx2, tiles = &nn_tiles_avx2;
+    if (level == SIMD_AVX512) chosen = &nn_loops_avx512, tiles = &nn_tiles_avx512;
 #endif
 }
 
 const nn_loops* nn_loops_get(void) {
-    pthread_once(&once, choose);
+    pthread_once(&once, nn_cpu_choose);
     return chosen;
 }
 
-void nn_gemm(int ta, int tb, int64_t m, int n, int64_t k, const float* a, int lda, const float* b,
-             int ldb, float beta, float* c, int ldc) {
-    if ((double)m * n * (double)k > SMALL_PRODUCT &&
-        nn_blas_product(ta, tb, (int)m, n, (int)k, a, lda, b, ldb, beta, c, ldc))
-        return;
-    nn_loops_get()->small_gemm((int)m, n, (int)k, a, ta ? 1 : lda, ta ? lda : 1, b, tb ? 1 : ldb,
-                               tb ? ldb : 1, beta, c, ldc);
+const nn_tiles* nn_tiles_get(void) {
+    pthread_once(&once, nn_cpu_choose);
+    return tiles;
 }
 
 static void upload(void* device, const float* host, size_t count) {
@@ -90,8 +87,6 @@ const nn_backend* nn_backend_cpu(void) {
             .release = mem_free,
             .upload = upload,
             .download = download,
-            .reserve = nn_blas_reserve,
-            .unreserve = nn_blas_release,
         };
     }
     pthread_mutex_unlock(&lock);

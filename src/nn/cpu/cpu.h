@@ -11,9 +11,7 @@ extern const nn_kernel nn_cpu_linear, nn_cpu_conv2d, nn_cpu_convt2d, nn_cpu_laye
     nn_cpu_softpool, nn_cpu_spatial, nn_cpu_patches, nn_cpu_patchdiff, nn_cpu_patchmask, nn_cpu_mse,
     nn_cpu_bce, nn_cpu_nll, nn_cpu_relative, nn_cpu_chord;
 
-// c (m, n) = beta * c + op(a) op(b); row-major, leading dimensions given; single-threaded:
-// OpenBLAS, or our own loop for small products. Never allocates after the first call of a thread.
-void nn_gemm(int ta, int tb, int64_t m, int n, int64_t k, const float* a, int lda, const float* b,
-             int ldb, float beta, float* c, int ldc);
+// Takes the instruction set that simd_best() says. Tests call it again after they set FIRM_SIMD.
+void nn_cpu_choose(void);
 
 #endif

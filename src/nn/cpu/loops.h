@@ -35,10 +35,6 @@ typedef struct nn_loops {
     void (*softmax)(int n, float* row, const uint8_t* mask, float scale);  // masked, in place
     // dp -> ds for one softmax row: ds = p * (dp - sum(p dp)) * scale
     void (*softmax_back)(int n, const float* p, float* dp, float scale);
-    // c (m, n) = beta * c + op(a) op(b) for small products; element (i, p) of op(a) is a[i * a_row
-    // + p * a_col]
-    void (*small_gemm)(int m, int n, int k, const float* a, int a_row, int a_col, const float* b,
-                       int b_row, int b_col, float beta, float* c, int ldc);
     double (*square_sum)(int64_t n, const float* x);
     void (*adamw)(int64_t n, float* w, const float* g, float* m, float* v, float grad_scale,
                   float beta1, float beta2, float step, float correction2, float eps, float decay);

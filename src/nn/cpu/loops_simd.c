@@ -222,54 +222,6 @@ static void softmax_back(int n, const float* p, float* dp, float scale) {
     for (int j = 0; j < n; j++) dp[j] = p[j] * (dp[j] - dot) * scale;
 }
 
-// Register tile of TILE_ROWS x 32 over packed strips of op(b). OpenBLAS takes memory from malloc
-// for such small products, which a controller must not do, and is no faster at them.
-typedef float vec16 __attribute__((vector_size(64), aligned(4)));
-enum { TILE_ROWS = 6, STRIP = 32, DEPTH = 192 };
-
-static inline void tile(int rows, int depth, const float* a, int a_row, int a_col,
-                        const float (*b)[STRIP], float (*out)[STRIP]) {
-    vec16 acc[TILE_ROWS][2] = {0};
-    for (int p = 0; p < depth; p++) {
-        vec16 b0 = *(const vec16*)b[p], b1 = *(const vec16*)(b[p] + 16);
-        for (int r = 0; r < TILE_ROWS; r++) {
-            float x = a[(r < rows ? r : 0) * a_row + p * a_col];
-            acc[r][0] += x * b0;
-            acc[r][1] += x * b1;
-        }
-    }
-    for (int r = 0; r < TILE_ROWS; r++) {
-        *(vec16*)out[r] = acc[r][0];
-        *(vec16*)(out[r] + 16) = acc[r][1];
-    }
-}
-
-static void small_gemm(int m, int n, int k, const float* a, int a_row, int a_col, const float* b,
-                       int b_row, int b_col, float beta, float* c, int ldc) {
-    float strip[DEPTH][STRIP], out[TILE_ROWS][STRIP];
-    for (int j = 0; j < n; j += STRIP) {
-        int cols = n - j < STRIP ? n - j : STRIP;
-        for (int p = 0; p < k; p += DEPTH) {
-            int depth = k - p < DEPTH ? k - p : DEPTH;
-            float keep = p ? 1.0f : beta;
-            for (int q = 0; q < depth; q++)
-                for (int s = 0; s < STRIP; s++)
-                    strip[q][s] =
-                        s < cols ? b[(int64_t)(p + q) * b_row + (int64_t)(j + s) * b_col] : 0.0f;
-            for (int i = 0; i < m; i += TILE_ROWS) {
-                int rows = m - i < TILE_ROWS ? m - i : TILE_ROWS;
-                tile(rows, depth, a + (int64_t)i * a_row + (int64_t)p * a_col, a_row, a_col, strip,
-                     out);
-                for (int r = 0; r < rows; r++) {
-                    float* to = c + (int64_t)(i + r) * ldc + j;
-                    for (int s = 0; s < cols; s++)
-                        to[s] = keep == 0.0f ? out[r][s] : keep * to[s] + out[r][s];
-                }
-            }
-        }
-    }
-}
-
 static double square_sum(int64_t n, const float* x) {
     double sum = 0;
     for (int64_t i = 0; i < n; i++) sum += (double)x[i] * (double)x[i];
@@ -306,7 +258,6 @@ const nn_loops JOIN(nn_loops, FIRM_SIMD) = {
     .channel_affine = channel_affine,
     .softmax = softmax,
     .softmax_back = softmax_back,
-    .small_gemm = small_gemm,
     .square_sum = square_sum,
     .adamw = adamw,
 };

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "nn/cpu/cpu.h"
+#include "nn/cpu/gemm.h"
 
 // ---- COORDS -------------------------------------------------------------------------------------
 
@@ -65,9 +66,15 @@ static void softpool_forward(const nn_call* c) {
     for (int64_t i = 0; i < c->rows; i++) {
         float* p = (float*)c->save + i * s.sums * s.cells;
         softmax_columns(&s, (const float*)c->in[0] + i * s.cells * s.sums, p);
-        nn_gemm(0, 0, s.sums, s.width, s.cells, p, s.cells,
-                (const float*)c->in[1] + i * s.cells * s.width, s.width, 0,
-                (float*)c->out + i * s.sums * s.width, s.width);
+        nn_gemm(&(nn_product){.m = s.sums,
+                              .n = s.width,
+                              .k = s.cells,
+                              .a = p,
+                              .lda = s.cells,
+                              .b = (const float*)c->in[1] + i * s.cells * s.width,
+                              .ldb = s.width,
+                              .c = (float*)c->out + i * s.sums * s.width,
+                              .ldc = s.width});
     }
 }
 
@@ -79,11 +86,28 @@ static void softpool_backward(const nn_call* c) {
         const float* v = (const float*)c->in[1] + i * s.cells * s.width;
         const float* dy = (const float*)c->dout + i * s.sums * s.width;
         if (c->din[1])
-            nn_gemm(1, 0, s.cells, s.width, s.sums, p, s.cells, dy, s.width,
-                    c->accumulate[1] ? 1.0f : 0.0f, (float*)c->din[1] + i * s.cells * s.width,
-                    s.width);
+            nn_gemm(&(nn_product){.m = s.cells,
+                                  .n = s.width,
+                                  .k = s.sums,
+                                  .a = p,
+                                  .lda = s.cells,
+                                  .turn_a = 1,
+                                  .b = dy,
+                                  .ldb = s.width,
+                                  .add = c->accumulate[1],
+                                  .c = (float*)c->din[1] + i * s.cells * s.width,
+                                  .ldc = s.width});
         if (!c->din[0]) continue;
-        nn_gemm(0, 1, s.sums, s.cells, s.width, dy, s.width, v, s.width, 0, dp, s.cells);
+        nn_gemm(&(nn_product){.m = s.sums,
+                              .n = s.cells,
+                              .k = s.width,
+                              .a = dy,
+                              .lda = s.width,
+                              .b = v,
+                              .ldb = s.width,
+                              .turn_b = 1,
+                              .c = dp,
+                              .ldc = s.cells});
         float* dl = (float*)c->din[0] + i * s.cells * s.sums;
         if (!c->accumulate[0]) memset(dl, 0, (size_t)(s.cells * s.sums) * sizeof *dl);
         for (int k = 0; k < s.sums; k++) {
