@@ -11,7 +11,8 @@ if(FIRM_CUDA)
   set(CMAKE_CUDA_FLAGS_RELEASE "-O3 -lineinfo")
   # no -Wextra's designated-initialiser noise from our C headers read as C++
   set(FIRM_CUDA_OPTIONS $<$<COMPILE_LANGUAGE:CUDA>:-Xcompiler=-Wall,-Werror>)
-  list(APPEND FIRM_OPTIONAL_LIBS CUDA::cudart CUDA::cublasLt)
+  set(FIRM_CUDA_LIBS CUDA::cudart CUDA::cublasLt)
+  list(APPEND FIRM_OPTIONAL_LIBS ${FIRM_CUDA_LIBS})
   include_directories(SYSTEM ${CUDAToolkit_INCLUDE_DIRS})  # the C files of nn/cuda use the runtime too
   add_compile_definitions(FIRM_CUDA=1)
 endif()

@@ -1,5 +1,7 @@
 # One object library per folder of src/, in the order of the flow; a folder sees only those to its left.
 set(FIRM_FOLDERS core nn task io env data model train plan eval report)
+# libfirm is made of these and needs libc and libm alone; the others are the program's
+set(FIRM_RUNTIME core nn task model plan)
 
 # Texts compiled in, so that neither the program nor the library needs data files.
 function(firm_embed out function header)
@@ -39,12 +41,19 @@ foreach(folder ${FIRM_FOLDERS})
   add_library(firm_${folder} OBJECT ${sources})
   target_compile_options(firm_${folder} PRIVATE ${FIRM_CUDA_OPTIONS})
   target_include_directories(firm_${folder} PUBLIC ${CMAKE_SOURCE_DIR}/include ${CMAKE_SOURCE_DIR}/src)
-  target_link_libraries(firm_${folder} PUBLIC PkgConfig::DEPS Threads::Threads m)
+  target_link_libraries(firm_${folder} PUBLIC Threads::Threads m)
+  if(NOT folder IN_LIST FIRM_RUNTIME)
+    target_link_libraries(firm_${folder} PUBLIC PkgConfig::DEPS)
+  endif()
   if(folder STREQUAL env AND FIRM_HAS_MUJOCO)
     target_link_libraries(firm_env PUBLIC firm_mujoco)
     target_compile_definitions(firm_env PRIVATE FIRM_MUJOCO=1 FIRM_SCENES_DIR="${FIRM_SCENES_DIR}")
   endif()
   list(APPEND FIRM_OBJECTS $<TARGET_OBJECTS:firm_${folder}>)
+  if(folder IN_LIST FIRM_RUNTIME)
+    target_compile_options(firm_${folder} PRIVATE $<$<COMPILE_LANGUAGE:C>:-ffunction-sections> $<$<COMPILE_LANGUAGE:C>:-fdata-sections>)
+    list(APPEND FIRM_RUNTIME_OBJECTS $<TARGET_OBJECTS:firm_${folder}>)
+  endif()
 
   # files named *_simd.c are compiled once per instruction set, each with its own FIRM_SIMD suffix;
   # a table picked at run time chooses among them
@@ -64,18 +73,26 @@ foreach(folder ${FIRM_FOLDERS})
       target_compile_definitions(firm_${folder}_${isa} PRIVATE FIRM_SIMD=${isa} FIRM_SIMD_${isa}=1)
       target_compile_options(firm_${folder}_${isa} PRIVATE ${flags_${isa}})
       list(APPEND FIRM_OBJECTS $<TARGET_OBJECTS:firm_${folder}_${isa}>)
+      if(folder IN_LIST FIRM_RUNTIME)
+        list(APPEND FIRM_RUNTIME_OBJECTS $<TARGET_OBJECTS:firm_${folder}_${isa}>)
+      endif()
     endforeach()
   endif()
 endforeach()
 
+# what the program and the tests link: everything
 add_library(firm_static STATIC ${FIRM_OBJECTS})
-set_target_properties(firm_static PROPERTIES OUTPUT_NAME firm)
+set_target_properties(firm_static PROPERTIES OUTPUT_NAME firm_all)
 target_link_libraries(firm_static PUBLIC PkgConfig::DEPS ${FIRM_OPTIONAL_LIBS} ${FIRM_MUJOCO_TARGET} Threads::Threads m)
 target_include_directories(firm_static PUBLIC ${CMAKE_SOURCE_DIR}/include)
 
-add_library(firm_shared SHARED ${FIRM_OBJECTS})
+# libfirm: what a robot links. What no public function reaches is left out.
+add_library(firm_shared SHARED ${FIRM_RUNTIME_OBJECTS})
 set_target_properties(firm_shared PROPERTIES OUTPUT_NAME firm VERSION ${PROJECT_VERSION} SOVERSION 0)
-target_link_libraries(firm_shared PRIVATE PkgConfig::DEPS ${FIRM_OPTIONAL_LIBS} ${FIRM_MUJOCO_TARGET} Threads::Threads m)
+target_link_libraries(firm_shared PRIVATE ${FIRM_CUDA_LIBS} Threads::Threads m)
+if(NOT FIRM_SANITIZE)
+  target_link_options(firm_shared PRIVATE -Wl,--no-undefined -Wl,--gc-sections)
+endif()
 
 file(GLOB cli CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/src/cli/*.c)
 if(cli)

@@ -5,15 +5,15 @@ include(GNUInstallDirs)
 # function called like one of the user's own cannot clash. (firm_static, which the program and the
 # tests link, keeps them visible.)
 find_program(FIRM_OBJCOPY NAMES ${CMAKE_OBJCOPY} objcopy REQUIRED)
-set(FIRM_ARCHIVE ${CMAKE_BINARY_DIR}/archive/libfirm.a)
+set(FIRM_ARCHIVE ${CMAKE_BINARY_DIR}/libfirm.a)
 add_custom_command(
   OUTPUT ${FIRM_ARCHIVE}
   COMMAND ${CMAKE_COMMAND} -E make_directory ${CMAKE_BINARY_DIR}/archive
-  COMMAND ${CMAKE_LINKER} -r -o archive/firm.o ${FIRM_OBJECTS}
+  COMMAND ${CMAKE_LINKER} -r -o archive/firm.o ${FIRM_RUNTIME_OBJECTS}
   COMMAND ${FIRM_OBJCOPY} --localize-hidden --strip-debug archive/firm.o
   COMMAND ${CMAKE_COMMAND} -E rm -f ${FIRM_ARCHIVE}
   COMMAND ${CMAKE_AR} rcs ${FIRM_ARCHIVE} archive/firm.o
-  DEPENDS ${FIRM_OBJECTS}
+  DEPENDS ${FIRM_RUNTIME_OBJECTS}
   WORKING_DIRECTORY ${CMAKE_BINARY_DIR}
   COMMAND_EXPAND_LISTS VERBATIM)
 add_custom_target(firm_archive ALL DEPENDS ${FIRM_ARCHIVE})
@@ -21,14 +21,13 @@ add_custom_target(firm_archive ALL DEPENDS ${FIRM_ARCHIVE})
 # pkg-config: paths relative to the file itself, so that an installed tree can be moved
 file(RELATIVE_PATH FIRM_PC_UP /${CMAKE_INSTALL_LIBDIR}/pkgconfig /)
 string(REGEX REPLACE "/$" "" FIRM_PC_UP ${FIRM_PC_UP})
-string(JOIN " " FIRM_PC_PRIVATE ${DEPS_LDFLAGS} ${FIRM_OPTIONAL_LIBS} ${FIRM_MUJOCO_PC} -pthread -lm)
+string(JOIN " " FIRM_PC_PRIVATE -pthread -lm)
 configure_file(${CMAKE_SOURCE_DIR}/cmake/firm.pc.in ${CMAKE_BINARY_DIR}/firm.pc @ONLY)
 
-# MuJoCo goes where libfirm goes, and both the library and the program look for it there
+# MuJoCo goes where the program looks for it
 if(FIRM_HAS_MUJOCO)
   file(RELATIVE_PATH FIRM_BIN_TO_LIB /${CMAKE_INSTALL_BINDIR} /${CMAKE_INSTALL_LIBDIR})
   set_target_properties(firm PROPERTIES INSTALL_RPATH "$ORIGIN/${FIRM_BIN_TO_LIB}")
-  set_target_properties(firm_shared PROPERTIES INSTALL_RPATH "$ORIGIN")
   install(DIRECTORY ${FIRM_MUJOCO_DIR}/lib/ DESTINATION ${CMAKE_INSTALL_LIBDIR})
   install(DIRECTORY ${FIRM_SCENES_DIR} DESTINATION ${CMAKE_INSTALL_DATADIR}/firm)
   install(FILES ${FIRM_MUJOCO_DIR}/LICENSE DESTINATION ${CMAKE_INSTALL_DATADIR}/firm RENAME LICENSE.mujoco)
