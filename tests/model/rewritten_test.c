@@ -231,6 +231,35 @@ TEST(model, rewritten_with_the_digest_first) {
     mem_free(python);
 }
 
+// Python sorts by type first: names begin anew where the type changes.
+TEST(model, rewritten_with_two_types) {
+    const char* path = temp_path("types.safetensors");
+    const float value = 1;
+    static const struct {
+        const char *name[3], *says;
+    } order[] = {{{"b", "c", "a"}, "was rewritten by another program"},
+                 {{"c", "b", "a"}, "is damaged"}};
+    for (int i = 0; i < 2; i++) {
+        safetensors_tensor tensor[3];
+        for (int t = 0; t < 3; t++)
+            tensor[t] = (safetensors_tensor){.name = order[i].name[t],
+                                             .type = t == 2 ? SAFETENSORS_F16 : SAFETENSORS_F32,
+                                             .count = 1,
+                                             .value = &value};
+        firm_error err = {0};
+        safetensors s;
+        char* bytes;
+        size_t n;
+        REQUIRE_OK(safetensors_write(path, NULL, 0, tensor, 3, &err), err);
+        REQUIRE_OK(file_read_all(path, &bytes, &n, &err), err);
+        bytes[n - 1] ^= 1;
+        EXPECT_INT(safetensors_parse("m", bytes, n, SAFETENSORS_REFUSE_CHANGES, &s, &err),
+                   FIRM_E_FORMAT);
+        if (!strstr(err.message, order[i].says)) test_fail(__FILE__, __LINE__, "%s", err.message);
+        mem_free(bytes);
+    }
+}
+
 // ---- accepted changes ---------------------------------------------------------------------------
 
 TEST(model, rewritten_changes_accepted) {
