@@ -39,7 +39,9 @@ static const char* shorter(const char* line) {
         return "";
     return strstr(line, "--config smoke-")
                ? " --set train.segments=12 --set train.held_out=4"
-               : " --set train.segments=16 --set train.held_out=8 --set stage.grounder.batch=8";
+               : " --set train.segments=8 --set train.held_out=4 --set train.support=64 "
+                 "--set stage.grounder.batch=8 --set stage.rollout-f.batch=16 "
+                 "--set stage.rollout-fi.batch=16";
 }
 
 static pid_t spawn(const char* folder, const char* line, long file_limit, const char* out,
