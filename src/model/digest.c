@@ -22,7 +22,8 @@ static void add_text(crc* c, const char* text) {
 void digest_start(crc* c, const safetensors_text* text, int texts) {
     crc_start(c);
     for (int i = 0; i < texts; i++) {
-        if (strcmp(text[i].key, DIGEST_KEY) == 0 || strcmp(text[i].key, CHECKSUM_KEY) == 0)
+        if (strncmp(text[i].key, "firm.", 5) != 0 || strcmp(text[i].key, DIGEST_KEY) == 0 ||
+            strcmp(text[i].key, CHECKSUM_KEY) == 0)
             continue;
         add_text(c, text[i].key);
         add_text(c, text[i].value);

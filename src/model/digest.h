@@ -1,10 +1,9 @@
 // digest.h - the two checksums of a model file, each eight hexadecimal digits of a CRC-32.
 //
-// "firm.digest" covers the contents, in whatever layout: all other texts of the metadata by key,
-// then all tensors by name (docs/formats.md has the exact order). It holds as long as the numbers
-// and texts do, whichever program writes them.
-// "firm.checksum", of files without a digest, covers the bytes: the whole file with its own digits
-// set to 0.
+// "firm.digest" covers the contents, in whatever layout: the other "firm." texts of the metadata by
+// key, then all tensors by name (docs/formats.md has the exact order). It holds as long as these
+// do, whichever program writes them and whatever texts of its own it adds. "firm.checksum", of
+// files without a digest, covers the bytes: the whole file with its own digits set to 0.
 #ifndef MODEL_DIGEST_H
 #define MODEL_DIGEST_H
 

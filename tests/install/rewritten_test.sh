@@ -35,7 +35,7 @@ def digest(path):
         data = f.read()
     metadata = header.pop("__metadata__")
     crc = 0
-    for key in sorted(metadata.keys() - {"firm.digest", "firm.checksum"}):
+    for key in sorted(k for k in metadata if k.startswith("firm.") and k not in ("firm.digest", "firm.checksum")):
         crc = zlib.crc32(f"{key}\0{metadata[key]}\0".encode(), crc)
     for name in sorted(header):
         t = header[name]

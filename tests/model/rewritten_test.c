@@ -92,7 +92,7 @@ TEST(model, digest_of_known_contents) {
     size_t n;
     REQUIRE_OK(file_read_all(path, &bytes, &n, &err), err);
     static const char want[] =
-        "{\"__metadata__\":{\"firm.digest\":\"2ead2584\",\"z\":\"\xc3\xa4 "
+        "{\"__metadata__\":{\"firm.digest\":\"76eb8b41\",\"z\":\"\xc3\xa4 "
         "\\\"\\\\\\n\",\"firm.task\":\"t\","
         "\"a.b\":\"\"},\"b\":{\"dtype\":\"F32\",\"shape\":[2,3],\"data_offsets\":[0,24]},"
         "\"c\":{\"dtype\":\"F16\",\"shape\":[5],\"data_offsets\":[24,34]},"
