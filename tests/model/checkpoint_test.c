@@ -4,7 +4,6 @@
 #include "core/each_failing.h"
 #include "core/file.h"
 #include "core/mem.h"
-#include "env/env.h"
 #include "files.h"
 #include "model/half.h"
 #include "model/safetensors.h"
@@ -196,13 +195,13 @@ TEST(model, checkpoint_begins_a_run) {
     char path[512];
     firm_error err;
     model_shape shape = small_shape();
-    const env_spec* env = env_find("tworoom");
+    const task_typed task = test_task("tworoom");
     firm_model *m = small_model(3), *next = NULL, *read = NULL;
     snprintf(path, sizeof path, "%s/begin.safetensors", test_temp_dir());
     REQUIRE_OK(checkpoint_write(path, m, CHECKPOINT_MODEL, NULL, 0, NULL, 0, &err), err);
     shape.reading = 4;
     shape.no_fiber = 1;
-    REQUIRE_OK(model_create(&env->task, &shape, 1, 4, &next, &err), err);
+    REQUIRE_OK(model_create(&task, &shape, 1, 4, &next, &err), err);
     const char* const own[] = {"aux.picture.rgb.weight", "reading.out.weight"};
     float before[2];
     for (int i = 0; i < 2; i++) {
@@ -230,7 +229,7 @@ TEST(model, checkpoint_begins_a_run) {
     firm_model_free(next);
     // any other difference is one
     shape.hidden++;
-    REQUIRE_OK(model_create(&env->task, &shape, 1, 4, &next, &err), err);
+    REQUIRE_OK(model_create(&task, &shape, 1, 4, &next, &err), err);
     EXPECT_INT(checkpoint_read_weights(path, next, &err), FIRM_E_FORMAT);
     EXPECT(strstr(err.message, "model.hidden"));
     firm_model_free(next);

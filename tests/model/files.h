@@ -5,8 +5,8 @@
 
 #include "check.h"
 #include "core/mem.h"
-#include "env/env.h"
 #include "model/checkpoint.h"
+#include "tasks.h"
 
 static inline model_shape small_shape(void) {
     return (model_shape){.channels = {2, 2, 2, 2},
@@ -33,7 +33,8 @@ static inline firm_model* small_model(uint64_t seed) {
     model_shape shape = small_shape();
     firm_model* m = NULL;
     firm_error err = {0};
-    if (model_create(&env_find("tworoom")->task, &shape, 1, seed, &m, &err) != FIRM_OK) {
+    const task_typed task = test_task("tworoom");
+    if (model_create(&task, &shape, 1, seed, &m, &err) != FIRM_OK) {
         fprintf(stderr, "%s\n", err.message);
         abort();
     }

@@ -2,7 +2,6 @@
 // does not belong together is refused and leaves the first model as it was.
 #define _GNU_SOURCE
 #include "core/file.h"
-#include "env/env.h"
 #include "files.h"
 #include "model/safetensors.h"
 
@@ -129,8 +128,8 @@ TEST(model, members_refused) {
     firm_model_free(other);
     // the same sizes for another task: what differs is said of the task
     shape = small_shape();
-    const env_spec* elsewhere = env_find("pusht");
-    REQUIRE_OK(model_create(&elsewhere->task, &shape, 0, 1, &other, &err), err);
+    const task_typed elsewhere = test_task("pusht");
+    REQUIRE_OK(model_create(&elsewhere, &shape, 0, 1, &other, &err), err);
     refused(__LINE__, m, other, FIRM_E_TASK, "pusht");
     firm_model_free(other);
 

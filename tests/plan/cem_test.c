@@ -6,7 +6,7 @@
 #include "core/clock.h"
 #include "core/mem.h"
 #include "core/rng.h"
-#include "env/env.h"
+#include "tasks.h"
 #include "toys.h"
 
 enum { D = ECHO_HORIZON * ECHO_ACTION, N = 300, K = 30 };
@@ -127,13 +127,14 @@ TEST(plan, same_plan_for_any_threads) {
     REQUIRE_OK(plan_net_create(&t.shape, &t.weights, &net, &err), err);
     float m0[12] = {0.5f, -0.5f}, c0[2] = {0.1f, -0.2f}, to[2] = {0.8f, 0.3f}, one[2] = {1, 1},
           none[2] = {0};
+    const task_typed tworoom = test_task("tworoom");
     for (int mode = 0; mode < 2; mode++) {
         float plan[2][100], path[22];
         for (int threads = 1; threads <= 3; threads++) {
             plan_learned* l;
             echo e = {0};
             plan_setup setup = echo_setup(&e, (firm_mode)mode);
-            setup.task = &env_find("tworoom")->task;
+            setup.task = &tworoom;
             setup.actions = plan_actions_of(setup.task, 5, none, one);
             setup.options.horizon = 5;
             setup.options.horizon_max = 10;
@@ -243,10 +244,11 @@ TEST(plan, solve_does_not_allocate) {
     firm_error err;
     float m0[12] = {0}, c0[2] = {0}, to[2] = {0.5f, 0.5f}, one[2] = {1, 1}, none[2] = {0};
     REQUIRE_OK(plan_net_create(&t.shape, &t.weights, &net, &err), err);
+    const task_typed tworoom = test_task("tworoom");
     for (int mode = 0; mode < 2; mode++) {
         echo e = {0};
         plan_setup setup = echo_setup(&e, (firm_mode)mode);
-        setup.task = &env_find("tworoom")->task;
+        setup.task = &tworoom;
         setup.actions = plan_actions_of(setup.task, 5, none, one);
         setup.options.iterations = 3;
         setup.options.horizon_max = 8;

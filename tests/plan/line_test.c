@@ -2,7 +2,6 @@
 // What a solve remembers for the next one shows in its horizon; and ways between points of a
 // support by hand.
 #include "check.h"
-#include "env/env.h"
 #include "plan/cem.h"
 
 enum { ROOM = 1 << 16 };

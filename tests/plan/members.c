@@ -3,16 +3,17 @@
 
 #include "core/mem.h"
 #include "core/rng.h"
-#include "env/env.h"
 #include "model/files.h"
 #include "plan/net_model.h"
 #include "plan/perceive.h"
+#include "tasks.h"
 
 firm_model* member_lively(const char* task, uint64_t seed) {
     firm_model* m = NULL;
     firm_error err = {0};
     model_shape shape = small_shape();
-    if (model_create(&env_find(task)->task, &shape, 0, seed, &m, &err) != FIRM_OK) {
+    const task_typed typed = test_task(task);
+    if (model_create(&typed, &shape, 0, seed, &m, &err) != FIRM_OK) {
         fprintf(stderr, "%s\n", err.message);
         abort();
     }

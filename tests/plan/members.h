@@ -2,10 +2,9 @@
 #ifndef TESTS_PLAN_MEMBERS_H
 #define TESTS_PLAN_MEMBERS_H
 
-#include "env/env.h"
 #include "plan/controller.h"
 
-enum { MEMBER_PICTURE = ENV_IMAGE * ENV_IMAGE * 3, MEMBER_ACTS = 7 };
+enum { MEMBER_PICTURE = MODEL_IMAGE * MODEL_IMAGE * 3, MEMBER_ACTS = 7 };
 
 // A small model of a task with weights away from their tidy start; the same seed, the same model.
 firm_model* member_lively(const char* task, uint64_t seed);

@@ -6,7 +6,6 @@
 #include "check.h"
 #include "core/mem.h"
 #include "core/rng.h"
-#include "env/env.h"
 
 enum { COUNT = 200, DIM = 2, CONFIG = 3, MOST = 40, LENGTH = MODEL_RECORDED * DIM };
 

@@ -4,8 +4,8 @@
 #include "check.h"
 #include "core/mem.h"
 #include "core/rng.h"
-#include "env/env.h"
 #include "plan/cost.h"
+#include "tasks.h"
 
 // What a step at c costs, from the distances to all points.
 static float stray_by_hand(const float* point, int count, int dim, float radius, const float* c) {
@@ -88,8 +88,8 @@ TEST(plan, support_looks_between_steps) {
 TEST(plan, straying_costs) {
     plan_support* s = two_strips();
     if (!s) return;
-    plan_cost cost = {
-        .task = &env_find("tworoom")->task, .mode = FIRM_MODE_REACH, .price = 0.2f, .arrive = 0.7f};
+    const task_typed tworoom = test_task("tworoom");
+    plan_cost cost = {.task = &tworoom, .mode = FIRM_MODE_REACH, .price = 0.2f, .arrive = 0.7f};
     float start[2] = {-0.42f, 0}, through[2] = {0.5f, 0};
     int arrival;
     float free_cost = plan_cost_path(&cost, start, through, 1, through, &arrival);

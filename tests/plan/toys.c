@@ -14,7 +14,6 @@
 #define SPATIAL_REAL double
 #define SPATIAL_SQRT sqrt
 #define SPATIAL_FN static inline
-#include "env/env.h"
 #include "nn/spatial.h"
 
 // ---- random nets --------------------------------------------------------------------------------

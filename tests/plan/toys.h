@@ -2,7 +2,6 @@
 #ifndef TESTS_PLAN_TOYS_H
 #define TESTS_PLAN_TOYS_H
 
-#include "env/env.h"
 #include "plan/cem.h"
 
 // A net of random weights; the arrays belong to the toy.

@@ -1,9 +1,8 @@
-// task_test.c - typed tasks: distances by hand, texts that read back, texts that are refused, and
-// the tasks of old model files.
+// task_test.c - typed tasks: distances by hand, texts that read back, texts that are
+// refused.
 #include "task/task.h"
 
 #include "check.h"
-#include "env/env.h"
 
 // An arm of two joints and a point beside it: two angles, two positions.
 static task_typed arm(void) {
@@ -102,27 +101,6 @@ TEST(task, texts_read_back) {
     EXPECT(same(&t, &back));
     EXPECT(memcmp(&t, &back, sizeof t) == 0);
     EXPECT(!task_write(&t, small, sizeof small));
-    for (int i = 0; env_at(i); i++) {
-        EXPECT(task_write(&env_at(i)->task, text, sizeof text));
-        REQUIRE_OK(task_read("text", text, &back, &err), err);
-        EXPECT(memcmp(&env_at(i)->task, &back, sizeof back) == 0);
-    }
-}
-
-// Files of version 0.1 hold their task's name alone; the four tasks they may be of have not
-// changed.
-TEST(task, old_files_are_of_these_tasks) {
-    for (int i = 0; env_at(i); i++) {
-        const task_typed* t = &env_at(i)->task;
-        const char* text = task_of_version_1(t->name);
-        task_typed old;
-        firm_error err;
-        EXPECT(text != NULL);
-        if (!text) continue;
-        REQUIRE_OK(task_read("old", text, &old, &err), err);
-        EXPECT(same(t, &old));
-    }
-    EXPECT(task_of_version_1("chess") == NULL);
 }
 
 // Replaces the first `what` of a good text; the task must be refused with `sentence`.
