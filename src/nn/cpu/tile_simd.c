@@ -17,6 +17,7 @@ enum { LANES = 4, ROWS = 12 };
 enum { LANES = 4, ROWS = 6 };
 #endif
 enum { COLS = 2 * LANES };
+enum { AHEAD = 8 };  // rows that packing asks for before it needs them
 
 typedef float vec __attribute__((vector_size(4 * LANES)));
 typedef float vec4 __attribute__((vector_size(16)));
@@ -126,7 +127,8 @@ typedef void (*tile_fn)(const nn_strip* s, const float* a, float* c);
     }
 
 TILES(1)
-TILES(2) TILES(3) TILES(4) TILES(5) TILES(6)
+TILES(2)
+TILES(3) TILES(4) TILES(5) TILES(6)
 #if defined(FIRM_SIMD_avx512) || defined(__aarch64__)
     TILES(7) TILES(8) TILES(9) TILES(10) TILES(11) TILES(12)
 #endif
@@ -179,6 +181,7 @@ static void strip(const nn_strip* s) {
 static void pack(int depth, int width, const float* b, int64_t ldb, float* to) {
     int stride = width > LANES ? COLS : LANES;
     for (int p = 0; p < depth; p++, b += ldb, to += stride) {
+        for (int v = 0; v < width; v += 16) __builtin_prefetch(b + AHEAD * ldb + v);
         if (width == stride) {
             for (int v = 0; v < stride; v += LANES) store(to + v, load(b + v));
         } else {
