@@ -37,7 +37,9 @@ install(FILES ${CMAKE_SOURCE_DIR}/include/firm.h DESTINATION ${CMAKE_INSTALL_INC
 install(FILES ${CMAKE_BINARY_DIR}/firm.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
 install(FILES ${FIRM_ARCHIVE} DESTINATION ${CMAKE_INSTALL_LIBDIR})
 install(TARGETS firm_shared LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
-install(TARGETS firm RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
+if(TARGET firm)
+  install(TARGETS firm RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
+endif()
 # where the installed program looks for the model of `firm demo`
 install(DIRECTORY ${CMAKE_SOURCE_DIR}/models DESTINATION ${CMAKE_INSTALL_DATADIR}/firm
   FILES_MATCHING PATTERN "*.safetensors")
@@ -48,7 +50,7 @@ target_include_directories(control_loop PRIVATE ${CMAKE_SOURCE_DIR}/include)
 target_link_libraries(control_loop PRIVATE firm_shared m)
 
 # a compiler that builds for users knows nothing of our sanitizers
-if(FIRM_TESTS AND NOT FIRM_SANITIZE)
+if(FIRM_TESTS AND NOT FIRM_SANITIZE AND NOT FIRM_RUNTIME_ONLY)
   set(here ${CMAKE_SOURCE_DIR}/tests/install)
   set(header ${CMAKE_SOURCE_DIR}/include/firm.h)
   add_test(NAME install.header_c COMMAND ${here}/header_test.sh ${header} c ${PROJECT_VERSION})

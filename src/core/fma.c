@@ -23,6 +23,8 @@ static double (*best_run(void))(int64_t) {
 #if defined(__x86_64__)
     if (level == SIMD_AVX512) return fma_run_avx512;
     if (level == SIMD_AVX2) return fma_run_avx2;
+#elif defined(__aarch64__)
+    if (level == SIMD_NEON) return fma_run_neon;
 #endif
     (void)level;
     return fma_run_plain;

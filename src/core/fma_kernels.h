@@ -8,6 +8,8 @@ double fma_run_plain(int64_t rounds);
 #if defined(__x86_64__)
 double fma_run_avx2(int64_t rounds);
 double fma_run_avx512(int64_t rounds);
+#elif defined(__aarch64__)
+double fma_run_neon(int64_t rounds);
 #endif
 
 #endif

@@ -1,7 +1,8 @@
 // fma_simd.c - the register-only loop for one instruction set; compiled once per set, see fma.c.
 //
 // Every accumulator lives in a register and waits for nothing but itself. There are enough of them
-// to hide the latency of two multiply-add units: AVX-512 has 32 registers, the others 16.
+// to hide the latency of two multiply-add units: AVX-512 and NEON have 32 registers, the
+// others 16.
 #include <stdint.h>
 
 #include "core/fma_kernels.h"
@@ -10,6 +11,8 @@
 enum { LANES = 16, CHAINS = 24 };
 #elif defined(FIRM_SIMD_avx2)
 enum { LANES = 8, CHAINS = 12 };
+#elif defined(FIRM_SIMD_neon)
+enum { LANES = 4, CHAINS = 24 };
 #else
 enum { LANES = 4, CHAINS = 12 };
 #endif

@@ -11,6 +11,8 @@ static simd_level supported(void) {
         __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512vl"))
         return SIMD_AVX512;
     if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) return SIMD_AVX2;
+#elif defined(__aarch64__)
+    return SIMD_NEON;  // every processor of the architecture has it
 #endif
     return SIMD_PLAIN;
 }
@@ -19,8 +21,7 @@ simd_level simd_best(void) {
     simd_level have = supported();
     const char* asked = getenv("FIRM_SIMD");
     if (!asked) return have;
-    simd_level want = strcmp(asked, "plain") == 0  ? SIMD_PLAIN
-                      : strcmp(asked, "avx2") == 0 ? SIMD_AVX2
-                                                   : SIMD_AVX512;
-    return want < have ? want : have;
+    if (strcmp(asked, "plain") == 0) return SIMD_PLAIN;
+    if (strcmp(asked, "avx2") == 0 && have == SIMD_AVX512) return SIMD_AVX2;
+    return have;
 }

@@ -67,8 +67,10 @@ static const net_kernels* pick_kernels(void) {
     switch (simd_best()) {
         case SIMD_AVX512: return &net_kernels_avx512;
         case SIMD_AVX2: return &net_kernels_avx2;
-        case SIMD_PLAIN: break;
+        default: break;
     }
+#elif defined(__aarch64__)
+    if (simd_best() == SIMD_NEON) return &net_kernels_neon;
 #endif
     return &net_kernels_plain;
 }

@@ -66,7 +66,7 @@ firm_status plan_net_create(const plan_net_shape* shape, const plan_net_weights*
                             plan_net** out, firm_error* err);
 void plan_net_free(plan_net* net);
 void plan_net_shape_get(const plan_net* net, plan_net_shape* shape);
-const char* plan_net_simd(const plan_net* net);  // "plain", "avx2" or "avx512"
+const char* plan_net_simd(const plan_net* net);  // "plain", "avx2", "avx512" or "neon"
 int plan_net_lanes(const plan_net* net);         // candidates come cheapest in multiples of this
 size_t plan_net_bytes(const plan_net* net);      // packed weights
 int64_t plan_net_macs(const plan_net_shape* shape);  // multiply-adds of one row and macro step

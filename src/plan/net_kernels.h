@@ -36,6 +36,8 @@ extern const net_kernels net_kernels_plain;
 #if defined(__x86_64__)
 extern const net_kernels net_kernels_avx2;
 extern const net_kernels net_kernels_avx512;
+#elif defined(__aarch64__)
+extern const net_kernels net_kernels_neon;
 #endif
 
 #endif

@@ -1,16 +1,19 @@
 // net_simd.c - the planner's kernels for one instruction set. CMake compiles this file once per set
-// (FIRM_SIMD = plain, avx2, avx512); net.c picks a table at run time. The kernels themselves are in
-// net_tile.h, a template included once per panel width.
+// (FIRM_SIMD = plain, avx2, avx512, neon); net.c picks a table at run time. The kernels themselves
+// are in net_tile.h, a template included once per panel width.
 //
 // Shapes of the product's tile, in registers: AVX-512 12 features x 2 vectors of 16 (24 of 32
-// registers accumulate), AVX2 and plain 6 features x 2 vectors (12 of 16). 12 and 6 divide 384 and
-// 768.
+// registers accumulate), NEON 8 x 2 vectors of 4 (16 of 32: the weights take 8),
+// AVX2 and plain 6 features x 2 vectors (12 of 16).
+// 12, 8 and 6 divide 384 and 768.
 #include <string.h>
 
 #include "plan/net_kernels.h"
 
 #if defined(FIRM_SIMD_avx512) || defined(FIRM_SIMD_avx2)
 #include <immintrin.h>
+#elif defined(FIRM_SIMD_neon)
+#include <arm_neon.h>
 #endif
 
 #define NET_JOIN2(a, b) a##b
@@ -47,6 +50,9 @@ enum { ROWS = 12, UNIT = 8 };
 #if defined(FIRM_SIMD_avx2)
 enum { ROWS = 6, UNIT = 8 };
 #define UNIT_LANES 8
+#elif defined(FIRM_SIMD_neon)
+enum { ROWS = 8, UNIT = 4 };
+#define UNIT_LANES 4
 #else
 enum { ROWS = 6, UNIT = 4 };
 #define UNIT_LANES 4

@@ -33,6 +33,8 @@ static inline vec NAME(fma)(vec a, vec b, vec c) {
     return _mm512_fmadd_ps(a, b, c);
 #elif NET_LANES == 8
     return _mm256_fmadd_ps(a, b, c);
+#elif defined(FIRM_SIMD_neon)
+    return vfmaq_f32(c, a, b);
 #else
     return a * b + c;
 #endif
@@ -43,6 +45,8 @@ static inline vec NAME(root)(vec a) {
     return _mm512_sqrt_ps(a);
 #elif NET_LANES == 8
     return _mm256_sqrt_ps(a);
+#elif defined(FIRM_SIMD_neon)
+    return vsqrtq_f32(a);
 #else
     for (int i = 0; i < NET_LANES; i++) a[i] = __builtin_sqrtf(a[i]);
     return a;
@@ -56,6 +60,8 @@ static inline vec NAME(clamp)(vec a) {
     return _mm512_min_ps(_mm512_max_ps(a, lo), hi);
 #elif NET_LANES == 8
     return _mm256_min_ps(_mm256_max_ps(a, lo), hi);
+#elif defined(FIRM_SIMD_neon)
+    return vminq_f32(vmaxq_f32(a, lo), hi);
 #else
     veci below = a<lo, above = a> hi;
     a = (vec)((below & (veci)lo) | (~below & (veci)a));

@@ -14,6 +14,8 @@ typedef float nearest_fn(const float* points, int count, int dim, const float* c
 nearest_fn plan_support_nearest_plain;
 #if defined(__x86_64__)
 nearest_fn plan_support_nearest_avx2, plan_support_nearest_avx512;
+#elif defined(__aarch64__)
+nearest_fn plan_support_nearest_neon;
 #endif
 
 struct plan_support {
@@ -28,8 +30,10 @@ static nearest_fn* choose(void) {
     switch (simd_best()) {
         case SIMD_AVX512: return plan_support_nearest_avx512;
         case SIMD_AVX2: return plan_support_nearest_avx2;
-        case SIMD_PLAIN: break;
+        default: break;
     }
+#elif defined(__aarch64__)
+    if (simd_best() == SIMD_NEON) return plan_support_nearest_neon;
 #endif
     return plan_support_nearest_plain;
 }

@@ -1,9 +1,10 @@
 // fma_test.c - the yardstick of the benches: a rate that threads and instruction sets move the way
 // they must, whatever the machine.
+#include "core/fma.h"
+
 #include <stdlib.h>
 
 #include "check.h"
-#include "core/fma.h"
 #include "core/fma_kernels.h"
 
 TEST(core, fma_counts_the_operations_of_every_variant) {
@@ -13,6 +14,8 @@ TEST(core, fma_counts_the_operations_of_every_variant) {
     if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"))
         EXPECT_NEAR(fma_run_avx2(10), 2.0 * 8 * 12 * 10, 0);
     if (__builtin_cpu_supports("avx512f")) EXPECT_NEAR(fma_run_avx512(10), 2.0 * 16 * 24 * 10, 0);
+#elif defined(__aarch64__)
+    EXPECT_NEAR(fma_run_neon(10), 2.0 * 4 * 24 * 10, 0);
 #endif
 }
 

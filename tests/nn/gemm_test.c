@@ -122,8 +122,8 @@ static void check_sizes(const char* variant) {
 }
 
 TEST(nn, gemm_equals_plain_sums) {
-    static const char* const variant[] = {"plain", "avx2", "avx512"};
-    for (int i = 0; i < 3; i++)
+    static const char* const variant[] = {"plain", "avx2", "avx512", "neon"};
+    for (int i = 0; i < 4; i++)
         if (use(variant[i], (simd_level)i)) check_sizes(variant[i]);
     use_best();
 }

@@ -8,7 +8,12 @@
 #include "core/rng.h"
 #include "toys.h"
 
+#if defined(__aarch64__)
+static const char* const variants[] = {"plain", "neon"};
+#else
 static const char* const variants[] = {"plain", "avx2", "avx512"};
+#endif
+enum { VARIANTS = sizeof variants / sizeof *variants };
 static const plan_net_shape shapes[] = {
     {2, 0, 128, 10, 384, 768, 2, 0},  // TwoRoom
     {6, 1, 128, 10, 96, 200, 2, 0},   // pairs
@@ -72,7 +77,7 @@ static void compare(const toy_net* t, const char* variant, int n, int horizon) {
 TEST(plan, net_matches_double) {
     for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++) {
         toy_net t = toy_net_make(shapes[i], 100 + i);
-        for (size_t v = 0; v < 3; v++) {
+        for (size_t v = 0; v < VARIANTS; v++) {
             compare(&t, variants[v], i == 0 ? 29 : 131, i == 0 ? 5 : 3);
             compare(&t, variants[v], 1, 1);
         }
@@ -90,7 +95,7 @@ TEST(plan, net_split_same_bits) {
               *u = normals(N * P * s->action, 3);
         size_t row = (size_t)(P * s->config) * sizeof(float);
         char *whole = malloc(N * row), *parts = malloc(N * row);
-        for (size_t v = 0; v < 3; v++) {
+        for (size_t v = 0; v < VARIANTS; v++) {
             plan_net* net = make(&t, variants[v]);
             if (!net) continue;
             void* scratch = mem_alloc(plan_net_scratch_bytes(net));
@@ -138,7 +143,7 @@ TEST(plan, net_nonfinite_rows) {
     float *c0 = normals(s->config, 1), *m0 = normals(s->fiber, 2),
           *u = normals(N * P * s->action, 3);
     float good[N * P * 6], got[N * P * 6];
-    for (size_t v = 0; v < 3; v++) {
+    for (size_t v = 0; v < VARIANTS; v++) {
         plan_net* net = make(&t, variants[v]);
         if (!net) continue;
         void* scratch = mem_alloc(plan_net_scratch_bytes(net));

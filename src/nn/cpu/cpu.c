@@ -14,6 +14,9 @@ extern const nn_tiles nn_tiles_plain;
 #if defined(__x86_64__)
 extern const nn_loops nn_loops_avx2, nn_loops_avx512;
 extern const nn_tiles nn_tiles_avx2, nn_tiles_avx512;
+#elif defined(__aarch64__)
+extern const nn_loops nn_loops_neon;
+extern const nn_tiles nn_tiles_neon;
 #endif
 
 static const nn_loops* chosen;
@@ -27,6 +30,8 @@ void nn_cpu_choose(void) {
     simd_level level = simd_best();
     if (level == SIMD_AVX2) chosen = &nn_loops_avx2, tiles = &nn_tiles_avx2;
     if (level == SIMD_AVX512) chosen = &nn_loops_avx512, tiles = &nn_tiles_avx512;
+#elif defined(__aarch64__)
+    if (simd_best() == SIMD_NEON) chosen = &nn_loops_neon, tiles = &nn_tiles_neon;
 #endif
 }
 

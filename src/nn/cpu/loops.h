@@ -1,6 +1,6 @@
 // loops.h - the float loops around the matrix products, compiled once per instruction set
-// (loops_simd.c) and chosen at run time. FIRM_SIMD=plain|avx2|avx512 in the environment overrides
-// the choice.
+// (loops_simd.c) and chosen at run time. FIRM_SIMD=plain|avx2|avx512|neon in the environment
+// overrides the choice.
 #ifndef NN_CPU_LOOPS_H
 #define NN_CPU_LOOPS_H
 
