@@ -10,6 +10,9 @@ add_custom_command(
   DEPENDS ${FIRM_CONFIGS} ${CMAKE_SOURCE_DIR}/cmake/embed.cmake
   VERBATIM)
 
+set(FIRM_FLAGS_avx512bf16 -O3;-ffp-contract=fast;-mavx512f;-mavx512dq;-mavx512bw;-mavx512vl;-mavx512bf16;-mfma;-mprefer-vector-width=512)
+set(FIRM_FLAGS_amx ${FIRM_FLAGS_avx512bf16};-mamx-tile;-mamx-bf16)
+
 foreach(folder ${FIRM_FOLDERS})
   file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/src/${folder}/*.c ${CMAKE_SOURCE_DIR}/src/${folder}/*/*.c)
   list(FILTER sources EXCLUDE REGEX "_simd\\.c$")
@@ -28,6 +31,14 @@ foreach(folder ${FIRM_FOLDERS})
   endif()
   if(NOT sources)
     continue()
+  endif()
+  # kernels for one instruction set that the table below does not have; empty files elsewhere
+  if(CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|amd64")
+    foreach(file ${sources})
+      if(file MATCHES "_(avx512bf16|amx)\\.c$")
+        set_source_files_properties(${file} PROPERTIES COMPILE_OPTIONS "${FIRM_FLAGS_${CMAKE_MATCH_1}}")
+      endif()
+    endforeach()
   endif()
   add_library(firm_${folder} OBJECT ${sources})
   target_compile_options(firm_${folder} PRIVATE ${FIRM_CUDA_OPTIONS})

@@ -123,7 +123,7 @@ TEST(plan, same_plan_for_any_threads) {
     toy_net t = toy_net_make((plan_net_shape){2, 0, 12, 10, 40, 64, 2, 0}, 3);
     plan_net* net;
     firm_error err;
-    REQUIRE_OK(plan_net_create(&t.shape, &t.weights, &net, &err), err);
+    REQUIRE_OK(plan_net_create(&t.shape, &t.weights, PLAN_FP32, &net, &err), err);
     float m0[12] = {0.5f, -0.5f}, c0[2] = {0.1f, -0.2f}, to[2] = {0.8f, 0.3f}, one[2] = {1, 1},
           none[2] = {0};
     for (int mode = 0; mode < 2; mode++) {
@@ -140,7 +140,7 @@ TEST(plan, same_plan_for_any_threads) {
             setup.options.iterations = 4;
             setup.options.candidates = 101;
             REQUIRE_OK(pool_create(threads, &setup.threads, &err), err);
-            REQUIRE_OK(plan_learned_create(net, threads, &l, &err), err);
+            REQUIRE_OK(plan_learned_create(net, setup.threads, &l, &err), err);
             plan_learned_start(l, c0, m0);
             setup.model = plan_learned_model(l);
             plan_solver* s = make(&setup);
@@ -241,7 +241,7 @@ TEST(plan, solve_does_not_allocate) {
     plan_learned* l;
     firm_error err;
     float m0[12] = {0}, c0[2] = {0}, to[2] = {0.5f, 0.5f}, one[2] = {1, 1}, none[2] = {0};
-    REQUIRE_OK(plan_net_create(&t.shape, &t.weights, &net, &err), err);
+    REQUIRE_OK(plan_net_create(&t.shape, &t.weights, PLAN_FP32, &net, &err), err);
     for (int mode = 0; mode < 2; mode++) {
         echo e = {0};
         plan_setup setup = echo_setup(&e, (firm_mode)mode);
@@ -251,7 +251,7 @@ TEST(plan, solve_does_not_allocate) {
         setup.options.horizon_max = 8;
         setup.fan = 20;
         REQUIRE_OK(pool_create(2, &setup.threads, &err), err);
-        REQUIRE_OK(plan_learned_create(net, 2, &l, &err), err);
+        REQUIRE_OK(plan_learned_create(net, setup.threads, &l, &err), err);
         setup.model = plan_learned_model(l);
         plan_solver* s = make(&setup);
         if (!s) return;
