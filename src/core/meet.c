@@ -8,14 +8,14 @@
 enum { SPINS = 2000 };
 
 void meet_init(meet* m) {
-    *m = (meet){.members = 1};
+    *m = (meet){.members = 1, .cores = pool_cores()};
     pthread_mutex_init(&m->lock, NULL);
     pthread_cond_init(&m->wake, NULL);
 }
 
 void meet_expect(meet* m, int members) {
     m->members = members;
-    m->spins = members <= pool_cores() ? SPINS : 0;
+    m->spins = members <= m->cores ? SPINS : 0;
     atomic_store(&m->missing, members);
 }
 

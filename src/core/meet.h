@@ -8,7 +8,7 @@
 #include <stdatomic.h>
 
 typedef struct meet {
-    int members;
+    int members, cores;
     int spins;           // looks before a waiting member sleeps
     atomic_int missing;  // members that have not come yet
     atomic_uint round;   // meetings so far

@@ -36,6 +36,7 @@ struct plan_learned {
     plan_net_shape shape;
     pool* threads;
     int workers;    // threads of the pool
+    int teams;      // 1: teams may be formed: every thread has a core of its own
     size_t stride;  // bytes of one thread's scratch
     char* scratch;  // (workers)
     meet* at;       // (workers) where the members of a team meet, by team
@@ -56,6 +57,7 @@ firm_status plan_learned_create(const plan_net* net, pool* threads, plan_learned
     l->net = net;
     plan_net_shape_get(net, &l->shape);
     l->threads = threads;
+    l->teams = (int)workers <= pool_cores();
     l->stride = (plan_net_scratch_bytes(net) + 4095) / 4096 * 4096;
     // zeroed, so that the pages are there before the first solve
     l->scratch = mem_calloc(workers, l->stride);
@@ -124,16 +126,12 @@ static int learned_rollout(void* context, int worker, int n, int horizon, const 
     plan_learned* l = context;
     int unit = plan_net_lanes(l->net), units = (n + unit - 1) / unit;
     l->job = (plan_net_job){n, horizon, l->c0, l->m0, u, c_out};
-    l->members = plan_net_members(l->net, l->workers, n);
+    l->members = l->teams ? plan_net_members(l->net, l->workers, n) : 1;
     atomic_store(&l->nonfinite, 0);
+    l->pieces = l->workers / l->members < units ? l->workers / l->members : units;
     if (l->members == 1) {
-        // equally many for every thread, each a block at most
-        int most = l->workers * (plan_net_block_lanes(l->net) / unit);
-        l->pieces = (units + most - 1) / most * l->workers;
-        if (l->pieces > units) l->pieces = units;
         pool_for(l->threads, l->pieces, roll_piece, l);
     } else {
-        l->pieces = l->workers / l->members < units ? l->workers / l->members : units;
         for (int i = 0; i < l->pieces; i++) meet_expect(&l->at[i], l->members);
         pool_each(l->threads, roll_member, l);
     }

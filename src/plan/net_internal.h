@@ -42,6 +42,10 @@ firm_status net_create_with(const net_kernels* kernels, const plan_net_shape* sh
                             const plan_net_weights* weights, plan_net** out, firm_error* err);
 // Inputs of the padded operand that precede the spatial features.
 int net_hidden_depth(const plan_net* net);
+// Blocks that `units` units of candidates make, `most` units each at most, and the first unit of
+// one: whole panels of the widest kind, all but the last.
+int net_blocks(int units, int most);
+int net_block_from(const net_kernels* k, int units, int blocks, int block);
 // Cuts `units` units of candidates into panels, widest first.
 int net_cut(const net_kernels* k, int units, panel* out);
 

@@ -338,7 +338,7 @@ int plan_net_rollout_share(const plan_net* net, const plan_net_job* job, const p
                            int member) {
     const net_kernels* k = net->kernels;
     int lanes = team->members * plan_net_block_lanes(net), most = lanes / k->unit;
-    int units = (job->n + k->unit - 1) / k->unit, blocks = (units + most - 1) / most;
+    int units = (job->n + k->unit - 1) / k->unit, blocks = net_blocks(units, most);
     int nonfinite = 0;
     roll r;  // not cleared: large, and every part is set before it is read
     r.net = net;
@@ -349,8 +349,8 @@ int plan_net_rollout_share(const plan_net* net, const plan_net_job* job, const p
     scratch_layout(net, lanes, team->scratch, &r.s);
     if (k->begin) k->begin();
     for (int b = 0; b < blocks; b++) {
-        r.first = units * b / blocks * k->unit;
-        int end = units * (b + 1) / blocks * k->unit;
+        r.first = net_block_from(k, units, blocks, b) * k->unit;
+        int end = net_block_from(k, units, blocks, b + 1) * k->unit;
         r.n = (end < job->n ? end : job->n) - r.first;
         nonfinite += roll_block(&r);
         wait_for_team(&r);  // the next block's panels lie elsewhere

@@ -63,7 +63,7 @@ const net_kernels NET_JOIN(net_kernels_, FIRM_SIMD) = {
 #if defined(FIRM_SIMD_avx512)
     .speed = 4000,
     .panels = 3,
-    .panel = {PANEL(4, 200), PANEL(2, 105), PANEL(1, 100)},
+    .panel = {PANEL(4, 200), PANEL(2, 105), PANEL(1, 80)},
 #elif defined(FIRM_SIMD_avx2)
     .speed = 2000,
     .panels = 2,

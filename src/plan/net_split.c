@@ -5,6 +5,16 @@
 // splits every product's groups of output features; in return its members meet after each product.
 #include "plan/net_internal.h"
 
+int net_blocks(int units, int most) {
+    return (units + most - 1) / most;
+}
+
+int net_block_from(const net_kernels* k, int units, int blocks, int block) {
+    int wide = k->panel[0].units, panels = (units + wide - 1) / wide;
+    int from = panels * block / blocks * wide;
+    return from < units ? from : units;
+}
+
 int net_cut(const net_kernels* k, int units, panel* out) {
     int count = 0, lane = 0;
     for (int i = 0; i < k->panels; i++)
@@ -39,18 +49,19 @@ static double weights_each(const plan_net* net, int members) {
 }
 
 // A meeting takes about a microsecond, more with many members. What else a team loses, by reading
-// what others wrote and by waiting for the slowest, is taken to be 3 %.
+// what others wrote and by waiting for the slowest, is taken to be 3 % and half a percent a member.
 static double team_cost(const plan_net* net, int threads, int members, int n) {
     const net_kernels* k = net->kernels;
     int teams = threads / members, units = (n + k->unit - 1) / k->unit;
     int share = (units + teams - 1) / teams, most = plan_net_block_lanes(net) * members / k->unit;
-    int blocks = (share + most - 1) / most;
+    int blocks = net_blocks(share, most);
     double lanes = 0, meetings = 4 + 3 * (net->shape.blocks + (net->shape.spatial > 0));
     for (int b = 0; b < blocks; b++)
-        lanes += panels_cost(k, share * (b + 1) / blocks - share * b / blocks);
+        lanes += panels_cost(
+            k, net_block_from(k, share, blocks, b + 1) - net_block_from(k, share, blocks, b));
     double cost = lanes * weights_each(net, members);
     if (members == 1) return cost;
-    return 1.03 * cost + blocks * meetings * k->speed * (1 + 0.1 * members);
+    return (1.03 + 0.005 * members) * cost + blocks * meetings * k->speed * (1 + 0.1 * members);
 }
 
 int plan_net_members(const plan_net* net, int threads, int n) {
