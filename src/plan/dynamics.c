@@ -5,6 +5,7 @@
 #include <stdatomic.h>
 #include <string.h>
 
+#include "core/meet.h"
 #include "core/mem.h"
 
 // ---- actions ------------------------------------------------------------------------------------

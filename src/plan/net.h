@@ -20,9 +20,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "core/meet.h"
 #include "core/status.h"
 #include "plan/precision.h"
+
+struct meet;  // core/meet.h
 
 enum { PLAN_MAX_BLOCKS = 8 };
 
@@ -102,7 +103,7 @@ typedef struct plan_net_job {
 typedef struct plan_net_team {
     int members;    // 1 .. PLAN_TEAM_MOST, threads that run at the same time
     void* scratch;  // plan_net_scratch_bytes() for every member, in one piece
-    meet* at;       // expects the members; NULL: one member
+    struct meet* at;  // expects the members; NULL: one member
 } plan_net_team;
 
 // A member's part of the job; every member must call it. Returns those not finite among the

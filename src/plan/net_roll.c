@@ -8,6 +8,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "core/meet.h"
 #include "plan/net_internal.h"
 
 #define SPATIAL_REAL float

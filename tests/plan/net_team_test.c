@@ -2,6 +2,7 @@
 // members and any candidates, with more threads than cores, and the choice of a split.
 #define _GNU_SOURCE
 #include "check.h"
+#include "core/meet.h"
 #include "core/mem.h"
 #include "core/pool.h"
 #include "core/rng.h"
