@@ -150,6 +150,7 @@ static void measure(const shape* s, double median[WAYS]) {
     for (int way = 1; way < WAYS; way++) run(way, s, &o);
     for (int r = 0; r < ROUNDS; r++)
         for (int way = 0; way < WAYS; way++) {
+            run(way, s, &o);  // its operands are in cache, not another way's
             double begun = now();
             for (int i = 0; way && i < repeats; i++) run(way, s, &o);
             rate[way][r] = way ? work * repeats / (now() - begun) * 1e-9 : fma_measure(NULL, 1);
