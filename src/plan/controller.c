@@ -87,8 +87,8 @@ static firm_status member_open(const firm_controller* c, const firm_model* m, me
     e->fiber = mem_calloc((size_t)m->shape.fiber, sizeof *e->fiber);
     if (!e->fiber) return no_memory(err);
     if (p->device == FIRM_DEVICE_CUDA) return make_gpu(c, m, e, p, shared, err);
-    TRY(plan_net_of_model(m, &e->net, err));
-    return plan_learned_create(e->net, pool_threads(c->threads), &e->learned, err);
+    TRY(plan_net_of_model(m, (plan_precision)p->precision, &e->net, err));
+    return plan_learned_create(e->net, c->threads, &e->learned, err);
 }
 
 static void member_close(member* e) {
@@ -217,9 +217,10 @@ firm_status controller_create_with(const firm_model* model, const firm_controlle
         return FAIL(err, FIRM_E_USAGE, "controller parameters must not be negative");
     if ((unsigned)p.device > FIRM_DEVICE_CUDA || (unsigned)p.precision > FIRM_PRECISION_BF16)
         return FAIL(err, FIRM_E_USAGE, "the controller's device or precision does not exist");
-    if (p.device == FIRM_DEVICE_CPU && p.precision != FIRM_PRECISION_FP32)
+    if (p.device == FIRM_DEVICE_CPU && p.precision == FIRM_PRECISION_TF32)
         return FAIL(err, FIRM_E_USAGE,
-                    "the CPU plans in fp32 only; leave the precision, or use the device cuda");
+                    "the CPU does not plan in tf32; use the precision fp32 or bf16, or the device "
+                    "cuda");
     firm_controller* c = mem_calloc(1, sizeof *c);
     if (!c) return no_memory(err);
     c->m = model;

@@ -265,7 +265,10 @@ TEST(cli, a_solve_allocates_nothing) {
     if (!j) return;
     EXPECT_KEYS(j,
                 "task device threads precision ms_per_solve gflops peak_gflops fraction_of_peak "
-                "allocations");
+                "fma_gflops fraction_of_fma allocations");
+    double fma = json_get(j, "fma_gflops", 0);
+    EXPECT(fma > 0);
+    EXPECT_NEAR(json_get(j, "fraction_of_fma", 0), json_get(j, "gflops", 0) / fma, 1e-3);
     EXPECT_NEAR(json_get(j, "allocations", -1), 0, 0);
     EXPECT_NEAR(json_get(j, "perception_allocations", -1), 0, 0);
     cJSON_Delete(j);

@@ -11,8 +11,8 @@
 enum { LANES = 16, ROWS = 14 };
 #elif defined(FIRM_SIMD_avx2)
 enum { LANES = 8, ROWS = 6 };
-#elif defined(__aarch64__)
-enum { LANES = 4, ROWS = 12 };
+#elif defined(FIRM_SIMD_neon)
+enum { LANES = 4, ROWS = 8 };
 #else
 enum { LANES = 4, ROWS = 6 };
 #endif
@@ -35,11 +35,15 @@ static inline void store(float* p, vec v) {
 
 #define INLINE static inline __attribute__((always_inline))
 
-INLINE void clear(int rows, int vectors, vec (*acc)[2]) {
+// sums of zero; what they will be added to is asked for meanwhile
+INLINE void begin(const nn_strip* s, int rows, int vectors, vec (*acc)[2], const float* c) {
 #pragma GCC unroll 14
     for (int r = 0; r < rows; r++)
 #pragma GCC unroll 2
-        for (int v = 0; v < vectors; v++) acc[r][v] = (vec){0};
+        for (int v = 0; v < vectors; v++) {
+            acc[r][v] = (vec){0};
+            if (s->end == NN_TILE_ADD) __builtin_prefetch(c + r * s->ldc + v * LANES, 1);
+        }
 }
 
 INLINE void finish(const nn_strip* s, int rows, int vectors, vec (*acc)[2], float* c) {
@@ -58,7 +62,7 @@ INLINE void finish(const nn_strip* s, int rows, int vectors, vec (*acc)[2], floa
 // Rows of a at constant distance: pointers to every third of them, the others by index.
 INLINE void tile_by_rows(const nn_strip* s, int rows, int vectors, const float* a, float* c) {
     vec acc[ROWS][2];
-    clear(rows, vectors, acc);
+    begin(s, rows, vectors, acc, c);
     const float* b = s->b;
     int64_t step = s->a_step;
     for (int segment = 0; segment < s->segments; segment++) {
@@ -86,7 +90,7 @@ INLINE void tile_by_rows(const nn_strip* s, int rows, int vectors, const float* 
 
 INLINE void tile_by_columns(const nn_strip* s, int rows, int vectors, const float* a, float* c) {
     vec acc[ROWS][2];
-    clear(rows, vectors, acc);
+    begin(s, rows, vectors, acc, c);
     const float* b = s->b;
     for (int segment = 0; segment < s->segments; segment++) {
         const float* from = a + segment * s->a_segment;
@@ -128,21 +132,30 @@ typedef void (*tile_fn)(const nn_strip* s, const float* a, float* c);
 
 TILES(1)
 TILES(2)
-TILES(3) TILES(4) TILES(5) TILES(6)
-#if defined(FIRM_SIMD_avx512) || defined(__aarch64__)
-    TILES(7) TILES(8) TILES(9) TILES(10) TILES(11) TILES(12)
+TILES(3)
+TILES(4)
+TILES(5)
+TILES(6)
+#if defined(FIRM_SIMD_avx512) || defined(FIRM_SIMD_neon)
+TILES(7)
+TILES(8)
 #endif
 #if defined(FIRM_SIMD_avx512)
-        TILES(13) TILES(14)
+TILES(9)
+TILES(10)
+TILES(11)
+TILES(12)
+TILES(13)
+TILES(14)
 #endif
 
-            static const tile_fn tile[ROWS][2][2] = {
-                ENTRY(1),  ENTRY(2),  ENTRY(3), ENTRY(4),  ENTRY(5),  ENTRY(6),
-#if defined(FIRM_SIMD_avx512) || defined(__aarch64__)
-                ENTRY(7),  ENTRY(8),  ENTRY(9), ENTRY(10), ENTRY(11), ENTRY(12),
+static const tile_fn tile[ROWS][2][2] = {
+    ENTRY(1), ENTRY(2),  ENTRY(3),  ENTRY(4),  ENTRY(5),  ENTRY(6),
+#if defined(FIRM_SIMD_avx512) || defined(FIRM_SIMD_neon)
+    ENTRY(7), ENTRY(8),
 #endif
 #if defined(FIRM_SIMD_avx512)
-                ENTRY(13), ENTRY(14),
+    ENTRY(9), ENTRY(10), ENTRY(11), ENTRY(12), ENTRY(13), ENTRY(14),
 #endif
 };
 
