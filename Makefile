@@ -1,7 +1,7 @@
 # The front door: each target does its own set-up. CMake does the work (CMakePresets.json).
 PREFIX ?= /usr/local
 FUZZ_SECONDS ?= 600
-.PHONY: help build demo test install bench fuzz kill format clean setup mujoco mujoco-if-possible cuda test-cuda test-cuda-short defects
+.PHONY: help build demo test arm install bench fuzz kill format clean setup mujoco mujoco-if-possible cuda test-cuda test-cuda-short defects
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-15s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -13,7 +13,7 @@ build/build.ninja: | setup
 	@cmake --preset release --log-level=WARNING >/dev/null
 
 build: setup build/build.ninja ## the program build/firm, libfirm.so, libfirm.a and the example
-	@cmake --build --preset release --target firm firm_shared firm_archive control_loop
+	@cmake --build --preset release --target firm firm_shared firm_archive firm_pages control_loop
 
 demo: setup build/build.ninja ## the shipped model plans to a goal image; prints the page to open
 	@echo "building build/firm"
@@ -28,6 +28,10 @@ test: ## all tests, again with sanitizers; ends with the sum (about eight minute
 	@$(MAKE) --no-print-directory mujoco-if-possible
 	@scripts/test.sh
 
+arm: ## libfirm and its tests for 64-bit ARM into build-arm, run under qemu (minutes; not part of make test)
+	@scripts/setup.sh arm
+	@scripts/test.sh arm
+
 mujoco-if-possible:
 	@scripts/setup-mujoco.sh || echo "test: going on without Reacher and Cube; their tests are skipped"
 
@@ -41,7 +45,7 @@ test-cuda: mujoco-if-possible cuda ## what needs a GPU: kernels, executor and tr
 test-cuda-short: mujoco-if-possible cuda ## a short form of it under compute-sanitizer's memcheck and racecheck
 	@scripts/test-cuda.sh memcheck racecheck
 
-install: build ## header, libraries, pkg-config file and program into PREFIX (/usr/local)
+install: build ## header, libraries, pkg-config and CMake files, program, man page and completion into PREFIX (/usr/local)
 	@cmake --install build --prefix "$(abspath $(PREFIX))"
 
 bench: setup build/build.ninja ## speed of planner, training, simulator and renderer
@@ -64,4 +68,4 @@ format: ## clang-format over our sources
 	@find include src tests examples fuzz bench -name '*.[ch]' -print0 | xargs -0 clang-format -i
 
 clean: ## removes what make built
-	rm -rf build build-debug build-asan build-tsan build-fuzz build-cuda build-defects demo
+	rm -rf build build-debug build-asan build-tsan build-fuzz build-cuda build-arm build-defects demo

@@ -5,6 +5,7 @@ set(FIRM_RUNTIME core nn task model plan)
 set(FIRM_OTHERS io env data train eval report cli)
 if(FIRM_RUNTIME_ONLY)
   set(FIRM_FOLDERS ${FIRM_RUNTIME})
+  set(FIRM_TEST_FOLDERS ${FIRM_RUNTIME})
 endif()
 
 # Texts compiled in, so that neither the program nor the library needs data files.

@@ -24,6 +24,29 @@ string(REGEX REPLACE "/$" "" FIRM_PC_UP ${FIRM_PC_UP})
 string(JOIN " " FIRM_PC_PRIVATE -pthread -lm)
 configure_file(${CMAKE_SOURCE_DIR}/cmake/firm.pc.in ${CMAKE_BINARY_DIR}/firm.pc @ONLY)
 
+# find_package(firm): targets firm::firm (shared) and firm::static, found from the file's own place
+include(CMakePackageConfigHelpers)
+set(FIRM_CMAKE_DIR ${CMAKE_INSTALL_LIBDIR}/cmake/firm)
+configure_package_config_file(${CMAKE_SOURCE_DIR}/cmake/firm-config.cmake.in ${CMAKE_BINARY_DIR}/firm-config.cmake
+  INSTALL_DESTINATION ${FIRM_CMAKE_DIR} PATH_VARS CMAKE_INSTALL_LIBDIR CMAKE_INSTALL_INCLUDEDIR)
+write_basic_package_version_file(${CMAKE_BINARY_DIR}/firm-config-version.cmake COMPATIBILITY SameMinorVersion)
+install(FILES ${CMAKE_BINARY_DIR}/firm-config.cmake ${CMAKE_BINARY_DIR}/firm-config-version.cmake DESTINATION ${FIRM_CMAKE_DIR})
+
+# the man page and the shells' completion, written by the program from its own tables
+if(TARGET firm)
+  add_custom_command(
+    OUTPUT ${CMAKE_BINARY_DIR}/firm.1 ${CMAKE_BINARY_DIR}/firm.bash ${CMAKE_BINARY_DIR}/firm.zsh
+    COMMAND firm --man > ${CMAKE_BINARY_DIR}/firm.1
+    COMMAND firm --completion bash > ${CMAKE_BINARY_DIR}/firm.bash
+    COMMAND firm --completion zsh > ${CMAKE_BINARY_DIR}/firm.zsh
+    DEPENDS firm VERBATIM)
+  add_custom_target(firm_pages ALL
+    DEPENDS ${CMAKE_BINARY_DIR}/firm.1 ${CMAKE_BINARY_DIR}/firm.bash ${CMAKE_BINARY_DIR}/firm.zsh)
+  install(FILES ${CMAKE_BINARY_DIR}/firm.1 DESTINATION ${CMAKE_INSTALL_MANDIR}/man1)
+  install(FILES ${CMAKE_BINARY_DIR}/firm.bash DESTINATION ${CMAKE_INSTALL_DATADIR}/bash-completion/completions RENAME firm)
+  install(FILES ${CMAKE_BINARY_DIR}/firm.zsh DESTINATION ${CMAKE_INSTALL_DATADIR}/zsh/site-functions RENAME _firm)
+endif()
+
 # MuJoCo goes where the program looks for it
 if(FIRM_HAS_MUJOCO)
   file(RELATIVE_PATH FIRM_BIN_TO_LIB /${CMAKE_INSTALL_BINDIR} /${CMAKE_INSTALL_LIBDIR})
@@ -59,11 +82,16 @@ if(FIRM_TESTS AND NOT FIRM_SANITIZE AND NOT FIRM_RUNTIME_ONLY)
     COMMAND ${here}/symbols_test.sh ${header} $<TARGET_FILE:firm_shared> ${FIRM_ARCHIVE})
   add_test(NAME install.package
     COMMAND ${here}/install_test.sh ${CMAKE_COMMAND} ${CMAKE_BINARY_DIR} ${CMAKE_SOURCE_DIR})
+  add_test(NAME install.cmake
+    COMMAND ${here}/cmake_test.sh ${CMAKE_COMMAND} ${CMAKE_BINARY_DIR} ${CMAKE_SOURCE_DIR})
+  add_test(NAME install.pages COMMAND ${here}/pages_test.sh $<TARGET_FILE:firm> ${CMAKE_BINARY_DIR})
+  add_test(NAME install.static COMMAND ${here}/static_test.sh $<TARGET_FILE:firm_shared> ${FIRM_ARCHIVE} ${CMAKE_SOURCE_DIR})
   add_test(NAME install.example
     COMMAND ${here}/example_test.sh $<TARGET_FILE:control_loop> ${CMAKE_SOURCE_DIR}/models/tworoom.safetensors)
   add_test(NAME install.docs COMMAND ${here}/docs_test.sh $<TARGET_FILE:firm> ${CMAKE_SOURCE_DIR})
   add_test(NAME install.rewritten
     COMMAND ${here}/rewritten_test.sh $<TARGET_FILE:firm> ${CMAKE_SOURCE_DIR}/models/tworoom.safetensors)
-  set_tests_properties(install.header_c install.header_cpp install.symbols install.package install.example
+  set_tests_properties(install.header_c install.header_cpp install.symbols install.package install.cmake
+    install.pages install.static install.example
     install.docs install.rewritten PROPERTIES LABELS install SKIP_RETURN_CODE 77 TIMEOUT 120)
 endif()

@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
 # test.sh - the whole ladder behind `make test`: the suite in the release build, the same under the
-# address and undefined-behaviour sanitizers, and the thread pool under the thread sanitizer.
+# address and undefined-behaviour sanitizers, and the thread pool under the thread sanitizer. `make arm` asks for the
+# tests of libfirm on 64-bit ARM, under qemu-user.
 #
-#     scripts/test.sh [release] [asan] [tsan]        default: all three
+#     scripts/test.sh [release] [asan] [tsan] [arm]        default: the first three
 #
 # Every step runs even if an earlier one failed; the last line adds them up, and the exit status is
 # the verdict. Full output of each step: <build folder>/Testing/Temporary/LastTest.log
@@ -19,10 +20,10 @@ export TSAN_OPTIONS=${TSAN_OPTIONS:-halt_on_error=1}
 
 folder_of() { [ "$1" = release ] && echo build || echo "build-$1"; }
 
-# the install tests of the release build need the libraries and the example, too
+# the libraries and the example are built, too, where tests or users of the build need them
 build() {
     local target=firm_tests
-    [ "$1" = release ] && target=all
+    [ "$1" = release ] || [ "$1" = arm ] && target=all
     cmake --preset "$1" --log-level=WARNING >/dev/null && cmake --build --preset "$1" --target "$target" -- --quiet
 }
 

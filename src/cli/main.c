@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "cli/cli.h"
+#include "cli/pages.h"
 #include "core/file.h"
 #include "core/interrupt.h"
 #include "core/log.h"
@@ -97,6 +98,21 @@ static firm_status help(int argc, char** argv, firm_error* err) {
     return FIRM_OK;
 }
 
+// What the build asks for and nobody else: texts made from the tables.
+static firm_status page(int argc, char** argv, firm_error* err) {
+    const pages_commands all = {commands, COMMANDS};
+    const char* shell = argc > 1 ? argv[1] : "";
+    if (strcmp(argv[0], "--man") == 0)
+        pages_man(all, stdout);
+    else if (strcmp(shell, "bash") == 0)
+        pages_bash(all, stdout);
+    else if (strcmp(shell, "zsh") == 0)
+        pages_zsh(all, stdout);
+    else
+        return FAIL(err, FIRM_E_USAGE, "--completion takes bash or zsh");
+    return FIRM_OK;
+}
+
 static firm_status dispatch(int argc, char** argv, firm_error* err) {
     if (argc == 0) {
         help_all(stderr);
@@ -109,6 +125,8 @@ static firm_status dispatch(int argc, char** argv, firm_error* err) {
     }
     if (strcmp(argv[0], "--help") == 0 || strcmp(argv[0], "-h") == 0) return help(0, NULL, err);
     if (strcmp(argv[0], "help") == 0) return help(argc - 1, argv + 1, err);
+    if (strcmp(argv[0], "--man") == 0 || strcmp(argv[0], "--completion") == 0)
+        return page(argc, argv, err);
     return cli_run(argc, argv, NULL, err);
 }
 
