@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/meet.h"
 #include "core/clock.h"
 #include "core/fma.h"
 #include "core/mem.h"

@@ -135,15 +135,24 @@ typedef struct layer {
     net_epilogue epilogue;
 } layer;
 
+// Asks for part i of `parts` of the next group's weights, so that they come from L3 while this
+// group is multiplied.
+static void fetch_ahead(const char* w, size_t bytes, int i, int parts) {
+    size_t to = bytes * (size_t)(i + 1) / (size_t)parts;
+    for (size_t at = bytes * (size_t)i / (size_t)parts; at < to; at += 64)
+        __builtin_prefetch(w + at, 0, 2);
+}
+
 static void product(const roll* r, const layer* l) {
     const net_kernels* k = r->net->kernels;
     int inputs = l->p->inputs, out_bytes = l->epilogue == NET_GELU ? k->bytes : 4;
     int to = share_from(r, l->groups, r->member + 1);
+    size_t each = (size_t)(k->rows * k->bytes), group = each * (size_t)inputs;
     for (int g = share_from(r, l->groups, r->member); g < to; g++) {
-        const char* w = (const char*)l->p->w + ((size_t)g * (size_t)inputs + (size_t)l->skip) *
-                                                   (size_t)(k->rows * k->bytes);
+        const char* w = (const char*)l->p->w + (size_t)g * group + (size_t)l->skip * each;
         for (int i = 0; i < r->count; i++) {
             const panel* q = &r->panels[i];
+            if (k->ahead && g + 1 < to) fetch_ahead(w + group, group, i, r->count);
             const char* in = l->in + offset(q, l->in_stride, k->bytes);
             char* out = (char*)l->out + offset(q, l->out_stride, out_bytes);
             q->kernels->product(w, l->bias + g * k->rows, inputs - l->skip,

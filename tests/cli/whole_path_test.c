@@ -274,6 +274,18 @@ TEST(cli, a_solve_allocates_nothing) {
     cJSON_Delete(j);
 }
 
+// The precision reaches every planner on the CPU: where the processor lacks it, each refuses.
+TEST(cli, precision_reaches_the_planner) {
+    setenv("FIRM_SIMD", "avx2", 1);
+    EXPECT_REFUSAL(firm_run("/", 0, "eval tworoom --trials 1 --precision bf16 --quiet"), "eval",
+                   "AVX512-BF16");
+    EXPECT_REFUSAL(firm_run("/", 0, "bench plan tworoom --precision bf16 --quiet"), "bench",
+                   "AVX512-BF16");
+    unsetenv("FIRM_SIMD");
+    EXPECT_REFUSAL(firm_run("/", 0, "eval tworoom --trials 1 --precision tf32 --quiet"), "eval",
+                   "fp32 or bf16");
+}
+
 // ---- the same bytes -----------------------------------------------------------------------------
 
 static void train_line(char* line, size_t room, const char* fix, const char* run, int threads,
