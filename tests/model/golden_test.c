@@ -5,8 +5,8 @@
 // Plain C, AVX2 and AVX-512 differ by up to 4e-6 (1 + size of a number); a sign, an index or a
 // scale moves these numbers by a hundredth and more.
 #include "../plan/golden_values.h"
+#include "../plan/pictures.h"
 #include "check.h"
-#include "env/env.h"
 #include "nn/exec.h"
 
 #define TOLERANCE 2e-4
@@ -24,7 +24,7 @@ static firm_status fill(void* ctx, const nn_feed* feed) {
     const activations* a = ctx;
     int dim = a->m->task.action_dim, macro = MODEL_CONTROLS * dim;
     for (int i = 0; i <= GOLDEN_FRAMES; i++)
-        memcpy(nn_feed_bytes(feed, a->image[i]), golden_frame(a->moment, i), ENV_FRAME_BYTES);
+        memcpy(nn_feed_bytes(feed, a->image[i]), golden_frame(a->moment, i), PICTURES_BYTES);
     for (int i = 0; i + 1 < MODEL_HISTORY; i++)
         model_standardise(a->m, a->moment->action[i], 1, nn_feed_real(feed, a->action[i]));
     for (int k = 0; k < MODEL_HORIZON; k++)
@@ -36,7 +36,7 @@ static firm_status fill(void* ctx, const nn_feed* feed) {
 static void build(nn_graph* g, activations* a) {
     const firm_model* m = a->m;
     for (int i = 0; i <= GOLDEN_FRAMES; i++) {
-        a->image[i] = nn_image(g, "image", ENV_IMAGE);
+        a->image[i] = nn_image(g, "image", PICTURES_SIDE);
         nn_id still = model_tokens(g, m, a->image[i], NN_NONE);
         a->config[i] = model_ground(g, m, still);
         nn_output(g, a->config[i]);
@@ -65,22 +65,22 @@ static void build(nn_graph* g, activations* a) {
 }
 
 static void compare(golden_values* g, const activations* a, const nn_exec* e) {
-    const env_spec* env = env_find(a->m->task.name);
+    const task_typed* task = &a->m->task;
     int tokens = model_token_count(a->m) * model_token_width(a->m);
     golden_expect_digest(g, "tokens", nn_exec_output(e, a->tokens[0]), tokens, TOLERANCE);
     golden_expect_digest(g, "tokens_of_change", nn_exec_output(e, a->tokens[2]), tokens, TOLERANCE);
     for (int i = 0; i <= GOLDEN_FRAMES; i++) {
         char name[24];
         snprintf(name, sizeof name, "config%d", i);
-        golden_expect(g, name, nn_exec_output(e, a->config[i]), env->task.config_dim, TOLERANCE);
+        golden_expect(g, name, nn_exec_output(e, a->config[i]), task->config_dim, TOLERANCE);
     }
     golden_expect_digest(g, "belief", nn_exec_output(e, a->belief), a->m->shape.belief, TOLERANCE);
     golden_expect_digest(g, "fiber", nn_exec_output(e, a->fiber), a->m->shape.fiber, TOLERANCE);
     if (a->chi != a->fiber)
-        golden_expect(g, "chi", nn_exec_output(e, a->chi), env->task.chi_dim, TOLERANCE);
-    golden_expect(g, "after_one", nn_exec_output(e, a->path[0]), env->task.config_dim, TOLERANCE);
-    golden_expect(g, "after_five", nn_exec_output(e, a->path[MODEL_HORIZON - 1]),
-                  env->task.config_dim, TOLERANCE);
+        golden_expect(g, "chi", nn_exec_output(e, a->chi), task->chi_dim, TOLERANCE);
+    golden_expect(g, "after_one", nn_exec_output(e, a->path[0]), task->config_dim, TOLERANCE);
+    golden_expect(g, "after_five", nn_exec_output(e, a->path[MODEL_HORIZON - 1]), task->config_dim,
+                  TOLERANCE);
     golden_expect_digest(g, "fiber_after_five", nn_exec_output(e, a->last_fiber), a->m->shape.fiber,
                          TOLERANCE);
 }
@@ -92,15 +92,10 @@ static void expect_golden(const char* task) {
     nn_graph* graph = NULL;
     nn_exec* e = NULL;
     firm_error err = {0};
-    const env_spec* spec = env_find(task);
-    if (!spec) {
-        test_skip("the task needs a library that is not here");
-        return;
-    }
-    if (golden_moment_open(&moment, spec) && (m = golden_model(task))) {
+    if (golden_moment_open(&moment, task) && (m = golden_model(task))) {
         activations a = {.moment = &moment, .m = m};
         nn_exec_options one = {.batch = 1, .shard = 1, .lanes = 1};
-        golden_actions(spec, a.u);
+        golden_actions(&m->task, a.u);
         firm_status st = nn_graph_create(m->store, &graph, &err);
         if (st == FIRM_OK) {
             build(graph, &a);

@@ -6,7 +6,6 @@
 // candidates are best.
 #include "check.h"
 #include "core/mem.h"
-#include "env/env.h"
 #include "golden_values.h"
 #include "plan/cost.h"
 #include "plan/net_model.h"
@@ -20,7 +19,6 @@
 enum { STEPS = MODEL_HORIZON, SHOWN = 4 };
 
 typedef struct scene {
-    const env_spec* spec;
     golden_moment moment;
     firm_model* m;
     plan_net* net;
@@ -44,29 +42,29 @@ static void perceive(scene* x) {
     EXPECT_INT(perception_ground(p, golden_frame(&x->moment, GOLDEN_FRAMES), x->goal), FIRM_OK);
     perception_chi(p, x->chi);
     perception_free(p);
-    golden_expect(&x->g, "start", x->c0, x->spec->task.config_dim, TOLERANCE);
-    golden_expect(&x->g, "goal", x->goal, x->spec->task.config_dim, TOLERANCE);
+    golden_expect(&x->g, "start", x->c0, x->m->task.config_dim, TOLERANCE);
+    golden_expect(&x->g, "goal", x->goal, x->m->task.config_dim, TOLERANCE);
     golden_expect_digest(&x->g, "fiber", x->fiber, m->shape.fiber, TOLERANCE);
-    golden_expect(&x->g, "chi", x->chi, x->spec->task.chi_dim, TOLERANCE);
+    golden_expect(&x->g, "chi", x->chi, x->m->task.chi_dim, TOLERANCE);
 }
 
 // ---- a fixed plan -------------------------------------------------------------------------------
 
 static void predict(scene* x) {
-    const int dim = x->spec->task.config_dim;
+    const int dim = x->m->task.config_dim;
     float u[STEPS * MODEL_CONTROLS * FIRM_MAX_ACTION], path[STEPS * FIRM_MAX_CONFIG];
     int arrival;
-    golden_actions(x->spec, u);
+    golden_actions(&x->m->task, u);
     void* scratch = mem_alloc(plan_net_scratch_bytes(x->net));
     EXPECT_INT(plan_net_rollout(x->net, scratch, 1, STEPS, x->c0, x->fiber, u, path), 0);
     mem_free(scratch);
     golden_expect(&x->g, "after_one", path, dim, TOLERANCE);
     golden_expect(&x->g, "after_five", path + (STEPS - 1) * dim, dim, TOLERANCE);
-    plan_cost cost = {.task = &x->spec->task, .mode = FIRM_MODE_CONTRACT};
+    plan_cost cost = {.task = &x->m->task, .mode = FIRM_MODE_CONTRACT};
     golden_expect_one(&x->g, "fixed_contract_cost",
                       plan_cost_path(&cost, x->c0, path, STEPS, x->goal, &arrival), TOLERANCE);
     golden_expect_one(&x->g, "fixed_contract_arrival", arrival, WHOLE);
-    cost = (plan_cost){.task = &x->spec->task,
+    cost = (plan_cost){.task = &x->m->task,
                        .mode = FIRM_MODE_REACH,
                        .price = 0.2f,
                        .running = 0.05f,
@@ -79,12 +77,12 @@ static void predict(scene* x) {
 // a way out of the data: every coordinate runs off
 static void stray(scene* x) {
     const firm_model* m = x->m;
-    const int dim = x->spec->task.config_dim;
+    const int dim = x->m->task.config_dim;
     float way[STEPS * FIRM_MAX_CONFIG], sum[STEPS];
     plan_support* s;
     firm_error err;
     if (!m->support) return;
-    REQUIRE_OK(plan_support_create(m->support, m->support_count, dim, x->spec->task.pairs,
+    REQUIRE_OK(plan_support_create(m->support, m->support_count, dim, x->m->task.pairs,
                                    m->support_radius, &s, &err),
                err);
     for (int k = 0; k < STEPS; k++) {
@@ -99,13 +97,13 @@ static void stray(scene* x) {
 
 static void recall(scene* x) {
     const firm_model* m = x->m;
-    const int length = MODEL_RECORDED * x->spec->task.action_dim;
+    const int length = MODEL_RECORDED * x->m->task.action_dim;
     const float* plan;
     plan_recall* r;
     firm_error err;
     if (!m->recorded) return;
     plan_actions a =
-        plan_actions_of(&x->spec->task, MODEL_CONTROLS, m->stats.action_mean, m->stats.action_std);
+        plan_actions_of(&x->m->task, MODEL_CONTROLS, m->stats.action_mean, m->stats.action_std);
     REQUIRE_OK(plan_recall_create(m, &a, SHOWN, &r, &err), err);
     EXPECT_INT(plan_recall_find(r, x->c0, x->chi, x->goal, &plan), SHOWN);
     for (int i = 0; i < SHOWN; i++) {
@@ -137,24 +135,20 @@ static void search(scene* x, firm_mode mode, const char* what) {
     golden_expect_one(&x->g, NAMED("iterations"), step.iterations, WHOLE);
     golden_expect_one(&x->g, NAMED("arrival"), step.arrival, WHOLE);
     golden_expect_one(&x->g, NAMED("cost"), step.cost, PLAN_TOLERANCE);
-    golden_expect(&x->g, NAMED("action"), step.action, x->spec->task.action_dim, PLAN_TOLERANCE);
+    golden_expect(&x->g, NAMED("action"), step.action, x->m->task.action_dim, PLAN_TOLERANCE);
     golden_expect_digest(&x->g, NAMED("plan"), step.plan,
-                         step.horizon * MODEL_CONTROLS * x->spec->task.action_dim, PLAN_TOLERANCE);
-    golden_expect(&x->g, NAMED("end"), step.path + step.horizon * x->spec->task.config_dim,
-                  x->spec->task.config_dim, PLAN_TOLERANCE);
-    golden_expect(&x->g, NAMED("distance"), step.distance_planned, x->spec->task.distances,
+                         step.horizon * MODEL_CONTROLS * x->m->task.action_dim, PLAN_TOLERANCE);
+    golden_expect(&x->g, NAMED("end"), step.path + step.horizon * x->m->task.config_dim,
+                  x->m->task.config_dim, PLAN_TOLERANCE);
+    golden_expect(&x->g, NAMED("distance"), step.distance_planned, x->m->task.distances,
                   PLAN_TOLERANCE);
 #undef NAMED
     firm_controller_free(c);
 }
 
 static void expect_golden(const char* task) {
-    scene x = {.spec = env_find(task)};
-    if (!x.spec) {
-        test_skip("the task needs a library that is not here");
-        return;
-    }
-    if (golden_moment_open(&x.moment, x.spec) && (x.m = golden_model(task))) {
+    scene x = {0};
+    if (golden_moment_open(&x.moment, task) && (x.m = golden_model(task))) {
         firm_error err = {0};
         x.fiber = mem_calloc((size_t)x.m->shape.fiber, sizeof *x.fiber);
         EXPECT_INT(plan_net_of_model(x.m, PLAN_FP32, &x.net, &err), FIRM_OK);

@@ -5,9 +5,8 @@
 #include "core/file.h"
 #include "core/mem.h"
 #include "core/rng.h"
-#include "env/env.h"
-
-enum { GOAL_STEPS = 25 };
+#include "pictures.h"
+#include "tasks.h"
 
 int golden_writing(void) {
     return getenv("FIRM_GOLDEN_WRITE") != NULL;
@@ -18,13 +17,18 @@ static int fail(const golden_values* g, const char* why) {
     return 0;
 }
 
-int golden_begin(golden_values* g, const char* what, const char* task) {
+int golden_open(golden_values* g, const char* what, const char* task) {
     size_t n;
     firm_error err = {0};
     *g = (golden_values){0};
     snprintf(g->path, sizeof g->path, "%s/tests/golden/%s-%s.txt", test_source_dir(), what, task);
-    if (!golden_writing())
-        return file_read_all(g->path, &g->text, &n, &err) == FIRM_OK || fail(g, err.message);
+    return file_read_all(g->path, &g->text, &n, &err) == FIRM_OK || fail(g, err.message);
+}
+
+int golden_begin(golden_values* g, const char* what, const char* task) {
+    if (!golden_writing()) return golden_open(g, what, task);
+    *g = (golden_values){0};
+    snprintf(g->path, sizeof g->path, "%s/tests/golden/%s-%s.txt", test_source_dir(), what, task);
     g->out = fopen(g->path, "w");
     if (!g->out) return fail(g, "cannot be written");
     fprintf(g->out, "# %s of %s; made by FIRM_GOLDEN_WRITE=1 build/firm_tests\n", what, task);
@@ -51,13 +55,7 @@ static const char* find(const golden_values* g, const char* name, int n) {
     return NULL;
 }
 
-static void write_line(golden_values* g, const char* name, const double* v, int n) {
-    fprintf(g->out, "%s %d", name, n);
-    for (int i = 0; i < n; i++) fprintf(g->out, " %.17g", v[i]);
-    fputc('\n', g->out);
-}
-
-static void read_line(const golden_values* g, const char* name, double* v, int n) {
+void golden_read(const golden_values* g, const char* name, double* v, int n) {
     const char* at = find(g, name, n);
     for (int i = 0; i < n; i++) {
         char* end = (char*)at;
@@ -110,80 +108,42 @@ void golden_expect_digest(golden_values* g, const char* name, const float* v, in
 
 // ---- moments ------------------------------------------------------------------------------------
 
-// three rows of an episode and the one that follows 25 controls later
-static void record(golden_moment* m, env* world) {
-    const env_spec* spec = world->spec;
-    rng r = rng_start(4, RNG_STREAM(RNG_TEST, 30));
-    float action[FIRM_MAX_ACTION];
-    spec->reset(world, &r);
-    for (int t = 0; t < 3; t++) {  // as in the middle of an episode
-        spec->expert(world, &r, action);
-        spec->step(world, action);
-    }
-    spec->state_get(world, m->state[0]);
-    for (int t = 1; t < GOLDEN_FRAMES; t++) {
-        spec->expert(world, &r, m->action[t - 1]);
-        spec->step(world, m->action[t - 1]);
-        spec->state_get(world, m->state[t]);
-    }
-    for (int t = 0; t < GOAL_STEPS; t++) {
-        spec->expert(world, &r, action);
-        spec->step(world, action);
-    }
-    spec->state_get(world, m->state[GOLDEN_FRAMES]);
+void golden_pictures_path(char* path, size_t room, const char* task) {
+    snprintf(path, room, "%s/tests/golden/moment-%s.pictures", test_source_dir(), task);
 }
 
-static int move_lines(golden_moment* m, const env_spec* spec) {
+static int read_actions(golden_moment* m, const char* task) {
     golden_values g;
-    int ok = golden_begin(&g, "moment", spec->task.name);
-    for (int i = 0; ok && i <= GOLDEN_FRAMES; i++) {
-        char name[24];
-        snprintf(name, sizeof name, "state%d", i);
-        if (g.out)
-            write_line(&g, name, m->state[i], spec->state_dim);
-        else
-            read_line(&g, name, m->state[i], spec->state_dim);
-    }
+    const int dim = test_task(task).action_dim;
+    int ok = golden_open(&g, "moment", task);
     for (int i = 0; ok && i + 1 < GOLDEN_FRAMES; i++) {
         char name[24];
         double a[FIRM_MAX_ACTION];
         snprintf(name, sizeof name, "action%d", i);
-        for (int k = 0; k < spec->task.action_dim; k++) a[k] = (double)m->action[i][k];
-        if (g.out)
-            write_line(&g, name, a, spec->task.action_dim);
-        else
-            read_line(&g, name, a, spec->task.action_dim);
-        for (int k = 0; k < spec->task.action_dim; k++) m->action[i][k] = (float)a[k];
+        golden_read(&g, name, a, dim);
+        for (int k = 0; k < dim; k++) m->action[i][k] = (float)a[k];
     }
-    if (g.out && fclose(g.out) != 0) fail(&g, "cannot be written");
     mem_free(g.text);
     return ok;
 }
 
-int golden_moment_open(golden_moment* m, const env_spec* spec) {
-    env* world = NULL;
+int golden_moment_open(golden_moment* m, const char* task) {
+    char path[1024];
+    char* bytes = NULL;
+    size_t n;
     firm_error err = {0};
-    *m = (golden_moment){.rgb = mem_alloc((GOLDEN_FRAMES + 1) * (size_t)ENV_FRAME_BYTES)};
-    firm_status st = env_create(spec, &world, &err);
-    if (st == FIRM_E_UNAVAILABLE) {
-        test_skip(err.message);
-        return 0;
-    }
-    if (st == FIRM_OK) st = env_render_ready(&world, 1, &err);
-    if (st != FIRM_OK) test_fail(__FILE__, __LINE__, "%s", err.message);
-    if (st == FIRM_OK && golden_writing()) record(m, world);
-    int ok = st == FIRM_OK && move_lines(m, spec);
-    for (int i = 0; ok && i <= GOLDEN_FRAMES; i++)
-        if (env_picture(world, m->state[i], m->rgb + (size_t)i * ENV_FRAME_BYTES) != FIRM_OK) {
-            test_fail(__FILE__, __LINE__, "state %d of %s cannot be drawn", i, spec->task.name);
-            ok = 0;
-        }
-    env_free(world);
+    *m = (golden_moment){.rgb = mem_alloc((GOLDEN_FRAMES + 1) * (size_t)PICTURES_BYTES)};
+    golden_pictures_path(path, sizeof path, task);
+    if (!read_actions(m, task)) return 0;
+    firm_status st = file_read_all(path, &bytes, &n, &err);
+    int ok = st == FIRM_OK && pictures_unpack((uint8_t*)bytes, n, GOLDEN_FRAMES + 1, m->rgb);
+    if (!ok) test_fail(__FILE__, __LINE__, "%s: %s", path, st == FIRM_OK ? "cut" : err.message);
+    mem_free(bytes);
     return ok;
 }
 
 const uint8_t* golden_frame(const golden_moment* m, int i) {
-    return m->rgb + (size_t)i * ENV_FRAME_BYTES;
+    return m->rgb + (size_t)i * PICTURES_BYTES;
 }
 
 void golden_moment_close(golden_moment* m) {
@@ -201,8 +161,8 @@ firm_model* golden_model(const char* task) {
     return m;
 }
 
-void golden_actions(const env_spec* spec, float* u) {
-    int n = 25 * spec->task.action_dim;
+void golden_actions(const task_typed* task, float* u) {
+    int n = 25 * task->action_dim;
     rng_fill_normal(11, RNG_STREAM(RNG_TEST, 12), 0, u, n);
     for (int i = 0; i < n; i++) u[i] *= 0.5f;
 }
