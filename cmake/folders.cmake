@@ -179,6 +179,10 @@ if(FIRM_TESTS)
       endif()
     endif()
   endforeach()
+  if(NOT FIRM_RUNTIME_ONLY AND NOT measure IN_LIST FIRM_TEST_FOLDERS)
+    # tests/plan measure with these, too
+    list(APPEND tests ${CMAKE_SOURCE_DIR}/tests/measure/yardstick.c ${CMAKE_SOURCE_DIR}/tests/measure/rounded.c)
+  endif()
   if(FIRM_CUDA)
     file(GLOB more CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/tests/cuda/*.c)  # run by make test-cuda
     list(APPEND tests ${more})
