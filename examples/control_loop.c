@@ -121,8 +121,8 @@ int main(int argc, char** argv) {
         return 2;
     }
     double deadline_ms = argc == 3 ? atof(argv[2]) : 500;
-    if (firm_version() / 100 != FIRM_VERSION / 100) {
-        fprintf(stderr, "control_loop: compiled for another version of libfirm\n");
+    if (firm_abi() != FIRM_ABI) {
+        fprintf(stderr, "control_loop: compiled for another libfirm\n");
         return 2;
     }
     firm_set_log(log_line, NULL);

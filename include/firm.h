@@ -22,6 +22,7 @@
 
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 #ifdef __cplusplus
 extern "C" {
@@ -36,6 +37,11 @@ extern "C" {
 // ---- library ------------------------------------------------------------------------------------
 
 #define FIRM_VERSION 100  // 0.1.0 as major * 10000 + minor * 100 + patch
+// Moves when programs compiled with an older header must be compiled again. While it stays, the
+// structs below keep their layout: firm_controller_params grows at its end and says its size, the
+// structs that the library fills take new members from `reserved`. It is the number in
+// libfirm.so.0 and in the version of its symbols, FIRM_0.
+#define FIRM_ABI 0
 
 // code, meaning: makes the enum and the texts of firm_status_str()
 #define FIRM_STATUS_MAP(X)                                     \
@@ -70,6 +76,7 @@ typedef enum firm_log_level { FIRM_LOG_INFO, FIRM_LOG_WARN } firm_log_level;
 typedef void (*firm_log_fn)(void* user, firm_log_level level, const char* text);
 
 FIRM_API int firm_version(void);                         // compare with FIRM_VERSION
+FIRM_API int firm_abi(void);                             // must equal FIRM_ABI
 FIRM_API const char* firm_status_str(firm_status s);     // constant text, never NULL
 FIRM_API void firm_set_log(firm_log_fn fn, void* user);  // NULL is silent, the library's default
 FIRM_API int64_t firm_clock_ns(void);  // the monotonic clock that deadlines refer to
@@ -92,6 +99,7 @@ typedef struct firm_model_info {
     const char* distance_unit[FIRM_MAX_CONFIG];  // "px", "rad", ...
     float distance_tolerance[FIRM_MAX_CONFIG];   // the goal is reached when all are below
     size_t parameters;                           // of all its models, if it is an ensemble
+    uint64_t reserved[64];                       // zero
 } firm_model_info;
 
 // Reads a .safetensors model file, of one model or of an ensemble. The caller frees *model.
@@ -111,7 +119,7 @@ typedef enum firm_mode {
 // Where a controller plans; it sees on the CPU.
 typedef enum firm_device {
     FIRM_DEVICE_CPU,
-    FIRM_DEVICE_CUDA  // the first NVIDIA GPU (CUDA_VISIBLE_DEVICES chooses); never falls back
+    FIRM_DEVICE_CUDA  // an NVIDIA GPU: params.gpu of CUDA_VISIBLE_DEVICES; never falls back
 } firm_device;
 
 // Operands of the matrix products on a GPU; sums are float32. The CPU's are float32 always.
@@ -121,8 +129,11 @@ typedef enum firm_precision {
     FIRM_PRECISION_BF16   // 7-bit mantissas
 } firm_precision;
 
-// Zero in any number means the model's own default for the task and mode.
+// Start from firm_controller_params_default(). Zero in any number means the model's own default for
+// the task and mode. The size tells the library which members there are: a program compiled with an
+// older header has fewer, and the others have their defaults.
 typedef struct firm_controller_params {
+    size_t size;  // of this struct
     firm_mode mode;
     uint64_t seed;  // same seed, same model, same inputs: same actions, for any thread count
     int threads;    // 0: all cores
@@ -132,6 +143,10 @@ typedef struct firm_controller_params {
     int fan;      // candidates of the last iteration kept for display; 0: none
     firm_device device;
     firm_precision precision;
+    int gpu;  // FIRM_DEVICE_CUDA: index of the GPU, 0 for the first
+    // (threads) the core that each thread is bound to, read by create; NULL: none is bound. Needs
+    // `threads`. Thread 0 is the caller's own, which the library never binds.
+    const int* affinity;
 } firm_controller_params;
 
 // What one call of firm_controller_act() found. Pointers stay valid until the next call on the
@@ -152,9 +167,17 @@ typedef struct firm_step {
     const float* path;         // (horizon + 1, config_dim) predicted configurations of the plan
     const float* fan_path;     // (fan, horizon + 1, config_dim), or NULL
     const float* goal_config;  // (config_dim) the goal image's configuration
+    uint64_t reserved[32];     // zero
 } firm_step;
 
-FIRM_API firm_controller_params firm_controller_params_default(void);
+// In the header, so that its size is the caller's.
+static inline firm_controller_params firm_controller_params_default(void) {
+    firm_controller_params p;
+    memset(&p, 0, sizeof p);
+    p.size = sizeof p;
+    p.mode = FIRM_MODE_REACH;
+    return p;
+}
 // Takes all memory the controller will ever use. The model must outlive it. Nullable: params, err.
 FIRM_API firm_status firm_controller_create(const firm_model* model,
                                             const firm_controller_params* params,

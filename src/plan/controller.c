@@ -58,11 +58,29 @@ struct firm_controller {
 
 static const char no_controller[] = "the controller is NULL; make one with firm_controller_create";
 
-firm_controller_params firm_controller_params_default(void) {
-    return (firm_controller_params){.mode = FIRM_MODE_REACH};
-}
-
 // ---- creation -----------------------------------------------------------------------------------
+
+// What the caller's struct says, which may be of an older header or of a newer one.
+static firm_status take_params(const firm_controller_params* given, firm_controller_params* p,
+                               firm_error* err) {
+    enum { FIRST = offsetof(firm_controller_params, gpu), MOST = 4096 };
+    *p = firm_controller_params_default();
+    if (!given) return FIRM_OK;
+    const size_t size = given->size, known = size < sizeof *p ? size : sizeof *p;
+    if (size < FIRST || size > MOST)
+        return FAIL(err, FIRM_E_USAGE,
+                    "the controller's params have size %zu; start from "
+                    "firm_controller_params_default()",
+                    size);
+    for (size_t i = known; i < size; i++)
+        if (((const char*)given)[i])
+            return FAIL(err, FIRM_E_UNAVAILABLE,
+                        "the controller's params set something that this libfirm (%d) does not "
+                        "know; the program was compiled for a newer one",
+                        FIRM_VERSION);
+    memcpy(p, given, known);
+    return FIRM_OK;
+}
 
 static firm_status no_memory(firm_error* err) {
     return FAIL(err, FIRM_E_MEMORY, "no memory for a controller");
@@ -72,8 +90,11 @@ static firm_status make_gpu(const firm_controller* c, const firm_model* m, membe
                             const firm_controller_params* p, plan_gpu* shared, firm_error* err) {
     plan_weights w;
     if (!shared)
-        TRY(plan_gpu_for_model(m, &c->options, (plan_precision)p->precision, PLAN_GPU_AUTO, 1,
-                               &e->own_gpu, err));
+        TRY(plan_gpu_for_model(
+            m, &c->options,
+            &(plan_gpu_choice){
+                .precision = (plan_precision)p->precision, .searches = 1, .device = p->gpu},
+            &e->own_gpu, err));
     e->gpu = shared ? shared : e->own_gpu;
     firm_status st = plan_weights_take(m, &w, err);
     if (st == FIRM_OK) st = plan_learned_gpu_create(e->gpu, &w.shape, &e->learned_gpu, err);
@@ -165,6 +186,13 @@ static firm_status read_options(const firm_model* m, const firm_controller_param
     return FIRM_OK;
 }
 
+static firm_status bind_threads(pool* threads, const firm_controller_params* p, firm_error* err) {
+    if (p->threads == 0)
+        return FAIL(err, FIRM_E_USAGE,
+                    "params.affinity names a core for each thread; set params.threads, too");
+    return pool_bind(threads, p->affinity, err);
+}
+
 static firm_status build(firm_controller* c, const firm_controller_params* p, plan_gpu* shared,
                          firm_error* err) {
     const firm_model* m = c->m;
@@ -173,6 +201,7 @@ static firm_status build(firm_controller* c, const firm_controller_params* p, pl
     int longest =
         c->options.horizon_max > c->options.horizon ? c->options.horizon_max : c->options.horizon;
     TRY(pool_create(p->threads, &c->threads, err));
+    if (p->affinity) TRY(bind_threads(c->threads, p, err));
     TRY(open_members(c, p, shared, longest, &model, err));
     c->actions =
         plan_actions_of(&m->task, MODEL_CONTROLS, m->stats.action_mean, m->stats.action_std);
@@ -207,13 +236,14 @@ firm_status controller_create_with(const firm_model* model, const firm_controlle
     if (!model)
         return FAIL(err, FIRM_E_USAGE,
                     "a controller needs a model and it is NULL; load one with firm_model_load");
-    firm_controller_params p = params ? *params : firm_controller_params_default();
+    firm_controller_params p;
+    TRY(take_params(params, &p, err));
     if (p.mode != FIRM_MODE_CONTRACT && p.mode != FIRM_MODE_REACH)
         return FAIL(err, FIRM_E_USAGE,
                     "there is no planner mode %d; use FIRM_MODE_CONTRACT or FIRM_MODE_REACH",
                     (int)p.mode);
     if (p.candidates < 0 || p.iterations < 0 || p.elites < 0 || p.horizon < 0 || p.fan < 0 ||
-        p.threads < 0)
+        p.threads < 0 || p.gpu < 0)
         return FAIL(err, FIRM_E_USAGE, "controller parameters must not be negative");
     if ((unsigned)p.device > FIRM_DEVICE_CUDA || (unsigned)p.precision > FIRM_PRECISION_BF16)
         return FAIL(err, FIRM_E_USAGE, "the controller's device or precision does not exist");

@@ -23,8 +23,7 @@ const char* plan_precision_name(plan_precision p) {
 }
 
 firm_status plan_gpu_for_model(const firm_model* m, const plan_options* options,
-                               plan_precision precision, plan_gpu_way way, int searches,
-                               plan_gpu** out, firm_error* err) {
+                               const plan_gpu_choice* choice, plan_gpu** out, firm_error* err) {
     plan_weights w;
     *out = NULL;
     firm_status status = plan_weights_take(m, &w, err);
@@ -32,9 +31,10 @@ firm_status plan_gpu_for_model(const firm_model* m, const plan_options* options,
                             .shape = w.shape,
                             .weights = &w.net,
                             .options = *options,
-                            .precision = precision,
-                            .way = way,
-                            .searches = searches};
+                            .precision = choice->precision,
+                            .way = choice->way,
+                            .searches = choice->searches,
+                            .device = choice->device};
     if (status == FIRM_OK) status = plan_gpu_create(&setup, out, err);
     plan_weights_free(&w);
     return status;
