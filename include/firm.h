@@ -166,7 +166,8 @@ typedef struct firm_step {
     const float* plan;         // (horizon * controls_per_macro, action_dim) raw controls
     const float* path;         // (horizon + 1, config_dim) predicted configurations of the plan
     const float* fan_path;     // (fan, horizon + 1, config_dim), or NULL
-    const float* goal_config;  // (config_dim) the goal image's configuration
+    const float* goal_config;  // (config_dim) of the goal; free coordinates are as they are now
+    int reached;               // 1 if every distance_now is below its tolerance
     uint64_t reserved[32];     // zero
 } firm_step;
 
@@ -185,6 +186,14 @@ FIRM_API firm_status firm_controller_create(const firm_model* model,
 FIRM_API size_t firm_controller_bytes(const firm_controller* ctl);  // what create reserved; NULL: 0
 // Encodes a goal image (H, W, 3). Forgets the plan in hand, keeps the history.
 FIRM_API firm_status firm_controller_goal(firm_controller* ctl, const uint8_t* rgb);
+// A goal as numbers in the order of config_name, in the units of a configuration: values
+// (config_dim) are copied. Nullable: given (config_dim), where 0 leaves a coordinate free ("block
+// at x, y, agent anywhere"): its value is not read, and it counts in no distance or cost. A
+// distance all of whose coordinates are free is 0. An angle is two numbers, NAME_sin and NAME_cos,
+// given or free together; they are brought to length 1. Otherwise like firm_controller_goal().
+// Contract searches on a GPU take whole goals only (FIRM_E_UNAVAILABLE).
+FIRM_API firm_status firm_controller_goal_config(firm_controller* ctl, const float* values,
+                                                 const uint8_t* given);
 // Appends a frame and the raw control executed between the previous frame and this one (NULL with
 // the first frame of an episode). Frames follow each other at the control period.
 FIRM_API firm_status firm_controller_push(firm_controller* ctl, const uint8_t* rgb,
@@ -195,6 +204,14 @@ FIRM_API firm_status firm_controller_push(firm_controller* ctl, const uint8_t* r
 // frame.
 FIRM_API firm_status firm_controller_act(firm_controller* ctl, int64_t deadline_ns,
                                          firm_step* step);
+// Copies the configuration of the latest frame to config (config_dim).
+FIRM_API firm_status firm_controller_config(firm_controller* ctl, float* config);
+// What would come of a plan from the latest frame on: plan (macros * controls_per_macro,
+// action_dim) raw controls, at most as many macros as the search looks ahead. Nullable: path
+// (macros + 1, config_dim), first the present configuration; distance (macros + 1, distance_dim) to
+// the goal, which must be set. Changes nothing that act does. Needs at least one frame.
+FIRM_API firm_status firm_controller_predict(firm_controller* ctl, const float* plan, int macros,
+                                             float* path, float* distance);
 // Forgets history, goal and plan, and restarts the random streams from `seed`.
 FIRM_API firm_status firm_controller_reset(firm_controller* ctl, uint64_t seed);
 // Why the last call on this controller failed: one sentence, or "" if it succeeded. Valid until the

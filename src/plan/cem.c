@@ -127,6 +127,14 @@ void plan_solver_forget(plan_solver* s) {
     s->arrival = s->cut = 0;
 }
 
+void plan_solver_given(plan_solver* s, const uint8_t* given) {
+    s->cost.given = given;
+}
+
+int plan_solver_on_gpu(const plan_solver* s) {
+    return s->setup.gpu != NULL;
+}
+
 void plan_solver_reset(plan_solver* s, uint64_t seed) {
     plan_solver_forget(s);
     s->setup.seed = seed;
@@ -267,7 +275,8 @@ static void solve_contract(plan_solver* s, int64_t deadline_ns, plan_result* r) 
 static int arrives(const plan_solver* s) {
     if (s->best.count == 0) return 0;
     const float* c = s->best.c + (s->best.arrival[0] - 1) * s->setup.model.config;
-    return task_tolerance_units(s->setup.task, c, s->goal) <= s->setup.options.arrive;
+    return task_tolerance_units_given(s->setup.task, s->cost.given, c, s->goal) <=
+           s->setup.options.arrive;
 }
 
 // Iterations at one horizon, from the elites in hand if there are any. Returns 0 when out of time.

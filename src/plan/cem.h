@@ -71,6 +71,10 @@ void plan_solver_solve(plan_solver* s, const float* c0, const float* goal, int64
 // Reach mode: recorded sequences that the next solve tries, most promising first; (count, length)
 // standardised floats that must stay until it ends.
 void plan_solver_recall(plan_solver* s, const float* plan, int count, int length);
+// From now on goals name only the coordinates that are not 0 in given (config_dim), which must
+// stay; NULL: all. Not for searches on a GPU, which know whole goals alone.
+void plan_solver_given(plan_solver* s, const uint8_t* given);
+int plan_solver_on_gpu(const plan_solver* s);  // the whole search is
 // Tells that `macros` macro actions of the last plan were executed; reach mode starts from the
 // rest.
 void plan_solver_advance(plan_solver* s, int macros);
