@@ -214,6 +214,16 @@ FIRM_API firm_status firm_controller_predict(firm_controller* ctl, const float* 
                                              float* path, float* distance);
 // Forgets history, goal and plan, and restarts the random streams from `seed`.
 FIRM_API firm_status firm_controller_reset(firm_controller* ctl, uint64_t seed);
+// The controller's state as bytes: history, goal, plan in hand, random streams. A controller of the
+// same model and params (threads, device and seed may differ), created here or in another process
+// of the same libfirm, continues from it with the same actions. The caller owns the bytes. Save
+// writes firm_controller_state_bytes(), which is constant for a controller (NULL: 0), and needs
+// room for them. Restore takes all or, with a sentence, nothing: a state of another model, of other
+// params or a damaged one gives FIRM_E_FORMAT. The checksum finds accidents, not forgeries: restore
+// only what you saved.
+FIRM_API size_t firm_controller_state_bytes(const firm_controller* ctl);
+FIRM_API firm_status firm_controller_save(firm_controller* ctl, void* state, size_t bytes);
+FIRM_API firm_status firm_controller_restore(firm_controller* ctl, const void* state, size_t bytes);
 // Why the last call on this controller failed: one sentence, or "" if it succeeded. Valid until the
 // next call on it.
 FIRM_API const char* firm_controller_error(const firm_controller* ctl);

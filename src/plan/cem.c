@@ -481,3 +481,48 @@ void plan_solver_advance(plan_solver* s, int macros) {
     }
     s->arrival = s->arrival > macros ? s->arrival - macros : 0;
 }
+
+// ---- saved and restored -------------------------------------------------------------------------
+
+static void walk_result(plan_solver* s, blob* b, plan_result* r) {
+    int solved = r->path != NULL, fanned = r->fan_path != NULL;
+    BLOB_FIELD(b, solved);
+    BLOB_FIELD(b, fanned);
+    BLOB_FIELD(b, r->empty);
+    BLOB_FIELD(b, r->late);
+    BLOB_FIELD(b, r->nonfinite);
+    BLOB_FIELD(b, r->iterations);
+    BLOB_FIELD(b, r->rows);
+    BLOB_FIELD(b, r->ms);
+    BLOB_FIELD(b, r->cost);
+    BLOB_FIELD(b, r->elite_cost);
+    BLOB_FIELD(b, r->arrival);
+    BLOB_FIELD(b, r->horizon);
+    BLOB_FIELD(b, r->fan);
+    if (b->way != BLOB_RESTORE) return;
+    r->status = FIRM_OK;
+    r->error = NULL;
+    r->plan = solved ? s->plan : NULL;
+    r->path = solved ? s->path : NULL;
+    r->fan_path = fanned ? s->fan_path : NULL;
+}
+
+void plan_solver_walk(plan_solver* s, blob* b, plan_result* result) {
+    size_t p = (size_t)s->longest, a = (size_t)s->setup.model.action,
+           c = (size_t)s->setup.model.config, e = (size_t)s->setup.options.elites;
+    BLOB_FIELD(b, s->setup.seed);
+    BLOB_FIELD(b, s->solve);
+    BLOB_FIELD(b, s->have_plan);
+    BLOB_FIELD(b, s->horizon);
+    BLOB_FIELD(b, s->arrival);
+    BLOB_FIELD(b, s->cut);
+    BLOB_FIELD(b, s->best.count);
+    blob_field(b, s->best.u, e * p * a * sizeof(float));
+    blob_field(b, s->best.c, e * p * c * sizeof(float));
+    blob_field(b, s->best.value, e * sizeof(float));
+    blob_field(b, s->best.arrival, e * sizeof(int));
+    blob_field(b, s->plan, p * a * sizeof(float));
+    blob_field(b, s->path, (p + 1) * c * sizeof(float));
+    blob_field(b, s->fan_path, (size_t)s->setup.fan * (p + 1) * c * sizeof(float));
+    walk_result(s, b, result);
+}

@@ -15,6 +15,7 @@
 
 #include <stdint.h>
 
+#include "core/blob.h"
 #include "core/pool.h"
 #include "plan/cost.h"
 #include "plan/dynamics.h"
@@ -84,6 +85,9 @@ void plan_solver_pose(plan_solver* s, const float* c0, const float* goal,
                       plan_gpu_problem* problem);
 void plan_solver_accept(plan_solver* s, const plan_gpu_answer* answer, int iterations, double ms,
                         plan_result* result);
+// The state between two solves, and the last result: counted, saved or restored (core/blob.h). How
+// fast this machine is, for deadlines, is no part of it.
+void plan_solver_walk(plan_solver* s, blob* b, plan_result* result);
 void plan_solver_forget(plan_solver* s);                // drops the plan in hand: a new goal
 void plan_solver_reset(plan_solver* s, uint64_t seed);  // forgets everything and restarts the noise
 

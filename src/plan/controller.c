@@ -219,6 +219,8 @@ firm_status controller_create_with(const firm_model* model, const firm_controlle
     firm_controller* c = mem_calloc(1, sizeof *c);
     if (!c) return no_memory(err);
     c->m = model;
+    c->fan = p.fan;
+    c->weights_sum = controller_weights_sum(model);
     firm_status st = FIRM_OK;
     if (options)
         c->options = *options;

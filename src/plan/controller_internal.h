@@ -1,5 +1,5 @@
 // controller_internal.h - the controller's memory, shared by its parts: controller.c (life, frames,
-// acting), goal.c (goals), predict.c (plans of the caller's).
+// acting), goal.c (goals), predict.c (plans of the caller's), save.c (its state as bytes).
 #ifndef PLAN_CONTROLLER_INTERNAL_H
 #define PLAN_CONTROLLER_INTERNAL_H
 
@@ -44,11 +44,14 @@ struct firm_controller {
     float* raw;           // (longest * controls, action_dim) the plan in hand, raw units
     float *trial, *path;  // a plan to predict, standardised, and its configurations
     plan_result result;
-    int given, ready;    // controls handed out of the plan; controls before the next solve
-    double accepted_ms;  // of a search made elsewhere and not yet reported; 0: none
-    firm_error error;    // why the last call failed
+    int given, ready;  // controls handed out of the plan; controls before the next solve
+    int fan;
+    uint32_t weights_sum;  // tells models apart
+    double accepted_ms;    // of a search made elsewhere and not yet reported; 0: none
+    firm_error error;      // why the last call failed
 };
 
+uint32_t controller_weights_sum(const firm_model* m);  // checksum of all members' weights
 // A new call: whatever an earlier one complained of is over.
 void controller_begin(firm_controller* c);
 // The sentence of a failure that has none of its own.

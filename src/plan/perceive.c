@@ -245,3 +245,16 @@ void perception_chi(const perception* p, float* chi) {
     for (int i = 0; i < p->m->task.chi_dim; i++)
         chi[i] = stats->chi_mean[i] + (standard ? standard[i] * stats->chi_std[i] : 0.0f);
 }
+
+void perception_walk(perception* p, blob* b) {
+    BLOB_FIELD(b, p->count);
+    for (int i = 0; i < HIST; i++) {
+        seen_frame* f = &p->frame[i];
+        blob_field(b, f->rgb, BYTES);
+        blob_field(b, f->tokens, (size_t)p->tokens * sizeof *f->tokens);
+        blob_field(b, f->change, (size_t)p->tokens * sizeof *f->change);
+        BLOB_FIELD(b, f->changed);
+        BLOB_FIELD(b, f->config);
+        BLOB_FIELD(b, f->action);
+    }
+}
