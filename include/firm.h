@@ -168,7 +168,11 @@ typedef struct firm_step {
     const float* fan_path;     // (fan, horizon + 1, config_dim), or NULL
     const float* goal_config;  // (config_dim) of the goal; free coordinates are as they are now
     int reached;               // 1 if every distance_now is below its tolerance
-    uint64_t reserved[32];     // zero
+    // How unlike the training data the current frame is; above 1: outside, do not trust the step.
+    // Tells blank, foreign and broken pictures and places never seen, as far as the model file has
+    // their statistics; not a scene that looks as in training and behaves differently.
+    float strange;
+    uint64_t reserved[32];  // zero
 } firm_step;
 
 // In the header, so that its size is the caller's.

@@ -18,6 +18,7 @@
 #include "plan/controller_internal.h"
 #include "plan/net_model.h"
 #include "plan/propose.h"
+#include "plan/strange.h"
 #include "plan/weights.h"
 
 static const char no_controller[] = "the controller is NULL; make one with firm_controller_create";
@@ -168,7 +169,7 @@ static firm_status build(firm_controller* c, const firm_controller_params* p, pl
     TRY(open_members(c, p, shared, err));
     c->actions =
         plan_actions_of(&m->task, MODEL_CONTROLS, m->stats.action_mean, m->stats.action_std);
-    if (m->support && c->options.mode == FIRM_MODE_REACH)
+    if (m->support)
         TRY(plan_support_create(m->support, m->support_count, m->task.config_dim, m->task.pairs,
                                 m->support_radius, &c->support, err));
     // as many as its iterations can try
@@ -296,6 +297,8 @@ static firm_status see_frame(firm_controller* c, const uint8_t* rgb, const float
         memcpy(each + i * dim, perception_config(eyes), (size_t)dim * sizeof *each);
     }
     controller_mean(c, each, c->config);
+    c->strange =
+        plan_strange(c->m, c->support, perception_tokens(c->member[0].eyes), each, c->config);
     return FIRM_OK;
 }
 
@@ -460,6 +463,7 @@ firm_status firm_controller_act(firm_controller* c, int64_t deadline_ns, firm_st
     step->path = r->path;
     step->fan_path = r->fan_path;
     step->goal_config = c->aim;
+    step->strange = c->strange;
     const uint8_t* given = controller_given(c);
     task_measure_given(task, given, now, c->aim, step->distance_now);
     task_measure_given(task, given, r->path + r->arrival * task->config_dim, c->aim,

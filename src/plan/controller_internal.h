@@ -37,6 +37,7 @@ struct firm_controller {
     uint8_t named[FIRM_MAX_CONFIG];  // coordinates that the goal names, if `partial`
     int partial;
     float aim[FIRM_MAX_CONFIG];  // of the next search
+    float strange;               // of the latest frame, see strange.h
     float truth[MODEL_HISTORY * FIRM_MAX_CONFIG], truth_goal[FIRM_MAX_CONFIG];
     int has_goal, has_truth;
     plan_recall* recall;  // NULL: the search does without recorded sequences

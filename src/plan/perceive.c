@@ -130,6 +130,10 @@ const float* perception_config(const perception* p) {
     return p->frame[HIST - 1].config;
 }
 
+const float* perception_tokens(const perception* p) {
+    return p->frame[HIST - 1].tokens;
+}
+
 static firm_status fill_still(void* ctx, const nn_feed* feed) {
     perception* p = ctx;
     memcpy(nn_feed_bytes(feed, p->still_image), p->rgb, BYTES);

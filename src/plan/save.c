@@ -44,6 +44,7 @@ static uint32_t settings_sum(const firm_controller* c) {
 
 static void walk(firm_controller* c, blob* b) {
     BLOB_FIELD(b, c->config);
+    BLOB_FIELD(b, c->strange);
     BLOB_FIELD(b, c->goal);
     BLOB_FIELD(b, c->named);
     BLOB_FIELD(b, c->partial);
