@@ -233,6 +233,31 @@ FIRM_API firm_status firm_controller_restore(firm_controller* ctl, const void* s
 FIRM_API const char* firm_controller_error(const firm_controller* ctl);
 FIRM_API void firm_controller_free(firm_controller* ctl);
 
+// ---- controllers: many environments in step -----------------------------------------------------
+
+typedef struct firm_controllers firm_controllers;
+
+// `count` controllers of one model that share threads and the planner's weights, and act as single
+// ones with the seeds params->seed + i would, to the bit. On the CPU only. The model must outlive
+// them. Nullable: params, err.
+FIRM_API firm_status firm_controllers_create(const firm_model* model,
+                                             const firm_controller_params* params, int count,
+                                             firm_controllers** ctls, firm_error* err);
+// One of them, for everything else: its goal in numbers, reset, error, state. It belongs to ctls.
+// NULL if there is none of that number.
+FIRM_API firm_controller* firm_controllers_at(firm_controllers* ctls, int i);
+// Each does for all what the function of one does: rgb (count, H, W, 3), action (count,
+// action_dim), step (count). All are tried; the status is that of the first that failed, and its
+// controller has the sentence. After a reset a controller ignores its row of `action`, which must
+// be finite. Nullable: action, when every controller sees its first frame. A deadline is for the
+// whole call.
+FIRM_API firm_status firm_controllers_goal(firm_controllers* ctls, const uint8_t* rgb);
+FIRM_API firm_status firm_controllers_push(firm_controllers* ctls, const uint8_t* rgb,
+                                           const float* action);
+FIRM_API firm_status firm_controllers_act(firm_controllers* ctls, int64_t deadline_ns,
+                                          firm_step* step);
+FIRM_API void firm_controllers_free(firm_controllers* ctls);
+
 #ifdef __cplusplus
 }
 #endif

@@ -25,9 +25,8 @@ static const char no_controller[] = "the controller is NULL; make one with firm_
 
 // ---- creation -----------------------------------------------------------------------------------
 
-// What the caller's struct says, which may be of an older header or of a newer one.
-static firm_status take_params(const firm_controller_params* given, firm_controller_params* p,
-                               firm_error* err) {
+firm_status controller_params_take(const firm_controller_params* given, firm_controller_params* p,
+                                   firm_error* err) {
     enum { FIRST = offsetof(firm_controller_params, gpu), MOST = 4096 };
     *p = firm_controller_params_default();
     if (!given) return FIRM_OK;
@@ -73,13 +72,17 @@ static firm_status member_open(const firm_controller* c, const firm_model* m, me
     e->fiber = mem_calloc((size_t)m->shape.fiber, sizeof *e->fiber);
     if (!e->fiber) return no_memory(err);
     if (p->device == FIRM_DEVICE_CUDA) return make_gpu(c, m, e, p, shared, err);
-    TRY(plan_net_of_model(m, &e->net, err));
+    if (c->like)
+        e->net = c->like->member[e - c->member].net;
+    else
+        TRY(plan_net_of_model(m, &e->own_net, err));
+    if (e->own_net) e->net = e->own_net;
     return plan_learned_create(e->net, pool_threads(c->threads), &e->learned, err);
 }
 
 static void member_close(member* e) {
     plan_learned_free(e->learned);
-    plan_net_free(e->net);
+    plan_net_free(e->own_net);
     plan_learned_gpu_free(e->learned_gpu);
     plan_gpu_free(e->own_gpu);
     perception_free(e->eyes);
@@ -89,9 +92,8 @@ static void member_close(member* e) {
 static size_t member_bytes(const firm_controller* c, const member* e) {
     size_t bytes = perception_bytes(e->eyes);
     if (e->own_gpu) bytes += plan_gpu_bytes(e->own_gpu);
-    if (e->net)
-        bytes += plan_net_bytes(e->net) +
-                 (size_t)pool_threads(c->threads) * plan_net_scratch_bytes(e->net);
+    if (e->own_net) bytes += plan_net_bytes(e->own_net);
+    if (e->net) bytes += (size_t)pool_threads(c->threads) * plan_net_scratch_bytes(e->net);
     return bytes;
 }
 
@@ -151,7 +153,7 @@ static firm_status read_options(const firm_model* m, const firm_controller_param
     return FIRM_OK;
 }
 
-static firm_status bind_threads(pool* threads, const firm_controller_params* p, firm_error* err) {
+firm_status controller_bind(pool* threads, const firm_controller_params* p, firm_error* err) {
     if (p->threads == 0)
         return FAIL(err, FIRM_E_USAGE,
                     "params.affinity names a core for each thread; set params.threads, too");
@@ -165,7 +167,7 @@ static firm_status build(firm_controller* c, const firm_controller_params* p, pl
     c->longest =
         c->options.horizon_max > c->options.horizon ? c->options.horizon_max : c->options.horizon;
     TRY(pool_create(p->threads, &c->threads, err));
-    if (p->affinity) TRY(bind_threads(c->threads, p, err));
+    if (p->affinity) TRY(controller_bind(c->threads, p, err));
     TRY(open_members(c, p, shared, err));
     c->actions =
         plan_actions_of(&m->task, MODEL_CONTROLS, m->stats.action_mean, m->stats.action_std);
@@ -195,16 +197,16 @@ static firm_status build(firm_controller* c, const firm_controller_params* p, pl
     return c->raw && c->trial && c->path ? FIRM_OK : no_memory(err);
 }
 
-firm_status controller_create_with(const firm_model* model, const firm_controller_params* params,
-                                   const plan_options* options, plan_gpu* shared,
-                                   firm_controller** out, firm_error* err) {
+static firm_status create(const firm_model* model, const firm_controller_params* params,
+                          const plan_options* options, plan_gpu* shared,
+                          const firm_controller* like, firm_controller** out, firm_error* err) {
     if (!out) return FAIL(err, FIRM_E_USAGE, "there is nowhere to put the controller: ctl is NULL");
     *out = NULL;
     if (!model)
         return FAIL(err, FIRM_E_USAGE,
                     "a controller needs a model and it is NULL; load one with firm_model_load");
     firm_controller_params p;
-    TRY(take_params(params, &p, err));
+    TRY(controller_params_take(params, &p, err));
     if (p.mode != FIRM_MODE_CONTRACT && p.mode != FIRM_MODE_REACH)
         return FAIL(err, FIRM_E_USAGE,
                     "there is no planner mode %d; use FIRM_MODE_CONTRACT or FIRM_MODE_REACH",
@@ -220,8 +222,9 @@ firm_status controller_create_with(const firm_model* model, const firm_controlle
     firm_controller* c = mem_calloc(1, sizeof *c);
     if (!c) return no_memory(err);
     c->m = model;
+    c->like = like;
     c->fan = p.fan;
-    c->weights_sum = controller_weights_sum(model);
+    c->weights_sum = like ? like->weights_sum : controller_weights_sum(model);
     firm_status st = FIRM_OK;
     if (options)
         c->options = *options;
@@ -236,9 +239,21 @@ firm_status controller_create_with(const firm_model* model, const firm_controlle
     return FIRM_OK;
 }
 
+firm_status controller_create_with(const firm_model* model, const firm_controller_params* params,
+                                   const plan_options* options, plan_gpu* shared,
+                                   firm_controller** out, firm_error* err) {
+    return create(model, params, options, shared, NULL, out, err);
+}
+
+firm_status controller_create_like(const firm_model* model, const firm_controller_params* params,
+                                   const firm_controller* like, firm_controller** out,
+                                   firm_error* err) {
+    return create(model, params, NULL, NULL, like, out, err);
+}
+
 firm_status firm_controller_create(const firm_model* model, const firm_controller_params* params,
                                    firm_controller** ctl, firm_error* err) {
-    return controller_create_with(model, params, NULL, NULL, ctl, err);
+    return create(model, params, NULL, NULL, NULL, ctl, err);
 }
 
 void firm_controller_free(firm_controller* c) {

@@ -1,5 +1,6 @@
 // controller_internal.h - the controller's memory, shared by its parts: controller.c (life, frames,
-// acting), goal.c (goals), predict.c (plans of the caller's), save.c (its state as bytes).
+// acting), goal.c (goals), predict.c (plans of the caller's), save.c (its state as bytes),
+// controllers.c (many in step).
 #ifndef PLAN_CONTROLLER_INTERNAL_H
 #define PLAN_CONTROLLER_INTERNAL_H
 
@@ -12,8 +13,8 @@
 // One model at work.
 typedef struct member {
     perception* eyes;
-    float* fiber;   // (fiber)
-    plan_net* net;  // on the CPU
+    float* fiber;             // (fiber)
+    plan_net *net, *own_net;  // on the CPU: in use; to be freed
     plan_learned* learned;
     plan_gpu *gpu, *own_gpu;  // on a GPU: in use; to be freed
     plan_learned_gpu* learned_gpu;
@@ -22,6 +23,7 @@ typedef struct member {
 struct firm_controller {
     const firm_model* m;
     plan_options options;
+    const firm_controller* like;  // whose weights it shares; NULL: it has its own
     pool* threads;
     member member[1 + MODEL_MEMBERS];  // the model itself, then its further members
     int members;
@@ -53,6 +55,16 @@ struct firm_controller {
 };
 
 uint32_t controller_weights_sum(const firm_model* m);  // checksum of all members' weights
+// What the caller's struct says, which may be of an older header or of a newer one. NULL: defaults.
+firm_status controller_params_take(const firm_controller_params* given, firm_controller_params* p,
+                                   firm_error* err);
+// Binds threads to the cores of params.
+firm_status controller_bind(pool* threads, const firm_controller_params* p, firm_error* err);
+// On the CPU, with the weights of `like` (nullable), a controller of the same model that must
+// outlive it.
+firm_status controller_create_like(const firm_model* model, const firm_controller_params* params,
+                                   const firm_controller* like, firm_controller** out,
+                                   firm_error* err);
 // A new call: whatever an earlier one complained of is over.
 void controller_begin(firm_controller* c);
 // The sentence of a failure that has none of its own.
