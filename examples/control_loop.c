@@ -97,6 +97,8 @@ static int run(firm_controller* ctl, const firm_model_info* info, double deadlin
         status = firm_controller_act(ctl, deadline, &step);
         if (status != FIRM_OK) goto failed;
         report(info, &step, control);
+        if (step.strange > 1)
+            printf("     the picture is unlike those of the training: %.1f\n", step.strange);
         if (step.reached) {
             printf("reached after %d controls\n", control);
             return 0;
