@@ -122,11 +122,11 @@ typedef enum firm_device {
     FIRM_DEVICE_CUDA  // an NVIDIA GPU: params.gpu of CUDA_VISIBLE_DEVICES; never falls back
 } firm_device;
 
-// Operands of the matrix products on a GPU; sums are float32. The CPU's are float32 always.
+// Operands of the search's matrix products; sums are float32.
 typedef enum firm_precision {
     FIRM_PRECISION_FP32,
-    FIRM_PRECISION_TF32,  // 10-bit mantissas on the tensor cores
-    FIRM_PRECISION_BF16   // 7-bit mantissas
+    FIRM_PRECISION_TF32,  // 10-bit mantissas on a GPU's tensor cores; not on the CPU
+    FIRM_PRECISION_BF16   // 7-bit mantissas; the CPU needs AMX or AVX512-BF16 instructions
 } firm_precision;
 
 // Start from firm_controller_params_default(). Zero in any number means the model's own default for

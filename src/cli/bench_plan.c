@@ -1,14 +1,16 @@
-// bench_plan.c - the planner's speed through the public controller, peak measurements of OpenBLAS
-// or cuBLASLt in between, and every allocation of the process counted.
+// bench_plan.c - the planner's speed through the public controller, measurements of the machine's
+// multiply-add rate and of large products in between, and every allocation of the process counted.
 //
 // One contract solve multiplies candidates x iterations x horizon rows through the transition; its
-// rate is set beside the best rate of large matrix products on the same threads or GPU in the same
-// run. A machine that is shared shows both only now and then, so they alternate.
+// rate is set beside the best float32 multiply-add rate of the same threads, and beside the best
+// rate of large matrix products on the same threads or GPU, in the same run. A machine that is
+// shared shows all of them only now and then, so they alternate.
 #include <math.h>
 #include <string.h>
 
 #include "cli/bench.h"
 #include "core/clock.h"
+#include "core/fma.h"
 #include "core/mem.h"
 #include "eval/eval.h"
 #include "model/model.h"
@@ -16,6 +18,8 @@
 #include "plan/net.h"
 #include "plan/peak.h"
 #include "train/shape.h"
+
+enum { FMA_MS = 40 };  // of one measurement of the multiply-add rate
 
 typedef struct subject {
     firm_model* own;  // random weights, if there is no model file
@@ -116,7 +120,7 @@ firm_status bench_solve_ms(const env_spec* spec, const firm_model* model, const 
 typedef struct measured {
     eval_times times;   // of the search alone
     eval_times before;  // perception, before each
-    double peak;
+    double peak, fma;
     int batch;               // 0: not measured
     double batch_ms;         // per search, `batch` at once; GPU only
     int64_t allocations[2];  // perception of frames and goal; decisions
@@ -124,15 +128,17 @@ typedef struct measured {
     int iterations, horizon, threads;
 } measured;
 
-// One measured decision, after one of the peak.
+// One measured decision, after one of the peak and one of the multiply-add rate.
 static firm_status measure_once(subject* s, const firm_controller_params* how, pool* p,
                                 firm_step* step, measured* m, firm_error* err) {
-    double peak = 0;
-    if (how->device == FIRM_DEVICE_CPU)
+    double peak = 0, fma = 0;
+    if (how->device == FIRM_DEVICE_CPU) {
         TRY(plan_measure_peak(p, &peak, err));
-    else if (m->times.count % 3 == 0)
+        fma = fma_measure(p, FMA_MS);
+    } else if (m->times.count % 3 == 0)
         TRY(plan_gpu_peak((plan_precision)how->precision, &peak, err));
     if (peak > m->peak) m->peak = peak;
+    if (fma > m->fma) m->fma = fma;
     int64_t own = mem_count();
     TRY(solve(s, step, m->allocations, err));
     m->own += mem_count() - own;
@@ -201,6 +207,13 @@ static firm_status measure_batch(subject* s, const firm_controller_params* how, 
     return status;
 }
 
+// The rates of the median and of the best solve as shares of the float32 multiply-add rate.
+static int add_fma(cJSON* j, double median, double best, double fma) {
+    return json_add_number(j, "fma_gflops", fma, 5) &&
+           json_add_number(j, "fraction_of_fma", median / fma, 4) &&
+           json_add_number(j, "fraction_of_fma_best", best / fma, 4);
+}
+
 static firm_status describe(const subject* s, const firm_controller_params* how, measured* m,
                             cJSON* j, firm_error* err) {
     const model_shape* shape = &s->model->shape;
@@ -236,6 +249,7 @@ static firm_status describe(const subject* s, const firm_controller_params* how,
              json_add_number(j, "peak_gflops", m->peak, 5) &&
              json_add_number(j, "fraction_of_peak", work / median * 1e-6 / m->peak, 4) &&
              json_add_number(j, "fraction_of_peak_best", work / best * 1e-6 / m->peak, 4) &&
+             (gpu || add_fma(j, work / median * 1e-6, work / best * 1e-6, m->fma)) &&
              cJSON_AddNumberToObject(j, "allocations", (double)m->allocations[1]) &&
              cJSON_AddNumberToObject(j, "library_allocations", (double)m->own) &&
              cJSON_AddNumberToObject(j, "perception_allocations", (double)m->allocations[0]) &&

@@ -72,10 +72,10 @@ firm_mode cli_mode(const char* text);
 // --device and --precision; without the latter fp32 on the CPU and tf32 on a GPU.
 firm_status cli_device(const args* a, firm_device* device, firm_precision* precision,
                        firm_error* err);
-#define CLI_DEVICE_OPTIONS                                                                  \
-    {"device", 0, ARG_CHOICE, 0, 0, "cpu", "cpu|cuda", NULL, "where to compute"}, {         \
-        "precision", 0, ARG_CHOICE, 0, 0, NULL, "fp32|tf32|bf16", NULL,                     \
-            "operands of the planner's products on a GPU; else tf32 there, fp32 on the CPU" \
+#define CLI_DEVICE_OPTIONS                                                            \
+    {"device", 0, ARG_CHOICE, 0, 0, "cpu", "cpu|cuda", NULL, "where to compute"}, {   \
+        "precision", 0, ARG_CHOICE, 0, 0, NULL, "fp32|tf32|bf16", NULL,               \
+            "operands of the planner's products; else tf32 on a GPU, fp32 on the CPU" \
     }
 
 // A data set's distribution under the keys of `firm describe`; ended: percent of episodes that the

@@ -128,9 +128,9 @@ firm_status cli_device(const args* a, firm_device* device, firm_precision* preci
         TRY(plan_precision_read(name, &p, err));
     else if (*device == FIRM_DEVICE_CUDA)
         p = PLAN_TF32;
-    if (*device == FIRM_DEVICE_CPU && p != PLAN_FP32)
-        return FAIL(err, FIRM_E_USAGE, "--precision %s is for --device cuda; the CPU plans in fp32",
-                    name);
+    if (*device == FIRM_DEVICE_CPU && p == PLAN_TF32)
+        return FAIL(err, FIRM_E_USAGE,
+                    "--precision %s is for --device cuda; the CPU plans in fp32 or bf16", name);
     *precision = (firm_precision)p;
     return FIRM_OK;
 }

@@ -8,6 +8,7 @@
 #include <stdatomic.h>
 
 #include "core/mem.h"
+#include "core/relax.h"
 
 enum { SPINS = 2000, MAX_THREADS = 256 };
 
@@ -20,6 +21,7 @@ struct pool {
     atomic_int next;    // next unclaimed item
     atomic_int busy;    // workers that have not finished this epoch
     int items, stop;
+    int each;  // every thread runs the item of its own number; nothing is claimed
     pool_fn fn;
     void* arg;
 };
@@ -28,15 +30,6 @@ typedef struct worker_start {
     pool* p;
     int index;
 } worker_start;
-
-// tells the core that this is a spin loop
-static inline void relax(void) {
-#if defined(__x86_64__) || defined(__i386__)
-    __builtin_ia32_pause();
-#elif defined(__aarch64__)
-    __asm__ volatile("yield");
-#endif
-}
 
 int pool_cores(void) {
     cpu_set_t set;
@@ -50,6 +43,10 @@ int pool_threads(const pool* p) {
 }
 
 static void work(pool* p, int index) {
+    if (p->each) {
+        p->fn(p->arg, index, index);
+        return;
+    }
     for (;;) {
         int item = atomic_fetch_add_explicit(&p->next, 1, memory_order_relaxed);
         if (item >= p->items) return;
@@ -127,15 +124,12 @@ firm_status pool_bind(pool* p, const int* core, firm_error* err) {
     return FIRM_OK;
 }
 
-void pool_for(pool* p, int items, pool_fn fn, void* arg) {
-    if (!p || p->threads == 1 || items <= 1) {
-        for (int i = 0; i < items; i++) fn(arg, i, 0);
-        return;
-    }
+static void run(pool* p, int items, int each, pool_fn fn, void* arg) {
     pthread_mutex_lock(&p->lock);
     p->fn = fn;
     p->arg = arg;
     p->items = items;
+    p->each = each;
     atomic_store(&p->next, 0);
     atomic_store(&p->busy, p->threads - 1);
     atomic_fetch_add_explicit(&p->epoch, 1, memory_order_release);
@@ -149,6 +143,21 @@ void pool_for(pool* p, int items, pool_fn fn, void* arg) {
     pthread_mutex_lock(&p->lock);
     while (atomic_load(&p->busy) > 0) pthread_cond_wait(&p->done, &p->lock);
     pthread_mutex_unlock(&p->lock);
+}
+
+void pool_for(pool* p, int items, pool_fn fn, void* arg) {
+    if (p && p->threads > 1 && items > 1) {
+        run(p, items, 0, fn, arg);
+        return;
+    }
+    for (int i = 0; i < items; i++) fn(arg, i, 0);
+}
+
+void pool_each(pool* p, pool_fn fn, void* arg) {
+    if (p && p->threads > 1)
+        run(p, p->threads, 1, fn, arg);
+    else
+        fn(arg, 0, 0);
 }
 
 void pool_free(pool* p) {

@@ -18,6 +18,9 @@ firm_status pool_bind(pool* p, const int* core, firm_error* err);
 // Runs fn for every item and returns when all are done; the caller works too. Items are claimed in
 // order. Not re-entrant. A NULL pool runs everything in the caller. No allocation.
 void pool_for(pool* p, int items, pool_fn fn, void* arg);
+// Runs fn once on every thread at the same time, item and worker both the thread's number, so that
+// the calls may wait for each other (meet.h). Returns when all are done.
+void pool_each(pool* p, pool_fn fn, void* arg);
 void pool_free(pool* p);
 
 #endif

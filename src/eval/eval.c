@@ -90,12 +90,12 @@ static firm_status read_arms(evaluation* e, firm_error* err) {
 // same bits alone and among others there.
 static firm_status prepare_gpu(evaluation* e, firm_error* err) {
     const eval_params* p = e->p;
+    e->setup.precision = p->precision;
     if (p->device != FIRM_DEVICE_CUDA) return FIRM_OK;
     if (!p->model)
         return FAIL(err, FIRM_E_USAGE,
                     "only arms with a model plan on a GPU; give --model, or --device cpu");
     e->setup.device = p->device;
-    e->setup.precision = p->precision;
     // batches of searches are of one model: trials run one by one, each member on the GPU
     if (p->model->members) return FIRM_OK;
     e->batch = p->batch ? p->batch : BATCH;

@@ -9,8 +9,6 @@
 #include "core/mem.h"
 #include "nn/cpu/loops.h"
 
-enum { CHUNK = 16384 };
-
 struct nn_adamw {
     nn_adamw_options opt;
     nn_gradient grad;
@@ -44,7 +42,7 @@ firm_status nn_adamw_create(const nn_gradient* g, const nn_adamw_options* opt, c
     a->grad = *g;
     a->moments = mem_calloc(2 * a->grad.count + 1, sizeof *a->moments);
     a->scale = mem_calloc((size_t)trained + 1, sizeof *a->scale);
-    a->square = mem_calloc(a->grad.count / CHUNK + 1, sizeof *a->square);
+    a->square = mem_calloc((size_t)nn_chunks(a->grad.count) + 1, sizeof *a->square);
     if (!a->moments || !a->scale || !a->square) {
         nn_adamw_free(a);
         return FAIL(err, FIRM_E_MEMORY, "no memory for the optimiser");
@@ -69,26 +67,35 @@ float nn_adamw_rate(const nn_adamw* a, int64_t step) {
 static void square_chunk(void* arg, int chunk, int worker) {
     (void)worker;
     nn_adamw* a = arg;
-    size_t from = (size_t)chunk * CHUNK,
-           n = a->grad.count - from < CHUNK ? a->grad.count - from : CHUNK;
+    size_t from = (size_t)chunk * NN_CHUNK,
+           n = a->grad.count - from < NN_CHUNK ? a->grad.count - from : NN_CHUNK;
     a->square[chunk] = nn_loops_get()->square_sum((int64_t)n, a->grad.value + from);
 }
 
-static void update_entry(void* arg, int item, int worker) {
-    (void)worker;
-    nn_adamw* a = arg;
+// `count` numbers of a parameter, at `from` of it
+static void update_part(nn_adamw* a, int item, size_t from, size_t count) {
     const nn_trained* t = &a->grad.trained[item];
     const nn_entry* entry = &a->store->entry[t->entry];
     float rate = a->rate * a->scale[item];
     float decay = entry->rank >= 2 ? 1.0f - rate * a->opt.decay : 1.0f;
-    nn_loops_get()->adamw((int64_t)t->count, a->store->value + entry->offset,
-                          a->grad.value + t->offset, a->moments + t->offset,
-                          a->moments + a->grad.count + t->offset, a->grad_scale, a->opt.beta1,
-                          a->opt.beta2, rate * a->correction1, a->correction2, a->opt.eps, decay);
+    size_t at = t->offset + from;
+    nn_loops_get()->adamw((int64_t)count, a->store->value + entry->offset + from,
+                          a->grad.value + at, a->moments + at, a->moments + a->grad.count + at,
+                          a->grad_scale, a->opt.beta1, a->opt.beta2, rate * a->correction1,
+                          a->correction2, a->opt.eps, decay);
+}
+
+static void update_chunk(void* arg, int chunk, int worker) {
+    (void)worker;
+    nn_adamw* a = arg;
+    size_t from, count;
+    for (int i = 0; i < a->grad.entries; i++)
+        if (nn_part_in_chunk(&a->grad.trained[i], chunk, &from, &count))
+            update_part(a, i, from, count);
 }
 
 double nn_adamw_step(nn_adamw* a, nn_store* store, pool* p) {
-    int chunks = (int)((a->grad.count + CHUNK - 1) / CHUNK);
+    int chunks = nn_chunks(a->grad.count);
     pool_for(p, chunks, square_chunk, a);
     double square = 0;
     for (int i = 0; i < chunks; i++) square += a->square[i];
@@ -100,7 +107,7 @@ double nn_adamw_step(nn_adamw* a, nn_store* store, pool* p) {
     a->correction1 = (float)(1.0 / (1.0 - pow(a->opt.beta1, (double)a->steps)));
     a->correction2 = (float)(1.0 / (1.0 - pow(a->opt.beta2, (double)a->steps)));
     a->store = store;
-    pool_for(p, a->grad.entries, update_entry, a);
+    pool_for(p, chunks, update_chunk, a);
     return norm;
 }
 

@@ -22,7 +22,9 @@ typedef struct nn_call {
     int accumulate[NN_MAX_IN];
     void* save;     // kept from forward to backward, save_bytes() large
     void* scratch;  // of this worker, scratch_bytes() large; contents do not survive the call
-    void* queue;    // cuda: where the work is put (nn/cuda/cuda.h); host backends: NULL
+    // the weights of a linear op as nn_backend.pack wrote them for this pass, or NULL
+    const void* packed;
+    void* queue;  // cuda: where the work is put (nn/cuda/cuda.h); host backends: NULL
 } nn_call;
 
 typedef struct nn_kernel {
@@ -32,6 +34,16 @@ typedef struct nn_kernel {
     size_t (*scratch_bytes)(const nn_graph* g, const nn_node* n, int rows);  // NULL: none
 } nn_kernel;
 
+// A part of a weight's gradient, summed over samples: dw (rows, cols) = or += x' dy.
+typedef struct nn_weight_tile {
+    const float *x, *dy;  // (samples, x_step), (samples, dy_step), at the part's row and column
+    int64_t samples, x_step, dy_step;
+    int rows, cols;
+    float* dw;
+    int64_t dw_step;
+    int add;
+} nn_weight_tile;
+
 typedef struct nn_backend {
     const char* name;
     size_t real;  // bytes of one number
@@ -40,6 +52,10 @@ typedef struct nn_backend {
     void (*release)(void* p);
     void (*upload)(void* device, const float* host, size_t count);    // floats to reals
     void (*download)(float* host, const void* device, size_t count);  // reals to floats
+    // linear weights (K, N) in the order of the forward or backward product; NULL: as they are
+    size_t (*packed)(const nn_tensor* w, int back);  // floats
+    void (*pack)(const nn_tensor* w, const float* value, int back, float* to);
+    void (*weight_tile)(const nn_weight_tile* t);  // NULL: gradients are summed by lanes
 } nn_backend;
 
 const nn_backend* nn_backend_ref(void);

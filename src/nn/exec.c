@@ -8,6 +8,8 @@
 
 #include "core/mem.h"
 #include "nn/exec_kind.h"
+#include "nn/packs.h"
+#include "nn/whole.h"
 
 typedef struct term_state {
     double value;   // of the last run
@@ -29,6 +31,9 @@ struct nn_exec {
 
     char* arena;  // (slots, slot_bytes)
     nn_layout at;
+    nn_whole whole;
+    nn_packs packs;
+    int packed;  // the packed weights are those of the run in progress
     size_t total_bytes;
     char* scratch;  // (workers, scratch_bytes)
     void** feed;    // (workers, tensors) input pointers of the shard being filled
@@ -117,6 +122,7 @@ static int alloc_blocks(nn_exec* e) {
         }
         e->total_bytes += (size_t)(e->opt.lanes + 1) * e->at.grad_count * real;
     }
+    e->total_bytes += e->packs.count * sizeof(float);
     return 1;
 }
 
@@ -161,7 +167,12 @@ firm_status nn_exec_create(const nn_graph* g, const nn_backend* b, const nn_exec
     if (opt->train && e->opt.lanes > e->slots) e->slots = e->opt.lanes;
     if (e->keep_all) e->slots = e->shards;
 
-    firm_status st = nn_layout_make(g, b, e->opt.shard, e->opt.train, &e->at, err);
+    nn_layout_kind layout = !opt->train                     ? NN_LAYOUT_FORWARD
+                            : e->keep_all && b->weight_tile ? NN_LAYOUT_WHOLE
+                                                            : NN_LAYOUT_TRAIN;
+    firm_status st = nn_layout_make(g, b, e->opt.shard, layout, &e->at, err);
+    if (st == FIRM_OK) st = nn_whole_make(g, &e->at, &e->whole, err);
+    if (st == FIRM_OK && opt->train) st = nn_packs_make(g, b, &e->at, &e->packs, err);
     if (st == FIRM_OK && !alloc_blocks(e)) st = FIRM_E_MEMORY;
     if (st != FIRM_OK) {
         nn_exec_free(e);
@@ -198,6 +209,8 @@ void nn_exec_free(nn_exec* e) {
     mem_free(e->feed);
     mem_free(e->grad);
     mem_free(e->ref_grad);
+    nn_whole_free(&e->whole);
+    nn_packs_free(&e->packs);
     nn_layout_free(&e->at);
     mem_free(e);
 }
@@ -216,6 +229,11 @@ static void prepare(const nn_exec* e, int node, int rows, char* slot, int worker
     c->out = value_of(e, slot, n->out);
     c->save = slot + e->at.save_at[node];
     c->scratch = e->scratch + (size_t)worker * e->at.scratch_bytes;
+}
+
+static const void* packed_weights(const nn_exec* e, const nn_node* n, int back) {
+    if (!e->packed || n->op != NN_LINEAR) return NULL;
+    return nn_packs_find(&e->packs, e->g->tensor[n->in[1]].root, back);
 }
 
 static double real_at(const nn_exec* e, const void* p, size_t i) {
@@ -251,6 +269,7 @@ static firm_status shard_forward(nn_exec* e, int shard, int slot_index, int work
     for (int i = 0; i < g->nodes; i++) {
         nn_call c;
         prepare(e, i, rows, slot, worker, &c);
+        c.packed = packed_weights(e, c.node, 0);
         e->b->kernel[c.node->op].forward(&c);
     }
     for (int i = 0; i < g->outputs; i++) {
@@ -299,10 +318,12 @@ static void shard_backward(nn_exec* e, int shard, int slot_index, int lane, int 
         if (!e->at.runs_back[i]) continue;
         nn_call c;
         prepare(e, i, rows, slot, worker, &c);
+        c.packed = packed_weights(e, c.node, 1);
         c.dout = slot + e->at.grad_at[g->tensor[c.node->out].root];
         for (int j = 0; j < c.node->in_count; j++) {
             nn_id id = c.node->in[j];
             if (id == NN_NONE || !g->tensor[id].wants_grad) continue;
+            if (j == 1 && e->at.whole[i]) continue;
             int root = g->tensor[id].root;
             c.accumulate[j] = e->at.adds[i][j];
             c.din[j] = g->tensor[root].kind == NN_PARAM
@@ -325,10 +346,18 @@ static void forward_item(void* arg, int shard, int worker) {
     note_failure(e, shard_forward(e, shard, e->keep_all ? shard : worker, worker));
 }
 
+// gradients that this lane sums start at zero
+static void clear_lane(nn_exec* e, int lane) {
+    char* grad = (char*)e->lane_grad + (size_t)lane * e->at.grad_count * e->b->real;
+    for (int i = 0; i < e->at.trained_count; i++) {
+        const nn_trained* t = &e->at.trained[i];
+        if (!t->whole) memset(grad + t->offset * e->b->real, 0, t->count * e->b->real);
+    }
+}
+
 static void train_lane(void* arg, int lane, int worker) {
     nn_exec* e = arg;
-    size_t bytes = e->at.grad_count * e->b->real;
-    if (bytes) memset((char*)e->lane_grad + (size_t)lane * bytes, 0, bytes);
+    clear_lane(e, lane);
     for (int s = lane; s < e->shards; s += e->opt.lanes) {
         if (!e->keep_all) {
             firm_status st = shard_forward(e, s, lane, worker);
@@ -397,13 +426,9 @@ static void reduce_terms(nn_exec* e) {
     }
 }
 
-enum { REDUCE_CHUNK = 16384 };
+// ---- gradients ----------------------------------------------------------------------------------
 
-static void reduce_grad(void* arg, int chunk, int worker) {
-    (void)worker;
-    nn_exec* e = arg;
-    size_t from = (size_t)chunk * REDUCE_CHUNK, to = from + REDUCE_CHUNK;
-    if (to > e->at.grad_count) to = e->at.grad_count;
+static void reduce_part(nn_exec* e, size_t from, size_t to) {
     if (e->ref_grad) {
         for (size_t i = from; i < to; i++) {
             double sum = 0;
@@ -419,6 +444,37 @@ static void reduce_grad(void* arg, int chunk, int worker) {
         const float* lane = (const float*)e->lane_grad + (size_t)l * e->at.grad_count;
         for (size_t i = from; i < to; i++) e->grad[i] += lane[i];
     }
+}
+
+static void reduce_grad(void* arg, int chunk, int worker) {
+    (void)worker;
+    nn_exec* e = arg;
+    for (int i = 0; i < e->at.trained_count; i++) {
+        const nn_trained* t = &e->at.trained[i];
+        size_t from, count;
+        if (!t->whole && nn_part_in_chunk(t, chunk, &from, &count))
+            reduce_part(e, t->offset + from, t->offset + from + count);
+    }
+}
+
+static void pack_item(void* arg, int item, int worker) {
+    (void)worker;
+    nn_exec* e = arg;
+    nn_packs_fill(&e->packs, e->g, e->b, item);
+}
+
+static void whole_item(void* arg, int item, int worker) {
+    (void)worker;
+    nn_exec* e = arg;
+    nn_whole_batch batch = {.g = e->g,
+                            .b = e->b,
+                            .at = &e->at,
+                            .arena = e->arena,
+                            .shard = e->opt.shard,
+                            .shards = e->shards,
+                            .count = e->count,
+                            .grad = e->grad};
+    nn_whole_tile_run(&batch, &e->whole.tile[item]);
 }
 
 void nn_exec_set_update(nn_exec* e, int64_t update) {
@@ -452,13 +508,7 @@ firm_status nn_exec_stream(nn_exec* e, int count, nn_fill_fn fill, void* ctx, nn
     return st;
 }
 
-firm_status nn_exec_gradient(nn_exec* e, nn_fill_fn fill, void* ctx) {
-    CHECK(e->opt.train, "gradient of an exec made without train");
-    if (e->kind) return e->kind->gradient(e->remote, e->update, fill, ctx);
-    e->fill = fill;
-    e->fill_ctx = ctx;
-    e->count = e->opt.batch;
-    atomic_store(&e->failure, FIRM_OK);
+static firm_status run_passes(nn_exec* e) {
     if (e->keep_all) {
         pool_for(e->p, e->shards, forward_item, e);
         if (atomic_load(&e->failure) != FIRM_OK) return (firm_status)atomic_load(&e->failure);
@@ -467,8 +517,23 @@ firm_status nn_exec_gradient(nn_exec* e, nn_fill_fn fill, void* ctx) {
     pool_for(e->p, e->opt.lanes, train_lane, e);
     if (atomic_load(&e->failure) != FIRM_OK) return (firm_status)atomic_load(&e->failure);
     if (!e->keep_all) reduce_terms(e);
-    pool_for(e->p, (int)((e->at.grad_count + REDUCE_CHUNK - 1) / REDUCE_CHUNK), reduce_grad, e);
+    pool_for(e->p, e->whole.tiles, whole_item, e);
+    pool_for(e->p, nn_chunks(e->at.grad_count), reduce_grad, e);
     return FIRM_OK;
+}
+
+firm_status nn_exec_gradient(nn_exec* e, nn_fill_fn fill, void* ctx) {
+    CHECK(e->opt.train, "gradient of an exec made without train");
+    if (e->kind) return e->kind->gradient(e->remote, e->update, fill, ctx);
+    e->fill = fill;
+    e->fill_ctx = ctx;
+    e->count = e->opt.batch;
+    atomic_store(&e->failure, FIRM_OK);
+    pool_for(e->p, e->packs.jobs, pack_item, e);
+    e->packed = 1;
+    firm_status st = run_passes(e);
+    e->packed = 0;
+    return st;
 }
 
 // ---- results ------------------------------------------------------------------------------------

@@ -55,6 +55,18 @@ static void stretch(nn_span* s, int step) {
     if (step > s->end) s->end = step;
 }
 
+enum { LARGE = 16384 };  // numbers of a weight whose gradient is summed over the whole batch
+
+// products with large weights, whose operands the weight's gradient is made of at the end
+static void plan_whole(nn_layout* l, const nn_graph* g) {
+    for (int i = 0; i < g->nodes; i++) {
+        const nn_node* n = &g->node[i];
+        if (n->op != NN_LINEAR || !l->runs_back[i]) continue;
+        const nn_tensor* w = &g->tensor[g->tensor[n->in[1]].root];
+        l->whole[i] = w->kind == NN_PARAM && w->wants_grad && w->size >= LARGE;
+    }
+}
+
 // lifetimes of everything in a slot, then one packed block
 static firm_status plan_memory(nn_layout* l, const nn_graph* g, const nn_backend* b, int batch,
                                int train, firm_error* err) {
@@ -68,6 +80,7 @@ static firm_status plan_memory(nn_layout* l, const nn_graph* g, const nn_backend
         return FAIL(err, FIRM_E_MEMORY, "no memory to plan a graph of %d nodes", nodes);
     }
     if (train) plan_backward(l, g, b, touched);
+    if (train == NN_LAYOUT_WHOLE) plan_whole(l, g);
     nn_span *value = span, *grad = span + tensors, *stage = span + 2 * tensors,
             *save = span + 3 * tensors;
     size_t rows = (size_t)batch;
@@ -99,6 +112,10 @@ static firm_status plan_memory(nn_layout* l, const nn_graph* g, const nn_backend
             if (grad[root].bytes && 2 * nodes - i < grad[root].start)
                 grad[root].start = 2 * nodes - i;
         }
+        if (l->whole[i]) {
+            stretch(&value[g->tensor[n->in[0]].root], 2 * nodes);
+            stretch(&grad[n->out], 2 * nodes);
+        }
         if (l->runs_back[i] && op_wants_out(n->op)) stretch(&value[n->out], 2 * nodes - i);
         save[i] = (nn_span){.start = i, .end = l->runs_back[i] ? 2 * nodes - i : i};
         const nn_kernel* k = &b->kernel[n->op];
@@ -114,6 +131,11 @@ static firm_status plan_memory(nn_layout* l, const nn_graph* g, const nn_backend
         if (grad[root].bytes) grad[root].start = nodes;
     }
     for (int i = 0; i < g->outputs; i++) stretch(&value[g->tensor[g->output[i]].root], nodes);
+
+    for (int i = 0; i < nodes; i++)
+        for (int j = 0; j < l->trained_count && l->whole[i]; j++)
+            if (l->trained[j].entry == g->tensor[g->tensor[g->node[i].in[1]].root].entry)
+                l->trained[j].whole = 1;
 
     l->slot_bytes = nn_memory_plan(span, spans);
     for (int i = 0; i < tensors; i++) {
@@ -134,7 +156,8 @@ static void plan_trained(nn_layout* l, const nn_graph* g) {
         const nn_tensor* t = &g->tensor[i];
         if (t->kind != NN_PARAM || !t->wants_grad) continue;
         l->param_grad_at[i] = l->grad_count;
-        l->trained[l->trained_count++] = (nn_trained){t->entry, l->grad_count, (size_t)t->size};
+        l->trained[l->trained_count++] =
+            (nn_trained){.entry = t->entry, .offset = l->grad_count, .count = (size_t)t->size};
         l->grad_count += ((size_t)t->size + 15) / 16 * 16;
     }
 }
@@ -150,10 +173,11 @@ firm_status nn_layout_make(const nn_graph* g, const nn_backend* b, int rows, int
     l->trained = mem_calloc(tensors + 1, sizeof *l->trained);
     l->save_at = mem_calloc(nodes + 1, sizeof *l->save_at);
     l->runs_back = mem_calloc(nodes + 1, 1);
+    l->whole = mem_calloc(nodes + 1, 1);
     l->adds = mem_calloc(nodes + 1, sizeof *l->adds);
     firm_status st = FIRM_E_MEMORY;
     if (l->value_at && l->grad_at && l->stage_at && l->param_grad_at && l->trained && l->save_at &&
-        l->runs_back && l->adds) {
+        l->runs_back && l->whole && l->adds) {
         if (train) plan_trained(l, g);
         st = plan_memory(l, g, b, rows, train, err);
     }
@@ -170,6 +194,7 @@ void nn_layout_free(nn_layout* l) {
     mem_free(l->trained);
     mem_free(l->save_at);
     mem_free(l->runs_back);
+    mem_free(l->whole);
     mem_free(l->adds);
     *l = (nn_layout){0};
 }

@@ -13,12 +13,38 @@
 typedef struct nn_trained {
     int entry;
     size_t offset, count;
+    int whole;  // summed over the whole batch
 } nn_trained;
+
+// Threads share a gradient block out in chunks of this many numbers.
+enum { NN_CHUNK = 16384 };
+
+static inline int nn_chunks(size_t count) {
+    return (int)((count + NN_CHUNK - 1) / NN_CHUNK);
+}
+
+// The part of a parameter that lies in a chunk: `count` numbers at `from` of the parameter; 0:
+// none.
+static inline int nn_part_in_chunk(const nn_trained* t, int chunk, size_t* from, size_t* count) {
+    size_t low = (size_t)chunk * NN_CHUNK, high = low + NN_CHUNK;
+    if (t->offset >= high || t->offset + t->count <= low) return 0;
+    *from = t->offset < low ? low - t->offset : 0;
+    size_t end = t->offset + t->count < high ? t->count : high - t->offset;
+    *count = end - *from;
+    return 1;
+}
+
+typedef enum nn_layout_kind {
+    NN_LAYOUT_FORWARD,
+    NN_LAYOUT_TRAIN,
+    NN_LAYOUT_WHOLE  // and what gradients of large weights need stays to the end
+} nn_layout_kind;
 
 typedef struct nn_layout {
     size_t *value_at, *grad_at, *stage_at;  // per tensor root: offsets in a slot
     size_t* save_at;                        // per node
     uint8_t* runs_back;                     // per node: its backward pass runs
+    uint8_t* whole;  // per node: its weight's gradient is summed over the whole batch (whole.h)
     uint8_t (*adds)[NN_MAX_IN];  // per node and input: gradient is added to, not overwritten
     size_t slot_bytes, scratch_bytes;
 
@@ -28,7 +54,7 @@ typedef struct nn_layout {
     size_t* param_grad_at;  // per tensor: offset in the gradient block
 } nn_layout;
 
-firm_status nn_layout_make(const nn_graph* g, const nn_backend* b, int rows, int train,
+firm_status nn_layout_make(const nn_graph* g, const nn_backend* b, int rows, int kind,
                            nn_layout* out, firm_error* err);
 void nn_layout_free(nn_layout* l);
 

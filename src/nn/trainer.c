@@ -28,7 +28,8 @@ static void collect_trained(nn_trainer* t) {
             if (x->kind != NN_PARAM || !x->wants_grad || nn_trainer_find(t, x->entry) >= 0)
                 continue;
             t->scale[t->trained_count] = t->opt.scale ? t->opt.scale[x->entry] : 1.0f;
-            t->trained[t->trained_count++] = (nn_trained){x->entry, t->grad_count, (size_t)x->size};
+            t->trained[t->trained_count++] =
+                (nn_trained){.entry = x->entry, .offset = t->grad_count, .count = (size_t)x->size};
             t->grad_count += ((size_t)x->size + 15) / 16 * 16;
         }
     }

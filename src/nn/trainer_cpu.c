@@ -74,23 +74,30 @@ typedef struct add_job {
     const nn_trainer* t;
     float* to;
     const float* from;
-    const nn_trained* list;  // of `from`
+    const nn_trained* list;  // (listed) of `from`
+    int listed;
     float weight;
     int set;  // overwrite instead of adding
 } add_job;
 
-static void add_entry(void* arg, int item, int worker) {
+static void add_part(const add_job* j, const nn_trained* e, size_t first, size_t count) {
+    float* to = j->to + j->t->trained[nn_trainer_find(j->t, e->entry)].offset + first;
+    const float* from = j->from + e->offset + first;
+    if (j->set)
+        for (size_t i = 0; i < count; i++) to[i] = j->weight * from[i];
+    else if (j->weight == 1.0f)
+        for (size_t i = 0; i < count; i++) to[i] += from[i];
+    else
+        for (size_t i = 0; i < count; i++) to[i] += j->weight * from[i];
+}
+
+static void add_chunk(void* arg, int chunk, int worker) {
     (void)worker;
     const add_job* j = arg;
-    const nn_trained* e = &j->list[item];
-    float* to = j->to + j->t->trained[nn_trainer_find(j->t, e->entry)].offset;
-    const float* from = j->from + e->offset;
-    if (j->set)
-        for (size_t i = 0; i < e->count; i++) to[i] = j->weight * from[i];
-    else if (j->weight == 1.0f)
-        for (size_t i = 0; i < e->count; i++) to[i] += from[i];
-    else
-        for (size_t i = 0; i < e->count; i++) to[i] += j->weight * from[i];
+    size_t from, count;
+    for (int i = 0; i < j->listed; i++)
+        if (nn_part_in_chunk(&j->list[i], chunk, &from, &count))
+            add_part(j, &j->list[i], from, count);
 }
 
 static void sum_gradients(nn_trainer* t) {
@@ -105,8 +112,8 @@ static void sum_gradients(nn_trainer* t) {
                        .weight = t->part[p].weight,
                        .set = p == 0};
         if (job.to == job.from && job.weight == 1.0f) continue;  // already there
-        int n = nn_exec_trained(e, &job.list);
-        pool_for(t->opt.p, n, add_entry, &job);
+        job.listed = nn_exec_trained(e, &job.list);
+        pool_for(t->opt.p, nn_chunks(nn_exec_grad_count(e)), add_chunk, &job);
     }
 }
 

@@ -75,9 +75,9 @@ static firm_status member_open(const firm_controller* c, const firm_model* m, me
     if (c->like)
         e->net = c->like->member[e - c->member].net;
     else
-        TRY(plan_net_of_model(m, &e->own_net, err));
+        TRY(plan_net_of_model(m, (plan_precision)p->precision, &e->own_net, err));
     if (e->own_net) e->net = e->own_net;
-    return plan_learned_create(e->net, pool_threads(c->threads), &e->learned, err);
+    return plan_learned_create(e->net, c->threads, &e->learned, err);
 }
 
 static void member_close(member* e) {
@@ -216,9 +216,10 @@ static firm_status create(const firm_model* model, const firm_controller_params*
         return FAIL(err, FIRM_E_USAGE, "controller parameters must not be negative");
     if ((unsigned)p.device > FIRM_DEVICE_CUDA || (unsigned)p.precision > FIRM_PRECISION_BF16)
         return FAIL(err, FIRM_E_USAGE, "the controller's device or precision does not exist");
-    if (p.device == FIRM_DEVICE_CPU && p.precision != FIRM_PRECISION_FP32)
+    if (p.device == FIRM_DEVICE_CPU && p.precision == FIRM_PRECISION_TF32)
         return FAIL(err, FIRM_E_USAGE,
-                    "the CPU plans in fp32 only; leave the precision, or use the device cuda");
+                    "the CPU does not plan in tf32; use the precision fp32 or bf16, or the device "
+                    "cuda");
     firm_controller* c = mem_calloc(1, sizeof *c);
     if (!c) return no_memory(err);
     c->m = model;

@@ -2,8 +2,10 @@
 #include "plan/dynamics.h"
 
 #include <math.h>
+#include <stdatomic.h>
 #include <string.h>
 
+#include "core/meet.h"
 #include "core/mem.h"
 
 // ---- actions ------------------------------------------------------------------------------------
@@ -33,35 +35,48 @@ void plan_actions_raw(const plan_actions* a, const float* u, int controls, float
 struct plan_learned {
     const plan_net* net;
     plan_net_shape shape;
-    int workers;
-    size_t stride;  // bytes of one worker's scratch
-    char* scratch;
+    pool* threads;
+    int workers;    // threads of the pool
+    int teams;      // 1: teams may be formed: every thread has a core of its own
+    size_t stride;  // bytes of one thread's scratch
+    char* scratch;  // (workers)
+    meet* at;       // (workers) where the members of a team meet, by team
     float c0[FIRM_MAX_CONFIG];
     float* m0;  // (fiber)
+    // the rollout at work
+    plan_net_job job;
+    int members, pieces;
+    atomic_int nonfinite;
 };
 
-firm_status plan_learned_create(const plan_net* net, int workers, plan_learned** out,
+firm_status plan_learned_create(const plan_net* net, pool* threads, plan_learned** out,
                                 firm_error* err) {
     *out = NULL;
     plan_learned* l = mem_calloc(1, sizeof *l);
     if (!l) return FAIL(err, FIRM_E_MEMORY, "no memory for the planner's dynamics");
+    size_t workers = (size_t)pool_threads(threads);
     l->net = net;
     plan_net_shape_get(net, &l->shape);
-    l->workers = workers;
+    l->threads = threads;
+    l->teams = (int)workers <= pool_cores();
     l->stride = (plan_net_scratch_bytes(net) + 4095) / 4096 * 4096;
     // zeroed, so that the pages are there before the first solve
-    l->scratch = mem_calloc((size_t)workers, l->stride);
+    l->scratch = mem_calloc(workers, l->stride);
     l->m0 = mem_calloc((size_t)l->shape.fiber + 1, sizeof(float));
-    if (!l->scratch || !l->m0) {
+    l->at = mem_calloc(workers, sizeof *l->at);
+    if (!l->scratch || !l->m0 || !l->at) {
         plan_learned_free(l);
-        return FAIL(err, FIRM_E_MEMORY, "no memory for %d planner threads", workers);
+        return FAIL(err, FIRM_E_MEMORY, "no memory for %zu planner threads", workers);
     }
+    for (; l->workers < (int)workers; l->workers++) meet_init(&l->at[l->workers]);
     *out = l;
     return FIRM_OK;
 }
 
 void plan_learned_free(plan_learned* l) {
     if (!l) return;
+    for (int i = 0; i < l->workers; i++) meet_destroy(&l->at[i]);
+    mem_free(l->at);
     mem_free(l->scratch);
     mem_free(l->m0);
     mem_free(l);
@@ -72,19 +87,67 @@ void plan_learned_start(plan_learned* l, const float* c0, const float* m0) {
     if (l->shape.fiber) memcpy(l->m0, m0, (size_t)l->shape.fiber * sizeof(float));
 }
 
-static int learned_rollout(void* context, int worker, int n, int horizon, const float* u,
-                           float* c_out) {
-    plan_learned* l = context;
-    return plan_net_rollout(l->net, l->scratch + (size_t)worker * l->stride, n, horizon, l->c0,
-                            l->m0, u, c_out);
+// Piece `item` of the candidates, in whole units and as even as these allow.
+static plan_net_job piece_of(const plan_learned* l, int item) {
+    plan_net_job job = l->job;
+    int unit = plan_net_lanes(l->net);
+    int64_t units = (job.n + unit - 1) / unit;
+    int from = (int)(units * item / l->pieces) * unit;
+    int to = (int)(units * (item + 1) / l->pieces) * unit;
+    job.n = (to < job.n ? to : job.n) - from;
+    job.u += (size_t)from * (size_t)(job.horizon * l->shape.action);
+    job.c_out += (size_t)from * (size_t)(job.horizon * l->shape.config);
+    return job;
 }
 
+// A member's part of its team's piece; threads beyond the last team have none.
+static void roll_member(void* arg, int item, int worker) {
+    (void)item;
+    plan_learned* l = arg;
+    int of = worker / l->members;
+    if (of >= l->pieces) return;
+    plan_net_job job = piece_of(l, of);
+    plan_net_team team = {l->members, l->scratch + (size_t)(of * l->members) * l->stride,
+                          &l->at[of]};
+    int bad = plan_net_rollout_share(l->net, &job, &team, worker % l->members);
+    atomic_fetch_add(&l->nonfinite, bad);
+}
+
+// A piece that one thread predicts by itself.
+static void roll_piece(void* arg, int item, int worker) {
+    plan_learned* l = arg;
+    plan_net_job job = piece_of(l, item);
+    plan_net_team alone = {1, l->scratch + (size_t)worker * l->stride, NULL};
+    atomic_fetch_add(&l->nonfinite, plan_net_rollout_share(l->net, &job, &alone, 0));
+}
+
+static int learned_rollout(void* context, int worker, int n, int horizon, const float* u,
+                           float* c_out) {
+    (void)worker;
+    plan_learned* l = context;
+    int unit = plan_net_lanes(l->net), units = (n + unit - 1) / unit;
+    l->job = (plan_net_job){n, horizon, l->c0, l->m0, u, c_out};
+    l->members = l->teams ? plan_net_members(l->net, l->workers, n) : 1;
+    atomic_store(&l->nonfinite, 0);
+    l->pieces = l->workers / l->members < units ? l->workers / l->members : units;
+    if (l->members == 1) {
+        pool_for(l->threads, l->pieces, roll_piece, l);
+    } else {
+        for (int i = 0; i < l->pieces; i++) meet_expect(&l->at[i], l->members);
+        pool_each(l->threads, roll_member, l);
+    }
+    return atomic_load(&l->nonfinite);
+}
+
+// Up to four units of candidates cost hardly more than one on as many threads.
 plan_model plan_learned_model(plan_learned* l) {
+    int side = l->workers < 4 ? l->workers : 4;
     return (plan_model){.context = l,
                         .config = l->shape.config,
                         .action = l->shape.action,
-                        .lanes = plan_net_lanes(l->net),
-                        .workers = l->workers,
+                        .lanes = plan_net_lanes(l->net) * side,
+                        .workers = 1,
+                        .whole = 1,
                         .rollout = learned_rollout};
 }
 

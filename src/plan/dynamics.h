@@ -5,6 +5,7 @@
 #ifndef PLAN_DYNAMICS_H
 #define PLAN_DYNAMICS_H
 
+#include "core/pool.h"
 #include "plan/gpu.h"
 #include "plan/net.h"
 #include "task/task.h"
@@ -14,7 +15,7 @@ typedef struct plan_model {
     int config, action;  // numbers in a configuration and in a macro action
     int lanes;           // candidates come cheapest in multiples of this
     int workers;         // threads that may call rollout at the same time
-    int whole;           // 1: all candidates of an iteration in one call, a device of its own
+    int whole;           // 1: all candidates of an iteration in one call, which shares them out
     // Predicts n candidates from the start set before: u (n, horizon, action), c_out (n, horizon,
     // config). Called from several threads at once, each with its own worker number. Returns the
     // number of candidates that are not finite. No allocation.
@@ -35,9 +36,10 @@ plan_actions plan_actions_of(const task_typed* task, int controls, const float* 
 // u (controls, dim) standardised -> raw (controls, dim), both for any number of controls.
 void plan_actions_raw(const plan_actions* a, const float* u, int controls, float* raw);
 
-// The learned transition, for up to `workers` threads. The net must outlive it.
+// The learned transition, on the threads of a pool (NULL: the caller alone). Net and pool must
+// outlive it.
 typedef struct plan_learned plan_learned;
-firm_status plan_learned_create(const plan_net* net, int workers, plan_learned** out,
+firm_status plan_learned_create(const plan_net* net, pool* threads, plan_learned** out,
                                 firm_error* err);
 void plan_learned_free(plan_learned* l);
 void plan_learned_start(plan_learned* l, const float* c0, const float* m0);  // copies

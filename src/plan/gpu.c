@@ -1,26 +1,7 @@
-// gpu.c - names of the GPU planner's precisions and, in a build without CUDA, its refusals.
+// gpu.c - the GPU planner of a model and, in a build without CUDA, its refusals.
 #include "plan/gpu.h"
 
-#include <string.h>
-
 #include "plan/weights.h"
-
-const char plan_precision_names[] = "fp32|tf32|bf16";
-static const char* const names[] = {"fp32", "tf32", "bf16"};
-
-firm_status plan_precision_read(const char* name, plan_precision* out, firm_error* err) {
-    for (int i = 0; i < 3; i++)
-        if (strcmp(name, names[i]) == 0) {
-            *out = (plan_precision)i;
-            return FIRM_OK;
-        }
-    return FAIL(err, FIRM_E_USAGE, "there is no precision '%s'; give one of %s", name,
-                plan_precision_names);
-}
-
-const char* plan_precision_name(plan_precision p) {
-    return names[p];
-}
 
 firm_status plan_gpu_for_model(const firm_model* m, const plan_options* options,
                                const plan_gpu_choice* choice, plan_gpu** out, firm_error* err) {

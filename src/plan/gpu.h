@@ -19,15 +19,8 @@
 
 #include "plan/net.h"
 #include "plan/options.h"
+#include "plan/precision.h"
 #include "task/task.h"
-
-// What the matrix products multiply; sums, LayerNorm, GELU and the residual stream are float32
-// always.
-typedef enum plan_precision {
-    PLAN_FP32,  // float32 operands, fused multiply-adds
-    PLAN_TF32,  // operands with TF32's 10-bit mantissa, held as float16
-    PLAN_BF16   // bfloat16 operands: 7 bits
-} plan_precision;
 
 // AUTO: cluster for one search where it can be taken, else layered; batch for several.
 typedef enum plan_gpu_way {
@@ -36,10 +29,6 @@ typedef enum plan_gpu_way {
     PLAN_GPU_BATCH,
     PLAN_GPU_CLUSTER
 } plan_gpu_way;
-
-extern const char plan_precision_names[];  // "fp32|tf32|bf16", for options
-firm_status plan_precision_read(const char* name, plan_precision* out, firm_error* err);
-const char* plan_precision_name(plan_precision p);
 
 typedef struct plan_gpu plan_gpu;
 

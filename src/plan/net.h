@@ -11,8 +11,9 @@
 //
 // Candidates lie along the vector lanes and features along memory, so a product's output is already
 // the next product's input, LayerNorm needs no sum across lanes, and every candidate's arithmetic
-// is the same wherever it stands: any split over threads gives the same bits. The kernels are in
-// net_simd.c and net_tile.h; core/simd.h chooses among them when a net is created.
+// is the same wherever it stands: any split over threads, of candidates or of features, gives the
+// same bits. The kernels are behind net_kernels.h; core/simd.h chooses among them when a net is
+// created. In PLAN_BF16 the products' operands are rounded to bfloat16, everything else is float32.
 #ifndef PLAN_NET_H
 #define PLAN_NET_H
 
@@ -20,6 +21,9 @@
 #include <stdint.h>
 
 #include "core/status.h"
+#include "plan/precision.h"
+
+struct meet;  // core/meet.h
 
 enum { PLAN_MAX_BLOCKS = 8 };
 
@@ -61,15 +65,18 @@ typedef struct plan_net_weights {
 typedef struct plan_net plan_net;
 
 // Packs a copy of the weights; the originals may go. The net is read-only afterwards and may be
-// shared by threads.
+// shared by threads. FIRM_E_UNAVAILABLE where the processor lacks the precision.
 firm_status plan_net_create(const plan_net_shape* shape, const plan_net_weights* weights,
-                            plan_net** out, firm_error* err);
+                            plan_precision precision, plan_net** out, firm_error* err);
 void plan_net_free(plan_net* net);
 void plan_net_shape_get(const plan_net* net, plan_net_shape* shape);
-const char* plan_net_simd(const plan_net* net);  // "plain", "avx2" or "avx512"
+const char* plan_net_simd(const plan_net* net);  // "plain", "avx2", "avx512", "avx512bf16", "amx"
 int plan_net_lanes(const plan_net* net);         // candidates come cheapest in multiples of this
+int plan_net_block_lanes(const plan_net* net);   // candidates that one thread takes at a time
 size_t plan_net_bytes(const plan_net* net);      // packed weights
 int64_t plan_net_macs(const plan_net_shape* shape);  // multiply-adds of one row and macro step
+
+// ---- rollouts -----------------------------------------------------------------------------------
 
 // Working memory for one thread, 64-byte aligned; its size does not depend on the number of
 // candidates.
@@ -82,5 +89,29 @@ size_t plan_net_scratch_bytes(const plan_net* net);
 // non-finite values in c_out.
 int plan_net_rollout(const plan_net* net, void* scratch, int n, int horizon, const float* c0,
                      const float* m0, const float* u, float* c_out);
+
+// ---- teams: several threads share candidates and split each product's output features -----------
+
+enum { PLAN_TEAM_MOST = 16 };
+
+typedef struct plan_net_job {
+    int n, horizon;
+    const float *c0, *m0, *u;
+    float* c_out;
+} plan_net_job;
+
+typedef struct plan_net_team {
+    int members;    // 1 .. PLAN_TEAM_MOST, threads that run at the same time
+    void* scratch;  // plan_net_scratch_bytes() for every member, in one piece
+    struct meet* at;  // expects the members; NULL: one member
+} plan_net_team;
+
+// A member's part of the job; every member must call it. Returns those not finite among the
+// candidates that it looked after, so the members' sum is the job's number.
+int plan_net_rollout_share(const plan_net* net, const plan_net_job* job, const plan_net_team* team,
+                           int member);
+// Members per team that should take least time for n candidates on so many threads; the threads
+// form threads / members teams, which share the candidates. 1: each thread by itself.
+int plan_net_members(const plan_net* net, int threads, int n);
 
 #endif

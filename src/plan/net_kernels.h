@@ -1,33 +1,51 @@
-// net_kernels.h - what net.c needs from the instruction-set variants of net_simd.c.
+// net_kernels.h - what net.c needs from the kernels: net_simd.c (float32, one table per instruction
+// set), net_avx512bf16.c and net_amx.c (bfloat16).
 //
-// A *panel* is a strip of `width` candidates: feature f of the panel is the `width` consecutive
-// floats at f * width. Weights are packed in groups of `rows` output features: group g holds, for
-// each input k, the `rows` weights of its outputs, then the next k. A variant offers kernels for 4,
-// 2 and 1 units of `unit` candidates (NULL where it has none).
+// A *panel* is a strip of `width` candidates. Numbers that are added to (state, residual stream)
+// are float32: feature f of the panel is the `width` consecutive floats at f * width. *Operands*,
+// which products multiply, are float32 in the same order, or bfloat16 in pairs: features f and f +
+// 1 (f even) of candidate j are the two numbers at (f * width + 2 * j).
+//
+// Weights are packed in groups of `rows` output features. With `depth` inputs at a time, weight
+// (input k, output r of the group) is number ((k / depth) * rows + r) * depth + k % depth of the
+// group. Inputs are padded with zeros to a multiple of depth. A table offers kernels for several
+// panel widths, in units of `unit` candidates.
 #ifndef PLAN_NET_KERNELS_H
 #define PLAN_NET_KERNELS_H
 
+#include "core/status.h"
+#include "plan/precision.h"
+
+enum { NET_MOST_ROWS = 32, NET_MOST_UNIT = 16 };
+
 typedef enum net_epilogue {
-    NET_STORE,  // out = acc
-    NET_GELU,   // out = gelu(acc)
-    NET_ADD     // out += acc
+    NET_STORE,  // out = acc                float32
+    NET_GELU,   // out = gelu(acc)          operand
+    NET_ADD     // out += acc               float32
 } net_epilogue;
 
 typedef struct net_panel_kernels {
     int units;  // width of the panel in units
+    int cost;   // of a product, in hundredths of one of 16 candidates
     // acc = bias + w in for one group of output features:
     // w (inputs, rows), bias (rows), in (inputs, width), out (rows, width)
-    void (*product)(const float* w, const float* bias, int inputs, const float* in, float* out,
+    void (*product)(const void* w, const float* bias, int inputs, const void* in, void* out,
                     net_epilogue epilogue);
-    // out = (in - mean) / sqrt(variance + eps) over the features, both (features, width)
-    void (*normalise)(const float* in, int features, float* out);
+    // out = (in - mean) / sqrt(variance + eps) over the features: (features, width) to operands
+    void (*normalise)(const float* in, int features, void* out);
+    void (*round)(const float* in, int features, void* out);  // (features, width) to operands
     void (*unit_pairs)(float* c, int pairs);  // c (2 pairs, width): sin, cos, sin, cos, ...
 } net_panel_kernels;
 
 typedef struct net_kernels {
     const char* name;
-    int rows;  // output features of a group
-    int unit;  // candidates of the narrowest panel
+    int rows;   // output features of a group; a multiple of depth unless that is more
+    int unit;   // candidates of the narrowest panel
+    int depth;  // inputs taken together: normalise and round pad their output to a multiple
+    int bytes;  // of an operand: 4 or 2
+    int ahead;  // 1: products so fast that the next group's weights are asked for meanwhile
+    int speed;  // roughly, products of 16 candidates with one weight per microsecond
+    void (*begin)(void), (*end)(void);  // around a thread's use of the kernels; NULL: nothing to do
     int panels;
     net_panel_kernels panel[3];  // widest first; the last is 1 unit wide
 } net_kernels;
@@ -36,6 +54,11 @@ extern const net_kernels net_kernels_plain;
 #if defined(__x86_64__)
 extern const net_kernels net_kernels_avx2;
 extern const net_kernels net_kernels_avx512;
+extern const net_kernels net_kernels_avx512bf16;
+extern const net_kernels net_kernels_amx;
 #endif
+
+// The best table of this machine; none for a precision that it lacks.
+firm_status net_kernels_pick(plan_precision precision, const net_kernels** out, firm_error* err);
 
 #endif

@@ -6,6 +6,7 @@
 #include "plan/net.h"
 
 // Packs a copy of the model's transition; the model may change or go.
-firm_status plan_net_of_model(const firm_model* m, plan_net** out, firm_error* err);
+firm_status plan_net_of_model(const firm_model* m, plan_precision precision, plan_net** out,
+                              firm_error* err);
 
 #endif

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "plan/net_kernels.h"
+#include "plan/net_math.h"
 
 #if defined(FIRM_SIMD_avx512) || defined(FIRM_SIMD_avx2)
 #include <immintrin.h>
@@ -15,19 +16,6 @@
 
 #define NET_JOIN2(a, b) a##b
 #define NET_JOIN(a, b) NET_JOIN2(a, b)
-
-// 2^f on [-0.5, 0.5], degree 6, relative error 5e-9
-#define EXP2_C0 1.0f
-#define EXP2_C1 0.693147188f
-#define EXP2_C2 0.240226508f
-#define EXP2_C3 0.0555035711f
-#define EXP2_C4 0.00961808256f
-#define EXP2_C5 0.00133908634f
-#define EXP2_C6 0.000154531629f
-// gelu(x) = x / (1 + 2^t), t = -2 log2(e) 0.7978845608 (x + 0.044715 x^3)
-#define GELU_K1 -2.3022082f
-#define GELU_K3 -0.10294324f
-#define LN_EPS 1e-5f
 
 #if defined(FIRM_SIMD_avx512)
 enum { ROWS = 12, UNIT = 8 };
@@ -61,8 +49,8 @@ enum { ROWS = 6, UNIT = 4 };
 #include "plan/net_tile.h"
 #endif
 
-#define PANEL(n) \
-    { n, product_##n, normalise_##n, unit_pairs_##n }
+#define PANEL(n, cost) \
+    { n, cost, product_##n, normalise_##n, round_##n, unit_pairs_##n }
 #define NET_TEXT2(x) #x
 #define NET_TEXT(x) NET_TEXT2(x)
 
@@ -70,11 +58,19 @@ const net_kernels NET_JOIN(net_kernels_, FIRM_SIMD) = {
     .name = NET_TEXT(FIRM_SIMD),
     .rows = ROWS,
     .unit = UNIT,
+    .depth = 1,
+    .bytes = 4,
 #if defined(FIRM_SIMD_avx512)
+    .speed = 4000,
     .panels = 3,
-    .panel = {PANEL(4), PANEL(2), PANEL(1)},
-#else
+    .panel = {PANEL(4, 200), PANEL(2, 105), PANEL(1, 80)},
+#elif defined(FIRM_SIMD_avx2)
+    .speed = 2000,
     .panels = 2,
-    .panel = {PANEL(2), PANEL(1)},
+    .panel = {PANEL(2, 100), PANEL(1, 55)},
+#else
+    .speed = 1000,
+    .panels = 2,
+    .panel = {PANEL(2, 50), PANEL(1, 28)},
 #endif
 };

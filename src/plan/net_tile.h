@@ -80,8 +80,9 @@ static inline vec NAME(gelu)(vec x) {
     return x / (e + 1.0f);
 }
 
-static void NAME(product)(const float* w, const float* bias, int inputs, const float* in,
-                          float* out, net_epilogue epilogue) {
+static void NAME(product)(const void* weights, const float* bias, int inputs, const void* operands,
+                          void* out, net_epilogue epilogue) {
+    const float *w = weights, *in = operands;
     vec acc[ROWS][NET_VECTORS];
 #pragma GCC unroll 16
     for (int r = 0; r < ROWS; r++)
@@ -104,7 +105,7 @@ static void NAME(product)(const float* w, const float* bias, int inputs, const f
     for (int r = 0; r < ROWS; r++)
 #pragma GCC unroll 2
         for (int v = 0; v < NET_VECTORS; v++) {
-            float* to = out + r * WIDTH + v * NET_LANES;
+            float* to = (float*)out + r * WIDTH + v * NET_LANES;
             vec x = acc[r][v];
             if (epilogue == NET_GELU) x = NAME(gelu)(x);
             if (epilogue == NET_ADD) x = NAME(load)(to) + x;
@@ -112,22 +113,31 @@ static void NAME(product)(const float* w, const float* bias, int inputs, const f
         }
 }
 
-static void NAME(normalise)(const float* in, int features, float* out) {
-    float share = 1.0f / (float)features;
-    for (int v = 0; v < NET_VECTORS; v++) {
-        const float* x = in + v * NET_LANES;
-        float* y = out + v * NET_LANES;
-        vec sum = {0}, squares = {0};
-        for (int f = 0; f < features; f++) sum = sum + NAME(load)(x + f * WIDTH);
-        vec mean = sum * share;
-        for (int f = 0; f < features; f++) {
-            vec d = NAME(load)(x + f * WIDTH) - mean;
-            squares = NAME(fma)(d, d, squares);
+// the vectors of a panel side by side, so that one's sums do not wait for the other's
+static void NAME(normalise)(const float* x, int features, void* out) {
+    float share = 1.0f / (float)features, *y = out;
+    vec sum[NET_VECTORS] = {{0}}, squares[NET_VECTORS] = {{0}}, mean[NET_VECTORS];
+    for (int f = 0; f < features; f++)
+        for (int v = 0; v < NET_VECTORS; v++)
+            sum[v] = sum[v] + NAME(load)(x + f * WIDTH + v * NET_LANES);
+    for (int v = 0; v < NET_VECTORS; v++) mean[v] = sum[v] * share;
+    for (int f = 0; f < features; f++)
+        for (int v = 0; v < NET_VECTORS; v++) {
+            vec d = NAME(load)(x + f * WIDTH + v * NET_LANES) - mean[v];
+            squares[v] = NAME(fma)(d, d, squares[v]);
         }
-        vec scale = 1.0f / NAME(root)(NAME(fma)(squares, NAME(splat)(share), NAME(splat)(LN_EPS)));
-        for (int f = 0; f < features; f++)
-            NAME(store)(y + f * WIDTH, (NAME(load)(x + f * WIDTH) - mean) * scale);
-    }
+    for (int v = 0; v < NET_VECTORS; v++)
+        squares[v] =
+            1.0f / NAME(root)(NAME(fma)(squares[v], NAME(splat)(share), NAME(splat)(LN_EPS)));
+    for (int f = 0; f < features; f++)
+        for (int v = 0; v < NET_VECTORS; v++) {
+            int at = f * WIDTH + v * NET_LANES;
+            NAME(store)(y + at, (NAME(load)(x + at) - mean[v]) * squares[v]);
+        }
+}
+
+static void NAME(round)(const float* in, int features, void* out) {
+    memcpy(out, in, (size_t)(features * WIDTH) * sizeof(float));
 }
 
 static void NAME(unit_pairs)(float* c, int pairs) {

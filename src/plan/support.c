@@ -28,7 +28,7 @@ static nearest_fn* choose(void) {
     switch (simd_best()) {
         case SIMD_AVX512: return plan_support_nearest_avx512;
         case SIMD_AVX2: return plan_support_nearest_avx2;
-        case SIMD_PLAIN: break;
+        default: break;
     }
 #endif
     return plan_support_nearest_plain;

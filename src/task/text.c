@@ -8,7 +8,8 @@
 //     [point]      NAME = plain | chain, X .., Y .., W ..
 //     [situation]  N = TIMES PLUS MINUS OVER         NAME, goal:NAME, chi:N or 0
 //
-// A line is a section, `key = value`, empty, or a comment that begins with ;
+// A line is a section, `key = value` or empty. What follows a ; at its start or after a space is a
+// comment.
 #include "core/text.h"
 
 #include <stdio.h>
@@ -336,9 +337,11 @@ static firm_status take_line(reader* r, firm_error* err) {
 
 // Cuts a line into r->section, or r->key and r->value. 0: it is neither; 2: nothing to take.
 static int cut_line(reader* r, const char* line, size_t n) {
+    for (size_t i = 0; i < n; i++)
+        if (line[i] == ';' && (i == 0 || line[i - 1] == ' ')) n = i;
     while (n && (*line == ' ' || *line == '\t')) line++, n--;
     while (n && strchr(" \t\r", line[n - 1])) n--;
-    if (n == 0 || *line == ';') return 2;
+    if (n == 0) return 2;
     if (*line == '[') {
         if (n < 3 || line[n - 1] != ']' || n - 2 >= sizeof r->section) return 0;
         memcpy(r->section, line + 1, n - 2);

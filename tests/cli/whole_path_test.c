@@ -265,10 +265,25 @@ TEST(cli, a_solve_allocates_nothing) {
     if (!j) return;
     EXPECT_KEYS(j,
                 "task device threads precision ms_per_solve gflops peak_gflops fraction_of_peak "
-                "allocations");
+                "fma_gflops fraction_of_fma allocations");
+    double fma = json_get(j, "fma_gflops", 0);
+    EXPECT(fma > 0);
+    EXPECT_NEAR(json_get(j, "fraction_of_fma", 0), json_get(j, "gflops", 0) / fma, 1e-3);
     EXPECT_NEAR(json_get(j, "allocations", -1), 0, 0);
     EXPECT_NEAR(json_get(j, "perception_allocations", -1), 0, 0);
     cJSON_Delete(j);
+}
+
+// The precision reaches every planner on the CPU: where the processor lacks it, each refuses.
+TEST(cli, precision_reaches_the_planner) {
+    setenv("FIRM_SIMD", "avx2", 1);
+    EXPECT_REFUSAL(firm_run("/", 0, "eval tworoom --trials 1 --precision bf16 --quiet"), "eval",
+                   "AVX512-BF16");
+    EXPECT_REFUSAL(firm_run("/", 0, "bench plan tworoom --precision bf16 --quiet"), "bench",
+                   "AVX512-BF16");
+    unsetenv("FIRM_SIMD");
+    EXPECT_REFUSAL(firm_run("/", 0, "eval tworoom --trials 1 --precision tf32 --quiet"), "eval",
+                   "fp32 or bf16");
 }
 
 // ---- the same bytes -----------------------------------------------------------------------------

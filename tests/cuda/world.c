@@ -170,7 +170,7 @@ int job_open(job* j, world* w, int index, int batch) {
     firm_error err = {0};
     stage s = w->stage[index];
     *j = (job){.w = w};
-    snprintf(j->name, sizeof j->name, "%s %s", w->env->task.name, s.name);
+    snprintf(j->name, sizeof j->name, "%.30s %.40s", w->env->task.name, s.name);
     for (int i = 0; i < SOURCES; i++) s.batch[i] = batch + (i == 0 ? 0 : batch > 3 ? 3 : 1);
     s.weight[PACK_I] = 0.5f;
     firm_status st = fill_caches(w, &err);

@@ -16,7 +16,7 @@ int shipped_open(shipped* s, const char* task) {
     snprintf(path, sizeof path, "%s/models/%s.safetensors", test_source_dir(), task);
     if (firm_model_load(path, &s->model, &err) == FIRM_OK &&
         plan_weights_take(s->model, &s->weights, &err) == FIRM_OK &&
-        plan_net_create(&s->weights.shape, &s->weights.net, &s->net, &err) == FIRM_OK) {
+        plan_net_create(&s->weights.shape, &s->weights.net, PLAN_FP32, &s->net, &err) == FIRM_OK) {
         s->scratch = mem_alloc(plan_net_scratch_bytes(s->net));
         return 1;
     }
@@ -70,7 +70,7 @@ int search_on_cpu(const shipped* s, const plan_net* net, const plan_options* opt
     pool* threads = NULL;
     firm_error err = {0};
     firm_status st = pool_create(0, &threads, &err);
-    if (st == FIRM_OK) st = plan_learned_create(net, pool_threads(threads), &learned, &err);
+    if (st == FIRM_OK) st = plan_learned_create(net, threads, &learned, &err);
     if (st == FIRM_OK) {
         plan_setup setup = {
             .task = &s->model->task,

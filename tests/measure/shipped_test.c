@@ -67,7 +67,7 @@ static search_verdict judge_weights(const shipped* s, const plan_net_weights* w,
     plan_net* net = NULL;
     firm_error err = {0};
     search_ends ends = {.distance = {{INFINITY}}};
-    if (plan_net_create(&s->weights.shape, w, &net, &err) != FIRM_OK ||
+    if (plan_net_create(&s->weights.shape, w, PLAN_FP32, &net, &err) != FIRM_OK ||
         !search_on_cpu(s, net, o, SEARCH_SEEDS, &ends))
         test_fail(__FILE__, __LINE__, "%s", err.message);
     plan_net_free(net);

@@ -55,7 +55,7 @@ TEST(measure, yardstick_knows_the_cpu_planner) {
         plan_net* net = NULL;
         firm_error err = {0};
         float got[ROWS * HORIZON * 8];
-        REQUIRE_OK(plan_net_create(s, &t.weights, &net, &err), err);
+        REQUIRE_OK(plan_net_create(s, &t.weights, PLAN_FP32, &net, &err), err);
         void* scratch = mem_alloc(plan_net_scratch_bytes(net));
         plan_net_rollout(net, scratch, ROWS, HORIZON, in.c0, in.m0, in.u, got);
         yardstick_reading r = yardstick_read(&y, got);

@@ -6,6 +6,7 @@
 #include "core/clock.h"
 #include "core/mem.h"
 #include "core/rng.h"
+#include "core/simd.h"
 #include "env/env.h"
 #include "toys.h"
 
@@ -120,16 +121,18 @@ TEST(plan, both_modes_find_the_optimum) {
     }
 }
 
-TEST(plan, same_plan_for_any_threads) {
+static void expect_same_plan(plan_precision precision) {
+    static const int counts[] = {1, 2, 3, 8, 16};
     toy_net t = toy_net_make((plan_net_shape){2, 0, 12, 10, 40, 64, 2, 0}, 3);
     plan_net* net;
     firm_error err;
-    REQUIRE_OK(plan_net_create(&t.shape, &t.weights, &net, &err), err);
+    REQUIRE_OK(plan_net_create(&t.shape, &t.weights, precision, &net, &err), err);
     float m0[12] = {0.5f, -0.5f}, c0[2] = {0.1f, -0.2f}, to[2] = {0.8f, 0.3f}, one[2] = {1, 1},
           none[2] = {0};
     for (int mode = 0; mode < 2; mode++) {
         float plan[2][100], path[22];
-        for (int threads = 1; threads <= 3; threads++) {
+        for (size_t i = 0; i < sizeof counts / sizeof *counts; i++) {
+            int threads = counts[i];
             plan_learned* l;
             echo e = {0};
             plan_setup setup = echo_setup(&e, (firm_mode)mode);
@@ -141,7 +144,7 @@ TEST(plan, same_plan_for_any_threads) {
             setup.options.iterations = 4;
             setup.options.candidates = 101;
             REQUIRE_OK(pool_create(threads, &setup.threads, &err), err);
-            REQUIRE_OK(plan_learned_create(net, threads, &l, &err), err);
+            REQUIRE_OK(plan_learned_create(net, setup.threads, &l, &err), err);
             plan_learned_start(l, c0, m0);
             setup.model = plan_learned_model(l);
             plan_solver* s = make(&setup);
@@ -163,6 +166,14 @@ TEST(plan, same_plan_for_any_threads) {
     }
     plan_net_free(net);
     toy_net_free(&t);
+}
+
+TEST(plan, same_plan_for_any_threads) {
+    expect_same_plan(PLAN_FP32);
+    if (simd_best_bf16() != SIMD_PLAIN)
+        expect_same_plan(PLAN_BF16);
+    else
+        test_skip("the processor has no bfloat16 instructions");
 }
 
 TEST(plan, seed_and_reset) {
@@ -242,7 +253,7 @@ TEST(plan, solve_does_not_allocate) {
     plan_learned* l;
     firm_error err;
     float m0[12] = {0}, c0[2] = {0}, to[2] = {0.5f, 0.5f}, one[2] = {1, 1}, none[2] = {0};
-    REQUIRE_OK(plan_net_create(&t.shape, &t.weights, &net, &err), err);
+    REQUIRE_OK(plan_net_create(&t.shape, &t.weights, PLAN_FP32, &net, &err), err);
     for (int mode = 0; mode < 2; mode++) {
         echo e = {0};
         plan_setup setup = echo_setup(&e, (firm_mode)mode);
@@ -252,7 +263,7 @@ TEST(plan, solve_does_not_allocate) {
         setup.options.horizon_max = 8;
         setup.fan = 20;
         REQUIRE_OK(pool_create(2, &setup.threads, &err), err);
-        REQUIRE_OK(plan_learned_create(net, 2, &l, &err), err);
+        REQUIRE_OK(plan_learned_create(net, setup.threads, &l, &err), err);
         setup.model = plan_learned_model(l);
         plan_solver* s = make(&setup);
         if (!s) return;

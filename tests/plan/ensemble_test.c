@@ -28,8 +28,10 @@ static void flock_open(flock* f, int pairs, int alike) {
         c0[4] += alike ? 0 : 0.05f * (float)k;
         f->toy[k] = toy_net_make((plan_net_shape){CONFIG, pairs, FIBER, ACTION, 40, 64, 2, 0},
                                  alike ? 3 : 3 + 100 * (uint64_t)k);
-        REQUIRE_OK(plan_net_create(&f->toy[k].shape, &f->toy[k].weights, &f->net[k], &err), err);
-        REQUIRE_OK(plan_learned_create(f->net[k], 1, &f->learned[k], &err), err);
+        REQUIRE_OK(
+            plan_net_create(&f->toy[k].shape, &f->toy[k].weights, PLAN_FP32, &f->net[k], &err),
+            err);
+        REQUIRE_OK(plan_learned_create(f->net[k], NULL, &f->learned[k], &err), err);
         plan_learned_start(f->learned[k], c0, m0);
         f->model[k] = plan_learned_model(f->learned[k]);
     }

@@ -157,7 +157,7 @@ static void expect_golden(const char* task) {
     if (golden_moment_open(&x.moment, x.spec) && (x.m = golden_model(task))) {
         firm_error err = {0};
         x.fiber = mem_calloc((size_t)x.m->shape.fiber, sizeof *x.fiber);
-        EXPECT_INT(plan_net_of_model(x.m, &x.net, &err), FIRM_OK);
+        EXPECT_INT(plan_net_of_model(x.m, PLAN_FP32, &x.net, &err), FIRM_OK);
         if (x.fiber && x.net && golden_begin(&x.g, "plans", task)) {
             perceive(&x);
             predict(&x);

@@ -106,7 +106,7 @@ static void compare(const env_spec* env, int no_fiber) {
     by_graph(m, &r, want);
 
     plan_net* net = NULL;
-    REQUIRE_OK(plan_net_of_model(m, &net, &err), err);
+    REQUIRE_OK(plan_net_of_model(m, PLAN_FP32, &net, &err), err);
     void* scratch = mem_alloc(plan_net_scratch_bytes(net));
     EXPECT_INT(plan_net_rollout(net, scratch, ROWS, STEPS, c0, m0, u, got), 0);
     double worst = 0;

@@ -29,7 +29,7 @@ static plan_net* make(const toy_net* t, const char* variant) {
     plan_net* net = NULL;
     firm_error err = {0};
     setenv("FIRM_SIMD", variant, 1);
-    if (plan_net_create(&t->shape, &t->weights, &net, &err) != FIRM_OK)
+    if (plan_net_create(&t->shape, &t->weights, PLAN_FP32, &net, &err) != FIRM_OK)
         test_fail(__FILE__, __LINE__, "%s: %s", variant, err.message);
     unsetenv("FIRM_SIMD");
     if (net && strcmp(plan_net_simd(net), variant) != 0) {
@@ -165,11 +165,11 @@ TEST(plan, net_create_fails_cleanly) {
     firm_error err;
     plan_net_shape bad = t.shape;
     bad.pairs = 5;  // 10 numbers of 8
-    EXPECT_INT(plan_net_create(&bad, &t.weights, &net, &err), FIRM_E_VALUE);
+    EXPECT_INT(plan_net_create(&bad, &t.weights, PLAN_FP32, &net, &err), FIRM_E_VALUE);
     EXPECT(net == NULL && err.message[0]);
     for (int64_t n = 0;; n++) {
         mem_fail_after(n);
-        firm_status s = plan_net_create(&t.shape, &t.weights, &net, &err);
+        firm_status s = plan_net_create(&t.shape, &t.weights, PLAN_FP32, &net, &err);
         mem_fail_after(-1);
         if (s == FIRM_OK) {
             EXPECT(n == 2);  // the net and its weights

@@ -122,6 +122,15 @@ TEST(task, texts_read_back) {
     REQUIRE_OK(task_read("text", text, &back, &err), err);
     EXPECT(same(&t, &back));
     EXPECT(memcmp(&t, &back, sizeof t) == 0);
+    // comments and spaces mean nothing
+    char spaced[TASK_TEXT] = "; a task\n\n";
+    for (char* line = strtok(text, "\n"); line; line = strtok(NULL, "\n")) {
+        strcat(spaced, " ");
+        strcat(spaced, line);
+        strcat(spaced, "  ; as it is\r\n");
+    }
+    REQUIRE_OK(task_read("text", spaced, &back, &err), err);
+    EXPECT(memcmp(&t, &back, sizeof t) == 0);
     EXPECT(!task_write(&t, small, sizeof small));
     for (int i = 0; env_at(i); i++) {
         EXPECT(task_write(&env_at(i)->task, text, sizeof text));

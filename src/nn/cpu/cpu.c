@@ -87,6 +87,9 @@ const nn_backend* nn_backend_cpu(void) {
             .release = mem_free,
             .upload = upload,
             .download = download,
+            .packed = nn_cpu_packed,
+            .pack = nn_cpu_pack,
+            .weight_tile = nn_cpu_weight_tile,
         };
     }
     pthread_mutex_unlock(&lock);

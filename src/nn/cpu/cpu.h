@@ -11,6 +11,11 @@ extern const nn_kernel nn_cpu_linear, nn_cpu_conv2d, nn_cpu_convt2d, nn_cpu_laye
     nn_cpu_softpool, nn_cpu_spatial, nn_cpu_patches, nn_cpu_patchdiff, nn_cpu_patchmask, nn_cpu_mse,
     nn_cpu_bce, nn_cpu_nll, nn_cpu_relative, nn_cpu_chord;
 
+// of linear.c, for the backend's table
+size_t nn_cpu_packed(const nn_tensor* w, int back);
+void nn_cpu_pack(const nn_tensor* w, const float* value, int back, float* to);
+void nn_cpu_weight_tile(const nn_weight_tile* t);
+
 // Takes the instruction set that simd_best() says. Tests call it again after they set FIRM_SIMD.
 void nn_cpu_choose(void);
 

@@ -9,8 +9,9 @@ static void forward(const nn_call* c) {
                           .n = n,
                           .a = c->in[0],
                           .lda = k,
-                          .b = c->in[1],
+                          .b = c->packed ? c->packed : c->in[1],
                           .ldb = n,
+                          .packed = c->packed != NULL,
                           .bias = c->in[2],
                           .c = c->out,
                           .ldc = n});
@@ -25,9 +26,10 @@ static void backward(const nn_call* c) {
                               .n = k,
                               .a = c->dout,
                               .lda = n,
-                              .b = c->in[1],
+                              .b = c->packed ? c->packed : c->in[1],
                               .ldb = n,
                               .turn_b = 1,
+                              .packed = c->packed != NULL,
                               .add = c->accumulate[0],
                               .c = c->din[0],
                               .ldc = k});
@@ -44,6 +46,28 @@ static void backward(const nn_call* c) {
                               .c = c->din[1],
                               .ldc = n});
     if (c->din[2]) nn_loops_get()->sum_rows(m, n, c->dout, c->din[2]);
+}
+
+size_t nn_cpu_packed(const nn_tensor* w, int back) {
+    return nn_gemm_packed(w->dim[back], w->dim[!back]);
+}
+
+void nn_cpu_pack(const nn_tensor* w, const float* value, int back, float* to) {
+    nn_gemm_pack(w->dim[back], w->dim[!back], value, w->dim[1], back, to);
+}
+
+void nn_cpu_weight_tile(const nn_weight_tile* t) {
+    nn_gemm(&(nn_product){.m = t->rows,
+                          .k = t->samples,
+                          .n = t->cols,
+                          .a = t->x,
+                          .lda = t->x_step,
+                          .turn_a = 1,
+                          .b = t->dy,
+                          .ldb = t->dy_step,
+                          .add = t->add,
+                          .c = t->dw,
+                          .ldc = t->dw_step});
 }
 
 const nn_kernel nn_cpu_linear = {forward, backward, NULL, NULL};

@@ -17,6 +17,7 @@ enum { LANES = 4, ROWS = 12 };
 enum { LANES = 4, ROWS = 6 };
 #endif
 enum { COLS = 2 * LANES };
+enum { AHEAD = 8 };  // rows that packing asks for before it needs them
 
 typedef float vec __attribute__((vector_size(4 * LANES)));
 typedef float vec4 __attribute__((vector_size(16)));
@@ -34,11 +35,15 @@ static inline void store(float* p, vec v) {
 
 #define INLINE static inline __attribute__((always_inline))
 
-INLINE void clear(int rows, int vectors, vec (*acc)[2]) {
+// sums of zero; what they will be added to is asked for meanwhile
+INLINE void begin(const nn_strip* s, int rows, int vectors, vec (*acc)[2], const float* c) {
 #pragma GCC unroll 14
     for (int r = 0; r < rows; r++)
 #pragma GCC unroll 2
-        for (int v = 0; v < vectors; v++) acc[r][v] = (vec){0};
+        for (int v = 0; v < vectors; v++) {
+            acc[r][v] = (vec){0};
+            if (s->end == NN_TILE_ADD) __builtin_prefetch(c + r * s->ldc + v * LANES, 1);
+        }
 }
 
 INLINE void finish(const nn_strip* s, int rows, int vectors, vec (*acc)[2], float* c) {
@@ -57,7 +62,7 @@ INLINE void finish(const nn_strip* s, int rows, int vectors, vec (*acc)[2], floa
 // Rows of a at constant distance: pointers to every third of them, the others by index.
 INLINE void tile_by_rows(const nn_strip* s, int rows, int vectors, const float* a, float* c) {
     vec acc[ROWS][2];
-    clear(rows, vectors, acc);
+    begin(s, rows, vectors, acc, c);
     const float* b = s->b;
     int64_t step = s->a_step;
     for (int segment = 0; segment < s->segments; segment++) {
@@ -85,7 +90,7 @@ INLINE void tile_by_rows(const nn_strip* s, int rows, int vectors, const float* 
 
 INLINE void tile_by_columns(const nn_strip* s, int rows, int vectors, const float* a, float* c) {
     vec acc[ROWS][2];
-    clear(rows, vectors, acc);
+    begin(s, rows, vectors, acc, c);
     const float* b = s->b;
     for (int segment = 0; segment < s->segments; segment++) {
         const float* from = a + segment * s->a_segment;
@@ -126,7 +131,9 @@ typedef void (*tile_fn)(const nn_strip* s, const float* a, float* c);
     }
 
 TILES(1)
-TILES(2) TILES(3) TILES(4) TILES(5) TILES(6)
+TILES(2)
+TILES(3)
+TILES(4) TILES(5) TILES(6)
 #if defined(FIRM_SIMD_avx512) || defined(__aarch64__)
     TILES(7) TILES(8) TILES(9) TILES(10) TILES(11) TILES(12)
 #endif
@@ -179,6 +186,7 @@ static void strip(const nn_strip* s) {
 static void pack(int depth, int width, const float* b, int64_t ldb, float* to) {
     int stride = width > LANES ? COLS : LANES;
     for (int p = 0; p < depth; p++, b += ldb, to += stride) {
+        for (int v = 0; v < width; v += 16) __builtin_prefetch(b + AHEAD * ldb + v);
         if (width == stride) {
             for (int v = 0; v < stride; v += LANES) store(to + v, load(b + v));
         } else {

@@ -1,0 +1,105 @@
+// plan_team.c - how threads should share the planner's rollouts: every team size in turn, beside
+// the float32 multiply-add rate of the same threads.
+//     ninja -C build bench_plan_team && build/bench_plan_team [THREADS] [CANDIDATES] [fp32|bf16]
+// A row is a number of members per team: the best and the median time of five macro steps of all
+// candidates through TwoRoom's transition, and the share of the multiply-add rate. The star marks
+// what plan_net_members() chooses.
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/meet.h"
+#include "core/clock.h"
+#include "core/fma.h"
+#include "core/mem.h"
+#include "core/rng.h"
+#include "plan/net.h"
+
+enum { STEPS = 5, ROUNDS = 30, LARGEST = 384 * 768 };
+
+typedef struct trial {
+    const plan_net* net;
+    plan_net_job job;
+    int members, teams;
+    char* scratch;  // (threads)
+    meet at[256];
+} trial;
+
+static void roll(void* arg, int item, int worker) {
+    (void)item;
+    trial* t = arg;
+    int of = worker / t->members, n = t->job.n, unit = plan_net_lanes(t->net);
+    int units = (n + unit - 1) / unit;
+    if (of >= t->teams) return;
+    plan_net_job job = t->job;
+    int from = units * of / t->teams * unit, to = units * (of + 1) / t->teams * unit;
+    job.n = (to < n ? to : n) - from;
+    job.u += (size_t)from * STEPS * 10;
+    job.c_out += (size_t)from * STEPS * 2;
+    plan_net_team team = {t->members,
+                          t->scratch + (size_t)(of * t->members) * plan_net_scratch_bytes(t->net),
+                          &t->at[of]};
+    if (job.n > 0) plan_net_rollout_share(t->net, &job, &team, worker % t->members);
+}
+
+static int by_value(const void* a, const void* b) {
+    double x = *(const double*)a, y = *(const double*)b;
+    return (x > y) - (x < y);
+}
+
+static void measure(trial* t, pool* p, double fma, int chosen) {
+    double ms[ROUNDS];
+    for (int i = 0; i < t->teams; i++) meet_expect(&t->at[i], t->members);
+    for (int i = -2; i < ROUNDS; i++) {
+        int64_t begun = clock_ns();
+        pool_each(p, roll, t);
+        if (i >= 0) ms[i] = (double)(clock_ns() - begun) * 1e-6;
+    }
+    qsort(ms, ROUNDS, sizeof *ms, by_value);
+    plan_net_shape s;
+    plan_net_shape_get(t->net, &s);
+    double work = 2e-6 * (double)plan_net_macs(&s) * t->job.n * STEPS;
+    printf("%3d x %2d members%s  best %7.3f ms  median %7.3f ms  %6.1f GFLOP/s  %.3f of fma\n",
+           t->teams, t->members, chosen ? " *" : "  ", ms[0], ms[ROUNDS / 2], work / ms[ROUNDS / 2],
+           work / ms[ROUNDS / 2] / fma);
+}
+
+int main(int argc, char** argv) {
+    int threads = argc > 1 ? atoi(argv[1]) : 0, n = argc > 2 ? atoi(argv[2]) : 300;
+    plan_precision precision = argc > 3 && strcmp(argv[3], "bf16") == 0 ? PLAN_BF16 : PLAN_FP32;
+    plan_net_shape s = {2, 0, 128, 10, 384, 768, 2, 0};
+    firm_error err;
+    static float w[LARGEST], c0[2], m0[128];
+    rng_fill_normal(1, RNG_STREAM(RNG_TEST, 1), 0, w, LARGEST);
+    for (int i = 0; i < LARGEST; i++) w[i] *= 0.04f;
+    plan_net_block b = {.w1 = w, .b1 = w, .w2 = w, .b2 = w};
+    plan_net_weights weights = {
+        .w_in = w, .b_in = w, .block = {b, b}, .w_c = w, .b_c = w, .w_m = w, .b_m = w};
+    static trial t;
+    plan_net* net;
+    pool* p;
+    if (plan_net_create(&s, &weights, precision, &net, &err) != FIRM_OK ||
+        pool_create(threads, &p, &err) != FIRM_OK) {
+        fprintf(stderr, "%s\n", err.message);
+        return 2;
+    }
+    threads = pool_threads(p);
+    t.net = net;
+    float* u = mem_alloc((size_t)n * STEPS * 10 * sizeof *u);
+    rng_fill_normal(1, RNG_STREAM(RNG_TEST, 2), 0, u, n * STEPS * 10);
+    t.job = (plan_net_job){n, STEPS, c0, m0, u, mem_alloc((size_t)n * STEPS * 2 * sizeof *u)};
+    t.scratch = mem_calloc((size_t)threads, plan_net_scratch_bytes(net));
+    for (int i = 0; i < threads; i++) meet_init(&t.at[i]);
+    printf("%s, %d threads, %d candidates\n", plan_net_simd(net), threads, n);
+    for (int pass = 0; pass < 2; pass++) {
+        double fma = fma_measure(p, 200);
+        printf("fma %.1f GFLOP/s\n", fma);
+        for (int m = 1; m <= threads && m <= PLAN_TEAM_MOST; m++) {
+            if (threads % m) continue;
+            t.members = m;
+            t.teams = threads / m;
+            measure(&t, p, fma, m == plan_net_members(net, threads, n));
+        }
+    }
+    return 0;
+}

@@ -1,0 +1,377 @@
+// net_roll.c - rolls candidates out through the packed net, by one thread or by a team.
+//
+// Candidates are cut into blocks whose activations stay in the L2 cache through all macro steps, a
+// block into panels. For each group of output features the weights stay in L1 while the block's
+// panels pass by. In a team, a member computes a share of every product's groups for all panels,
+// and what goes feature by feature (inputs, LayerNorm, outputs) for a share of the panels; the
+// members meet in between.
+#include <math.h>
+#include <string.h>
+
+#include "core/meet.h"
+#include "plan/net_internal.h"
+
+#define SPATIAL_REAL float
+#define SPATIAL_SQRT sqrtf
+#define SPATIAL_FN static inline
+#include "nn/spatial.h"
+
+// A team's memory; every array holds its panels one after another, each (features, width).
+typedef struct scratch {
+    float* x;        // c, m, u
+    char* operand;   // the same as operands; x itself where these are float32
+    float* h;        // residual stream
+    char* a;         // operands: normalised h, and behind it the spatial features
+    char* g;         // operands: inner activations
+    float* spatial;  // spatial features
+    float* base;     // (hidden) b_in and what the start adds to it
+    float* start;    // one narrow panel of [c0, m0]
+    char* start_operand;
+} scratch;
+
+// Features that an array has per candidate.
+typedef struct strides {
+    int x, operand, h, a, g;
+} strides;
+
+// One member's view of a rollout.
+typedef struct roll {
+    const plan_net* net;
+    const plan_net_job* job;
+    const plan_net_team* team;
+    int member;
+    scratch s;
+    strides of;
+    int first, n;  // candidates of the block at work
+    int count;
+    panel panels[NET_MOST_PANELS];
+    unsigned char bad[NET_MOST_LANES];  // by candidate of the block
+} roll;
+
+// ---- memory -------------------------------------------------------------------------------------
+
+static int larger(int a, int b) {
+    return a > b ? a : b;
+}
+
+static strides strides_of(const plan_net* net) {
+    const plan_net_shape* s = &net->shape;
+    const net_kernels* k = net->kernels;
+    int state = s->config + s->fiber, inputs = state + s->action;
+    return (strides){
+        .x = larger(inputs, net_round_up(state, k->rows)),
+        .operand = net_round_up(inputs, k->depth),
+        .h = net_round_up(s->hidden, k->rows),
+        .a = net_hidden_depth(net) + (s->spatial ? net_round_up(SPATIAL_FEATURES, k->depth) : 0),
+        .g = net_round_up(larger(s->spatial, s->inner), k->rows)};
+}
+
+// Memory for a block of `lanes` candidates; without any the size alone.
+static size_t scratch_layout(const plan_net* net, int lanes, char* memory, scratch* s) {
+    const plan_net_shape* shape = &net->shape;
+    const net_kernels* k = net->kernels;
+    strides of = strides_of(net);
+    size_t n = (size_t)lanes, unit = (size_t)k->unit, bytes = (size_t)k->bytes, at = 0;
+    size_t state = (size_t)(shape->config + shape->fiber);
+    struct {
+        void* slot;
+        size_t bytes;
+    } part[] = {
+        {&s->x, 4 * n * (size_t)of.x},
+        {&s->operand, k->bytes == 4 ? 0 : bytes * n * (size_t)of.operand},
+        {&s->h, 4 * n * (size_t)of.h},
+        {&s->a, bytes * n * (size_t)of.a},
+        {&s->g, bytes * n * (size_t)of.g},
+        {&s->spatial, shape->spatial ? 4 * n * SPATIAL_FEATURES : 0},
+        {&s->base, 4 * (size_t)of.h},
+        {&s->start, 4 * state * unit},
+        {&s->start_operand, bytes * (size_t)net_round_up((int)state, k->depth) * unit},
+    };
+    for (size_t i = 0; i < sizeof part / sizeof *part; i++) {
+        if (memory) memcpy(part[i].slot, &(char*){memory + at}, sizeof(char*));
+        at += (part[i].bytes + 63) / 64 * 64;
+    }
+    if (memory && k->bytes == 4) s->operand = (char*)s->x;
+    return at;
+}
+
+size_t plan_net_scratch_bytes(const plan_net* net) {
+    return scratch_layout(net, plan_net_block_lanes(net), NULL, &(scratch){0});
+}
+
+// ---- a member's share ---------------------------------------------------------------------------
+
+static void wait_for_team(const roll* r) {
+    if (r->team->members > 1) meet_wait(r->team->at);
+}
+
+// The first group of a member's share; the last is before the next member's first.
+static int share_from(const roll* r, int groups, int member) {
+    return groups * member / r->team->members;
+}
+
+// Loops over the member's panels: for (OWN_PANELS(r, q))
+#define OWN_PANELS(r, q)                        \
+    const panel* q = (r)->panels + (r)->member; \
+    q < (r)->panels + (r)->count;               \
+    q += (r)->team->members
+
+// Where a panel begins in an array of so many features and bytes a number.
+static size_t offset(const panel* q, int stride, int bytes) {
+    return (size_t)q->lane * (size_t)stride * (size_t)bytes;
+}
+
+// ---- products -----------------------------------------------------------------------------------
+
+typedef struct layer {
+    const packed* p;
+    int skip;           // inputs that are left out; a multiple of the depth
+    int groups;         // of outputs
+    const float* bias;  // (groups * rows)
+    const char* in;
+    int in_stride;
+    void* out;
+    int out_stride;
+    net_epilogue epilogue;
+} layer;
+
+// Asks for part i of `parts` of the next group's weights, so that they come from L3 while this
+// group is multiplied.
+static void fetch_ahead(const char* w, size_t bytes, int i, int parts) {
+    size_t to = bytes * (size_t)(i + 1) / (size_t)parts;
+    for (size_t at = bytes * (size_t)i / (size_t)parts; at < to; at += 64)
+        __builtin_prefetch(w + at, 0, 2);
+}
+
+static void product(const roll* r, const layer* l) {
+    const net_kernels* k = r->net->kernels;
+    int inputs = l->p->inputs, out_bytes = l->epilogue == NET_GELU ? k->bytes : 4;
+    int to = share_from(r, l->groups, r->member + 1);
+    size_t each = (size_t)(k->rows * k->bytes), group = each * (size_t)inputs;
+    for (int g = share_from(r, l->groups, r->member); g < to; g++) {
+        const char* w = (const char*)l->p->w + (size_t)g * group + (size_t)l->skip * each;
+        for (int i = 0; i < r->count; i++) {
+            const panel* q = &r->panels[i];
+            if (k->ahead && g + 1 < to) fetch_ahead(w + group, group, i, r->count);
+            const char* in = l->in + offset(q, l->in_stride, k->bytes);
+            char* out = (char*)l->out + offset(q, l->out_stride, out_bytes);
+            q->kernels->product(w, l->bias + g * k->rows, inputs - l->skip,
+                                in + (size_t)(l->skip * q->width * k->bytes),
+                                out + (size_t)(g * k->rows * q->width * out_bytes), l->epilogue);
+        }
+    }
+    wait_for_team(r);
+}
+
+// Inputs of the state that come in whole depths: these are the same for all candidates at the first
+// step, and what they add is computed once.
+static int shared_inputs(const plan_net* net) {
+    int state = net->shape.config + net->shape.fiber;
+    return state / net->kernels->depth * net->kernels->depth;
+}
+
+// one narrow panel of the start, for share_start()
+static void set_start(const roll* r) {
+    const plan_net_shape* shape = &r->net->shape;
+    const net_kernels* k = r->net->kernels;
+    int state = shape->config + shape->fiber;
+    for (int f = 0; f < state; f++)
+        for (int i = 0; i < k->unit; i++)
+            r->s.start[f * k->unit + i] =
+                f < shape->config ? r->job->c0[f] : r->job->m0[f - shape->config];
+    k->panel[k->panels - 1].round(r->s.start, state, r->s.start_operand);
+}
+
+// base = b_in + the shared inputs' products, for the member's groups
+static void share_start(const roll* r) {
+    const packed* p = &r->net->in;
+    const net_kernels* k = r->net->kernels;
+    int rows = k->rows, to = share_from(r, p->groups, r->member + 1);
+    _Alignas(64) float tile[NET_MOST_ROWS * NET_MOST_UNIT];
+    for (int g = share_from(r, p->groups, r->member); g < to; g++) {
+        k->panel[k->panels - 1].product(
+            (const char*)p->w + (size_t)g * (size_t)p->inputs * (size_t)(rows * k->bytes),
+            p->bias + g * rows, shared_inputs(r->net), r->s.start_operand, tile, NET_STORE);
+        for (int i = 0; i < rows; i++) r->s.base[g * rows + i] = tile[i * k->unit];
+    }
+}
+
+static void product_in(const roll* r, int first) {
+    const packed* p = &r->net->in;
+    if (first) share_start(r);
+    product(r, &(layer){.p = p,
+                        .skip = first ? shared_inputs(r->net) : 0,
+                        .groups = p->groups,
+                        .bias = first ? r->s.base : p->bias,
+                        .in = r->s.operand,
+                        .in_stride = r->net->kernels->bytes == 4 ? r->of.x : r->of.operand,
+                        .out = r->s.h,
+                        .out_stride = r->of.h,
+                        .epilogue = NET_STORE});
+}
+
+// ---- a macro step -------------------------------------------------------------------------------
+
+// s(c, v, u) of every candidate of a panel, behind LN(h); v is read from the fiber
+static void spatial_inputs(const roll* r, const panel* q) {
+    const plan_net* net = r->net;
+    const plan_net_shape* shape = &net->shape;
+    int w = q->width, state = shape->config + shape->fiber, bytes = net->kernels->bytes;
+    const float* x = r->s.x + offset(q, r->of.x, 1);
+    float* to = r->s.spatial + offset(q, SPATIAL_FEATURES, 1);
+    for (int j = 0; j < w; j++) {
+        float c[SPATIAL_CONFIG], u[SPATIAL_ACTION], f[SPATIAL_FEATURES];
+        float v[2] = {net->velocity[2 * shape->fiber], net->velocity[2 * shape->fiber + 1]};
+        for (int k = 0; k < SPATIAL_CONFIG; k++) c[k] = x[k * w + j];
+        for (int k = 0; k < SPATIAL_ACTION; k++) u[k] = x[(state + k) * w + j];
+        for (int k = 0; k < shape->fiber; k++) {
+            float m = x[(SPATIAL_CONFIG + k) * w + j];
+            v[0] += m * net->velocity[2 * k];
+            v[1] += m * net->velocity[2 * k + 1];
+        }
+        spatial_features(c, v, u, net->mean, net->std, f);
+        for (int k = 0; k < SPATIAL_FEATURES; k++) to[k * w + j] = f[k];
+    }
+    q->kernels->round(
+        to, SPATIAL_FEATURES,
+        r->s.a + offset(q, r->of.a, bytes) + (size_t)(net_hidden_depth(net) * w * bytes));
+}
+
+static void normalise(const roll* r, int with_spatial) {
+    for (OWN_PANELS(r, q)) {
+        q->kernels->normalise(r->s.h + offset(q, r->of.h, 1), r->net->shape.hidden,
+                              r->s.a + offset(q, r->of.a, r->net->kernels->bytes));
+        if (with_spatial) spatial_inputs(r, q);
+    }
+    wait_for_team(r);
+}
+
+// h += GELU(LN(h) W1 + b1) W2 + b2
+static void residual(const roll* r, const packed* first, const packed* second, int with_spatial) {
+    normalise(r, with_spatial);
+    product(r, &(layer){.p = first,
+                        .groups = first->groups,
+                        .bias = first->bias,
+                        .in = r->s.a,
+                        .in_stride = r->of.a,
+                        .out = r->s.g,
+                        .out_stride = r->of.g,
+                        .epilogue = NET_GELU});
+    product(r, &(layer){.p = second,
+                        .groups = second->groups,
+                        .bias = second->bias,
+                        .in = r->s.g,
+                        .in_stride = r->of.g,
+                        .out = r->s.h,
+                        .out_stride = r->of.h,
+                        .epilogue = NET_ADD});
+}
+
+// One macro step of the block's panels; x holds c, m and u and receives c' and m'.
+static void step(const roll* r, int first, int last) {
+    const plan_net* net = r->net;
+    const plan_net_shape* shape = &net->shape;
+    int rows = net->kernels->rows;
+    product_in(r, first);
+    if (shape->spatial) residual(r, &net->spatial_first, &net->spatial_second, 1);
+    for (int b = 0; b < shape->blocks; b++) residual(r, &net->first[b], &net->second[b], 0);
+    normalise(r, 0);
+    // nobody reads m after the last step
+    product(r, &(layer){.p = &net->heads,
+                        .groups = last ? (shape->config + rows - 1) / rows : net->heads.groups,
+                        .bias = net->heads.bias,
+                        .in = r->s.a,
+                        .in_stride = r->of.a,
+                        .out = r->s.x,
+                        .out_stride = r->of.x,
+                        .epilogue = NET_ADD});
+}
+
+// ---- a block ------------------------------------------------------------------------------------
+
+// The actions of macro step t, and at first the start; idle lanes repeat the last candidate.
+static void set_inputs(const roll* r, const panel* q, int t) {
+    const plan_net* net = r->net;
+    const plan_net_shape* shape = &net->shape;
+    const plan_net_job* job = r->job;
+    int state = shape->config + shape->fiber;
+    float* x = r->s.x + offset(q, r->of.x, 1);
+    for (int j = 0; j < q->width; j++) {
+        int row = r->first + (q->lane + j < r->n ? q->lane + j : r->n - 1);
+        const float* from =
+            job->u + ((size_t)row * (size_t)job->horizon + (size_t)t) * (size_t)shape->action;
+        for (int a = 0; a < shape->action; a++) {
+            float v = from[a] < net->u_low[a] ? net->u_low[a] : from[a];
+            x[(state + a) * q->width + j] = v > net->u_high[a] ? net->u_high[a] : v;
+        }
+    }
+    for (int f = 0; f < state && t == 0; f++)
+        for (int j = 0; j < q->width; j++)
+            x[f * q->width + j] = f < shape->config ? job->c0[f] : job->m0[f - shape->config];
+    if (net->kernels->bytes != 4)
+        q->kernels->round(x, state + shape->action,
+                          r->s.operand + offset(q, r->of.operand, net->kernels->bytes));
+}
+
+static void take_outputs(roll* r, const panel* q, int t) {
+    const plan_net_shape* shape = &r->net->shape;
+    const plan_net_job* job = r->job;
+    float* x = r->s.x + offset(q, r->of.x, 1);
+    q->kernels->unit_pairs(x, shape->pairs);
+    for (int j = 0; j < q->width && q->lane + j < r->n; j++) {
+        size_t row = (size_t)(r->first + q->lane + j);
+        float* to = job->c_out + (row * (size_t)job->horizon + (size_t)t) * (size_t)shape->config;
+        for (int f = 0; f < shape->config; f++) {
+            to[f] = x[f * q->width + j];
+            if (!isfinite(to[f])) r->bad[q->lane + j] = 1;
+        }
+    }
+}
+
+// Returns those of the member's candidates that are not finite.
+static int roll_block(roll* r) {
+    int unit = r->net->kernels->unit, nonfinite = 0;
+    r->count = net_cut(r->net->kernels, (r->n + unit - 1) / unit, r->panels);
+    memset(r->bad, 0, (size_t)r->n);
+    if (r->member == 0) set_start(r);
+    for (int t = 0; t < r->job->horizon; t++) {
+        for (OWN_PANELS(r, q)) set_inputs(r, q, t);
+        wait_for_team(r);
+        step(r, t == 0, t == r->job->horizon - 1);
+        for (OWN_PANELS(r, q)) take_outputs(r, q, t);
+    }
+    for (int i = 0; i < r->n; i++) nonfinite += r->bad[i];
+    return nonfinite;
+}
+
+int plan_net_rollout_share(const plan_net* net, const plan_net_job* job, const plan_net_team* team,
+                           int member) {
+    const net_kernels* k = net->kernels;
+    int lanes = team->members * plan_net_block_lanes(net), most = lanes / k->unit;
+    int units = (job->n + k->unit - 1) / k->unit, blocks = net_blocks(units, most);
+    int nonfinite = 0;
+    roll r;  // not cleared: large, and every part is set before it is read
+    r.net = net;
+    r.job = job;
+    r.team = team;
+    r.member = member;
+    r.of = strides_of(net);
+    scratch_layout(net, lanes, team->scratch, &r.s);
+    if (k->begin) k->begin();
+    for (int b = 0; b < blocks; b++) {
+        r.first = net_block_from(k, units, blocks, b) * k->unit;
+        int end = net_block_from(k, units, blocks, b + 1) * k->unit;
+        r.n = (end < job->n ? end : job->n) - r.first;
+        nonfinite += roll_block(&r);
+        wait_for_team(&r);  // the next block's panels lie elsewhere
+    }
+    if (k->end) k->end();
+    return nonfinite;
+}
+
+int plan_net_rollout(const plan_net* net, void* scratch, int n, int horizon, const float* c0,
+                     const float* m0, const float* u, float* c_out) {
+    plan_net_job job = {n, horizon, c0, m0, u, c_out};
+    plan_net_team alone = {.members = 1, .scratch = scratch};
+    return plan_net_rollout_share(net, &job, &alone, 0);
+}
