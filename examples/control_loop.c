@@ -65,20 +65,16 @@ static void log_line(void* user, firm_log_level level, const char* text) {
     fprintf(stderr, "%s%s\n", level == FIRM_LOG_WARN ? "warning: " : "", text);
 }
 
-// Prints the named distances of one step; 1 when every one is below its tolerance.
-static int report(const firm_model_info* info, const firm_step* step, int control) {
-    int reached = 1;
+// Prints the named distances of one step.
+static void report(const firm_model_info* info, const firm_step* step, int control) {
     printf("%3d ", control);
-    for (int i = 0; i < info->distance_dim; i++) {
+    for (int i = 0; i < info->distance_dim; i++)
         printf(" %s %.1f %s,", info->distance_name[i], step->distance_now[i],
                info->distance_unit[i]);
-        if (step->distance_now[i] >= info->distance_tolerance[i]) reached = 0;
-    }
     printf(" planned %.1f at macro step %d", step->distance_planned[0], step->arrival);
     if (step->solved)
         printf(", solved%s in %.0f ms", step->late ? " (cut short)" : "", step->solve_ms);
     printf("\n");
-    return reached;
 }
 
 static int run(firm_controller* ctl, const firm_model_info* info, double deadline_ms) {
@@ -100,7 +96,10 @@ static int run(firm_controller* ctl, const firm_model_info* info, double deadlin
         int64_t deadline = deadline_ms > 0 ? firm_clock_ns() + (int64_t)(deadline_ms * 1e6) : 0;
         status = firm_controller_act(ctl, deadline, &step);
         if (status != FIRM_OK) goto failed;
-        if (report(info, &step, control)) {
+        report(info, &step, control);
+        if (step.strange > 1)
+            printf("     the picture is unlike those of the training: %.1f\n", step.strange);
+        if (step.reached) {
             printf("reached after %d controls\n", control);
             return 0;
         }
@@ -121,8 +120,8 @@ int main(int argc, char** argv) {
         return 2;
     }
     double deadline_ms = argc == 3 ? atof(argv[2]) : 500;
-    if (firm_version() / 100 != FIRM_VERSION / 100) {
-        fprintf(stderr, "control_loop: compiled for another version of libfirm\n");
+    if (firm_abi() != FIRM_ABI) {
+        fprintf(stderr, "control_loop: compiled for another libfirm\n");
         return 2;
     }
     firm_set_log(log_line, NULL);

@@ -22,6 +22,7 @@
 
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 #ifdef __cplusplus
 extern "C" {
@@ -36,6 +37,11 @@ extern "C" {
 // ---- library ------------------------------------------------------------------------------------
 
 #define FIRM_VERSION 100  // 0.1.0 as major * 10000 + minor * 100 + patch
+// Moves when programs compiled with an older header must be compiled again. While it stays, the
+// structs below keep their layout: firm_controller_params grows at its end and says its size, the
+// structs that the library fills take new members from `reserved`. It is the number in
+// libfirm.so.0 and in the version of its symbols, FIRM_0.
+#define FIRM_ABI 0
 
 // code, meaning: makes the enum and the texts of firm_status_str()
 #define FIRM_STATUS_MAP(X)                                     \
@@ -70,6 +76,7 @@ typedef enum firm_log_level { FIRM_LOG_INFO, FIRM_LOG_WARN } firm_log_level;
 typedef void (*firm_log_fn)(void* user, firm_log_level level, const char* text);
 
 FIRM_API int firm_version(void);                         // compare with FIRM_VERSION
+FIRM_API int firm_abi(void);                             // must equal FIRM_ABI
 FIRM_API const char* firm_status_str(firm_status s);     // constant text, never NULL
 FIRM_API void firm_set_log(firm_log_fn fn, void* user);  // NULL is silent, the library's default
 FIRM_API int64_t firm_clock_ns(void);  // the monotonic clock that deadlines refer to
@@ -92,6 +99,7 @@ typedef struct firm_model_info {
     const char* distance_unit[FIRM_MAX_CONFIG];  // "px", "rad", ...
     float distance_tolerance[FIRM_MAX_CONFIG];   // the goal is reached when all are below
     size_t parameters;                           // of all its models, if it is an ensemble
+    uint64_t reserved[64];                       // zero
 } firm_model_info;
 
 // Reads a .safetensors model file, of one model or of an ensemble. The caller frees *model.
@@ -111,7 +119,7 @@ typedef enum firm_mode {
 // Where a controller plans; it sees on the CPU.
 typedef enum firm_device {
     FIRM_DEVICE_CPU,
-    FIRM_DEVICE_CUDA  // the first NVIDIA GPU (CUDA_VISIBLE_DEVICES chooses); never falls back
+    FIRM_DEVICE_CUDA  // an NVIDIA GPU: params.gpu of CUDA_VISIBLE_DEVICES; never falls back
 } firm_device;
 
 // Operands of the search's matrix products; sums are float32.
@@ -121,8 +129,11 @@ typedef enum firm_precision {
     FIRM_PRECISION_BF16   // 7-bit mantissas; the CPU needs AMX or AVX512-BF16 instructions
 } firm_precision;
 
-// Zero in any number means the model's own default for the task and mode.
+// Start from firm_controller_params_default(). Zero in any number means the model's own default for
+// the task and mode. The size tells the library which members there are: a program compiled with an
+// older header has fewer, and the others have their defaults.
 typedef struct firm_controller_params {
+    size_t size;  // of this struct
     firm_mode mode;
     uint64_t seed;  // same seed, same model, same inputs: same actions, for any thread count
     int threads;    // 0: all cores
@@ -132,6 +143,10 @@ typedef struct firm_controller_params {
     int fan;      // candidates of the last iteration kept for display; 0: none
     firm_device device;
     firm_precision precision;
+    int gpu;  // FIRM_DEVICE_CUDA: index of the GPU, 0 for the first
+    // (threads) the core that each thread is bound to, read by create; NULL: none is bound. Needs
+    // `threads`. Thread 0 is the caller's own, which the library never binds.
+    const int* affinity;
 } firm_controller_params;
 
 // What one call of firm_controller_act() found. Pointers stay valid until the next call on the
@@ -151,10 +166,23 @@ typedef struct firm_step {
     const float* plan;         // (horizon * controls_per_macro, action_dim) raw controls
     const float* path;         // (horizon + 1, config_dim) predicted configurations of the plan
     const float* fan_path;     // (fan, horizon + 1, config_dim), or NULL
-    const float* goal_config;  // (config_dim) the goal image's configuration
+    const float* goal_config;  // (config_dim) of the goal; free coordinates are as they are now
+    int reached;               // 1 if every distance_now is below its tolerance
+    // How unlike the training data the current frame is; above 1: outside, do not trust the step.
+    // Tells blank, foreign and broken pictures and places never seen, as far as the model file has
+    // their statistics; not a scene that looks as in training and behaves differently.
+    float strange;
+    uint64_t reserved[32];  // zero
 } firm_step;
 
-FIRM_API firm_controller_params firm_controller_params_default(void);
+// In the header, so that its size is the caller's.
+static inline firm_controller_params firm_controller_params_default(void) {
+    firm_controller_params p;
+    memset(&p, 0, sizeof p);
+    p.size = sizeof p;
+    p.mode = FIRM_MODE_REACH;
+    return p;
+}
 // Takes all memory the controller will ever use. The model must outlive it. Nullable: params, err.
 FIRM_API firm_status firm_controller_create(const firm_model* model,
                                             const firm_controller_params* params,
@@ -162,6 +190,14 @@ FIRM_API firm_status firm_controller_create(const firm_model* model,
 FIRM_API size_t firm_controller_bytes(const firm_controller* ctl);  // what create reserved; NULL: 0
 // Encodes a goal image (H, W, 3). Forgets the plan in hand, keeps the history.
 FIRM_API firm_status firm_controller_goal(firm_controller* ctl, const uint8_t* rgb);
+// A goal as numbers in the order of config_name, in the units of a configuration: values
+// (config_dim) are copied. Nullable: given (config_dim), where 0 leaves a coordinate free ("block
+// at x, y, agent anywhere"): its value is not read, and it counts in no distance or cost. A
+// distance all of whose coordinates are free is 0. An angle is two numbers, NAME_sin and NAME_cos,
+// given or free together; they are brought to length 1. Otherwise like firm_controller_goal().
+// Contract searches on a GPU take whole goals only (FIRM_E_UNAVAILABLE).
+FIRM_API firm_status firm_controller_goal_config(firm_controller* ctl, const float* values,
+                                                 const uint8_t* given);
 // Appends a frame and the raw control executed between the previous frame and this one (NULL with
 // the first frame of an episode). Frames follow each other at the control period.
 FIRM_API firm_status firm_controller_push(firm_controller* ctl, const uint8_t* rgb,
@@ -172,12 +208,55 @@ FIRM_API firm_status firm_controller_push(firm_controller* ctl, const uint8_t* r
 // frame.
 FIRM_API firm_status firm_controller_act(firm_controller* ctl, int64_t deadline_ns,
                                          firm_step* step);
+// Copies the configuration of the latest frame to config (config_dim).
+FIRM_API firm_status firm_controller_config(firm_controller* ctl, float* config);
+// What would come of a plan from the latest frame on: plan (macros * controls_per_macro,
+// action_dim) raw controls, at most as many macros as the search looks ahead. Nullable: path
+// (macros + 1, config_dim), first the present configuration; distance (macros + 1, distance_dim) to
+// the goal, which must be set. Changes nothing that act does. Needs at least one frame.
+FIRM_API firm_status firm_controller_predict(firm_controller* ctl, const float* plan, int macros,
+                                             float* path, float* distance);
 // Forgets history, goal and plan, and restarts the random streams from `seed`.
 FIRM_API firm_status firm_controller_reset(firm_controller* ctl, uint64_t seed);
+// The controller's state as bytes: history, goal, plan in hand, random streams. A controller of the
+// same model and params (threads, device and seed may differ), created here or in another process
+// of the same libfirm, continues from it with the same actions. The caller owns the bytes. Save
+// writes firm_controller_state_bytes(), which is constant for a controller (NULL: 0), and needs
+// room for them. Restore takes all or, with a sentence, nothing: a state of another model, of other
+// params or a damaged one gives FIRM_E_FORMAT. The checksum finds accidents, not forgeries: restore
+// only what you saved.
+FIRM_API size_t firm_controller_state_bytes(const firm_controller* ctl);
+FIRM_API firm_status firm_controller_save(firm_controller* ctl, void* state, size_t bytes);
+FIRM_API firm_status firm_controller_restore(firm_controller* ctl, const void* state, size_t bytes);
 // Why the last call on this controller failed: one sentence, or "" if it succeeded. Valid until the
 // next call on it.
 FIRM_API const char* firm_controller_error(const firm_controller* ctl);
 FIRM_API void firm_controller_free(firm_controller* ctl);
+
+// ---- controllers: many environments in step -----------------------------------------------------
+
+typedef struct firm_controllers firm_controllers;
+
+// `count` controllers of one model that share threads and the planner's weights, and act as single
+// ones with the seeds params->seed + i would, to the bit. On the CPU only. The model must outlive
+// them. Nullable: params, err.
+FIRM_API firm_status firm_controllers_create(const firm_model* model,
+                                             const firm_controller_params* params, int count,
+                                             firm_controllers** ctls, firm_error* err);
+// One of them, for everything else: its goal in numbers, reset, error, state. It belongs to ctls.
+// NULL if there is none of that number.
+FIRM_API firm_controller* firm_controllers_at(firm_controllers* ctls, int i);
+// Each does for all what the function of one does: rgb (count, H, W, 3), action (count,
+// action_dim), step (count). All are tried; the status is that of the first that failed, and its
+// controller has the sentence. After a reset a controller ignores its row of `action`, which must
+// be finite. Nullable: action, when every controller sees its first frame. A deadline is for the
+// whole call.
+FIRM_API firm_status firm_controllers_goal(firm_controllers* ctls, const uint8_t* rgb);
+FIRM_API firm_status firm_controllers_push(firm_controllers* ctls, const uint8_t* rgb,
+                                           const float* action);
+FIRM_API firm_status firm_controllers_act(firm_controllers* ctls, int64_t deadline_ns,
+                                          firm_step* step);
+FIRM_API void firm_controllers_free(firm_controllers* ctls);
 
 #ifdef __cplusplus
 }

@@ -190,8 +190,8 @@ static firm_status run_batch(subject* s, plan_gpu* gpu, measured* m, plan_gpu_pr
 static firm_status measure_batch(subject* s, const firm_controller_params* how, measured* m,
                                  firm_error* err) {
     plan_gpu* gpu;
-    TRY(plan_gpu_for_model(s->model, &s->options, (plan_precision)how->precision, PLAN_GPU_BATCH,
-                           m->batch, &gpu, err));
+    plan_gpu_choice choice = {(plan_precision)how->precision, PLAN_GPU_BATCH, m->batch, how->gpu};
+    TRY(plan_gpu_for_model(s->model, &s->options, &choice, &gpu, err));
     size_t n = (size_t)m->batch;
     plan_gpu_problem* problem = mem_calloc(n, sizeof *problem);
     plan_gpu_answer* answer = mem_calloc(n, sizeof *answer);

@@ -13,6 +13,8 @@ static const arg_option options[] = {
     {"recorded", 0, ARG_TEXT, 0, 0, NULL, NULL, "P.h5",
      "add training segments of this pack, for plan.reach_recorded"},
     {"count", 0, ARG_INT, 1, 65536, "2048", NULL, "N", "--recorded: at most so many"},
+    {"frames", 0, ARG_INT, 64, 65536, NULL, NULL, "N",
+     "add statistics of N frames of fresh episodes, to tell strange ones"},
     {"member", 0, ARG_LIST, 0, 0, NULL, NULL, "B.safetensors",
      "one more model to plan with, as an ensemble; may be repeated"},
     {"half", 0, ARG_SWITCH, 0, 0, NULL, NULL, NULL, "weights in float16"},
@@ -57,6 +59,17 @@ static firm_status add_recorded(const args* a, firm_model* model, firm_error* er
                               err);
 }
 
+// What the task's frames look like, drawn by its simulator.
+static firm_status add_frames(const args* a, firm_model* model, firm_error* err) {
+    const env_spec* spec;
+    pool* p;
+    TRY(env_find_or_fail(model->task.name, &spec, err));
+    TRY(pool_create(0, &p, err));
+    firm_status status = train_add_tokens(model, spec, (int)args_int(a, "frames"), p, err);
+    pool_free(p);
+    return status;
+}
+
 static firm_status run(const args* a, firm_error* err) {
     const char* path;
     firm_model* model;
@@ -67,6 +80,7 @@ static firm_status run(const args* a, firm_error* err) {
     firm_status status = renew_settings(a, model, err);
     if (status == FIRM_OK) status = add_members(a, model, err);
     if (status == FIRM_OK && args_given(a, "recorded")) status = add_recorded(a, model, err);
+    if (status == FIRM_OK && args_given(a, "frames")) status = add_frames(a, model, err);
     if (status == FIRM_OK)
         status = checkpoint_write(path, model, half ? CHECKPOINT_MODEL_HALF : CHECKPOINT_MODEL,
                                   NULL, 0, NULL, 0, err);
@@ -92,7 +106,7 @@ static firm_status run(const args* a, firm_error* err) {
 
 const cli_command cli_export = {
     "export",
-    "export MODEL -o OUT [--half --recorded P.h5 --member B]",
+    "export MODEL -o OUT [--half --recorded P.h5 --frames N --member B]",
     "write a model file to ship",
     "With --config or --set the settings stored in the model change too, e.g. the\n"
     "planner's defaults: --set plan.reach_candidates=256\n"

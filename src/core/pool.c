@@ -110,6 +110,20 @@ firm_status pool_create(int threads, pool** out, firm_error* err) {
     return FIRM_OK;
 }
 
+firm_status pool_bind(pool* p, const int* core, firm_error* err) {
+    for (int i = 1; i < p->threads; i++) {
+        cpu_set_t set;
+        CPU_ZERO(&set);
+        if (core[i] >= 0 && core[i] < CPU_SETSIZE) CPU_SET(core[i], &set);
+        if (pthread_setaffinity_np(p->worker[i - 1], sizeof set, &set) != 0)
+            return FAIL(err, FIRM_E_VALUE,
+                        "thread %d cannot be bound to core %d; name a core that this process may "
+                        "use",
+                        i, core[i]);
+    }
+    return FIRM_OK;
+}
+
 static void run(pool* p, int items, int each, pool_fn fn, void* arg) {
     pthread_mutex_lock(&p->lock);
     p->fn = fn;

@@ -13,6 +13,8 @@ typedef void (*pool_fn)(void* arg, int item, int worker);
 int pool_cores(void);                                               // cores this process may use
 firm_status pool_create(int threads, pool** out, firm_error* err);  // 0: all cores
 int pool_threads(const pool* p);                                    // NULL counts as one thread
+// Binds worker i to core[i]; core (threads). The caller of pool_for, worker 0, is left alone.
+firm_status pool_bind(pool* p, const int* core, firm_error* err);
 // Runs fn for every item and returns when all are done; the caller works too. Items are claimed in
 // order. Not re-entrant. A NULL pool runs everything in the caller. No allocation.
 void pool_for(pool* p, int items, pool_fn fn, void* arg);

@@ -30,6 +30,9 @@ void core_panic(const char* file, int line, const char* fmt, ...) {
     abort();
 }
 
+int firm_abi(void) {
+    return FIRM_ABI;
+}
 int firm_version(void) {
     return FIRM_VERSION;
 }

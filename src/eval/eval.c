@@ -101,8 +101,8 @@ static firm_status prepare_gpu(evaluation* e, firm_error* err) {
     e->batch = p->batch ? p->batch : BATCH;
     if (e->batch > p->trials) e->batch = p->trials;
     if (p->mode == FIRM_MODE_REACH) e->batch = 1;
-    TRY(plan_gpu_for_model(p->model, &e->setup.options, (plan_precision)p->precision,
-                           PLAN_GPU_BATCH, e->batch, &e->gpu, err));
+    plan_gpu_choice choice = {(plan_precision)p->precision, PLAN_GPU_BATCH, e->batch, 0};
+    TRY(plan_gpu_for_model(p->model, &e->setup.options, &choice, &e->gpu, err));
     e->setup.gpu = e->gpu;
     return FIRM_OK;
 }

@@ -17,6 +17,9 @@
 // optional, not parameters: where the training data lie (model.h)
 #define SUPPORT_POINTS "support.points"  // (count, config_dim)
 #define SUPPORT_RADIUS "support.radius"  // (1)
+// likewise: what training frames look like
+#define TOKEN_STATS "tokens.statistics"  // (2, width)
+#define TOKEN_RADIUS "tokens.radius"     // (1)
 // likewise: recorded sequences, three lists of as many rows
 enum { RECORDED_LISTS = 3 };
 static const char* const recorded_name[RECORDED_LISTS] = {"recorded.controls", "recorded.path",
@@ -114,7 +117,8 @@ static int is_known(const firm_model* m, int members, const char* name) {
                   name[length] <= '1' + members && name[length + 1] == '.';
     if (further) return nn_store_find(m->store, name + length + 2) >= 0;
     return nn_store_find(m->store, name) >= 0 || strcmp(name, SUPPORT_POINTS) == 0 ||
-           strcmp(name, SUPPORT_RADIUS) == 0 || is_recorded(name);
+           strcmp(name, SUPPORT_RADIUS) == 0 || strcmp(name, TOKEN_STATS) == 0 ||
+           strcmp(name, TOKEN_RADIUS) == 0 || is_recorded(name);
 }
 
 // ... and nothing else is.
@@ -169,6 +173,53 @@ static void collect_support(const firm_model* m, safetensors_type type, safetens
                                                 .dim = {1},
                                                 .count = 1,
                                                 .value = &m->support_radius};
+}
+
+// ---- statistics of the tokens: likewise, float32 always ----
+
+static int all_positive(const float* value, size_t count) {
+    for (size_t i = 0; i < count; i++)
+        if (!(value[i] >= 0)) return 0;
+    return 1;
+}
+
+static firm_status read_tokens(const char* file, const safetensors* s, firm_model* m,
+                               firm_error* err) {
+    const safetensors_tensor* stats = safetensors_find(s, TOKEN_STATS);
+    const safetensors_tensor* radius = safetensors_find(s, TOKEN_RADIUS);
+    const size_t width = (size_t)model_token_width(m);
+    if (!stats && !radius) return FIRM_OK;
+    int sound = stats && radius && stats->rank == 2 && stats->dim[0] == 2 &&
+                stats->dim[1] == width && width <= MODEL_TOKEN_WIDTH && radius->count == 1 &&
+                all_finite(stats) && all_finite(radius);
+    if (sound) {
+        m->token_stats = mem_alloc(2 * width * sizeof *m->token_stats);
+        if (!m->token_stats) return FAIL(err, FIRM_E_MEMORY, "no memory to read %s", file);
+        safetensors_copy(stats, m->token_stats);
+        safetensors_copy(radius, &m->token_radius);
+        sound = all_positive(m->token_stats + width, width) && m->token_radius > 0;
+    }
+    if (sound) return FIRM_OK;
+    return FAIL(err, FIRM_E_FORMAT,
+                "%s: %s is not the tokens' mean and deviation; make the file again", file,
+                TOKEN_STATS);
+}
+
+static void collect_tokens(const firm_model* m, safetensors_tensor* tensor, int* tensors) {
+    size_t width = (size_t)model_token_width(m);
+    if (!m->token_stats) return;
+    tensor[(*tensors)++] = (safetensors_tensor){.name = TOKEN_STATS,
+                                                .type = SAFETENSORS_F32,
+                                                .rank = 2,
+                                                .dim = {2, width},
+                                                .count = 2 * width,
+                                                .value = m->token_stats};
+    tensor[(*tensors)++] = (safetensors_tensor){.name = TOKEN_RADIUS,
+                                                .type = SAFETENSORS_F32,
+                                                .rank = 1,
+                                                .dim = {1},
+                                                .count = 1,
+                                                .value = &m->token_radius};
 }
 
 // ---- recorded sequences: likewise ----
@@ -294,7 +345,7 @@ firm_status checkpoint_write(const char* path, const firm_model* m, checkpoint_k
     CHECK(kind != CHECKPOINT_TRAINING || m->members == 0, "an ensemble is not trained on");
     int tensors = 0, further = 0;
     for (int i = 0; i < m->members; i++) further += m->member[i]->store->entries;
-    size_t most = (size_t)(m->store->entries + further + extras + 2 + RECORDED_LISTS);
+    size_t most = (size_t)(m->store->entries + further + extras + 4 + RECORDED_LISTS);
     safetensors_tensor* tensor = mem_calloc(most, sizeof *tensor);
     tensor_names* names = mem_calloc((size_t)further + 1, sizeof *names);
     checkpoint_meta meta = {0};
@@ -305,6 +356,7 @@ firm_status checkpoint_write(const char* path, const firm_model* m, checkpoint_k
     if (status == FIRM_OK && kind != CHECKPOINT_TRAINING) {
         safetensors_type type = kind == CHECKPOINT_MODEL_HALF ? SAFETENSORS_F16 : SAFETENSORS_F32;
         collect_support(m, type, tensor, &tensors);
+        collect_tokens(m, tensor, &tensors);
         collect_recorded(m, type, tensor, &tensors);
         status = collect_members(path, m, kind, names, tensor, &tensors, err);
     }
@@ -382,6 +434,7 @@ static firm_status fill_model(const char* file, const safetensors* s, int traini
     TRY(check_tensors(file, s, 1, m, 0, err));
     if (!training) TRY(check_no_others(file, s, m, members, err));
     TRY(read_support(file, s, m, err));
+    TRY(read_tokens(file, s, m, err));
     TRY(read_recorded(file, s, m, err));
     copy_tensors(s, 1, m);
     while (m->members < members) TRY(read_member(file, s, m, err));
@@ -467,6 +520,7 @@ firm_status checkpoint_add_member(const char* path, firm_model* m, firm_error* e
     }
     // only the first model of an ensemble has these
     model_drop_support(member);
+    model_drop_tokens(member);
     model_drop_recorded(member);
     m->member[m->members++] = member;
     return FIRM_OK;

@@ -153,6 +153,7 @@ void firm_model_free(firm_model* m) {
     for (int i = 0; i < m->members; i++) firm_model_free(m->member[i]);
     nn_store_free(m->store);
     model_drop_support(m);
+    model_drop_tokens(m);
     model_drop_recorded(m);
     mem_free(m->config);
     mem_free(m);

@@ -23,6 +23,7 @@ enum {
     MODEL_CONTROLS = 5,            // raw controls per macro action (S)
     MODEL_RECORDED = 25,           // controls of a recorded sequence
     MODEL_HORIZON = 5,             // macro steps of a training rollout (H)
+    MODEL_TOKEN_WIDTH = 8192,      // numbers of a token at most
     MODEL_MEMBERS = 7,             // most models of an ensemble beside the first
     MODEL_PATCH = 4                // the first convolution reads disjoint 4 x 4 patches
 };
@@ -76,10 +77,13 @@ struct firm_model {
     float* recorded_path;  // (recorded_count, MODEL_HORIZON + 1, config_dim) what came of them
     float* recorded_chi;   // (recorded_count, chi_dim) how the moment was
     int recorded_count;
-    int auxiliary;    // training-only parameters are there too
-    int spatial_off;  // a training stage leaves the spatial residual's extra inputs out (zeros,
-                      // as its weights on them start); not stored: deployed models have them
-    char* config;     // resolved settings of the training run as text; "" if unknown
+    // what training frames look like, for telling others (statistics.c)
+    float* token_stats;  // (2, width) mean and deviation of the tokens' channels, or NULL
+    float token_radius;  // nearly every training frame is so near to the mean
+    int auxiliary;       // training-only parameters are there too
+    int spatial_off;     // a training stage leaves the spatial residual's extra inputs out (zeros,
+                         // as its weights on them start); not stored: deployed models have them
+    char* config;        // resolved settings of the training run as text; "" if unknown
     char provenance[256];  // one line: version, seed, data hash
     // an ensemble: further models of the same task, shape and action statistics, owned by the
     // first, whose settings, support and recorded segments count. They have none, and no members
@@ -131,6 +135,13 @@ model_params model_count(const firm_model* m);
 // Without its support points, without its recorded sequences.
 void model_drop_support(firm_model* m);
 void model_drop_recorded(firm_model* m);
+void model_drop_tokens(firm_model* m);
+
+// ---- statistics.c: tokens beside those of the training frames ----
+void model_pool_tokens(const firm_model* m, const float* tokens,
+                       float* pooled);  // (count, width) -> their mean (width)
+// Root mean square over the channels of the distance from the mean, in deviations.
+float model_token_distance(const firm_model* m, const float* pooled);
 
 // standardised action coordinates
 void model_standardise(const firm_model* m, const float* raw, int controls, float* out);

@@ -127,6 +127,14 @@ void plan_solver_forget(plan_solver* s) {
     s->arrival = s->cut = 0;
 }
 
+void plan_solver_given(plan_solver* s, const uint8_t* given) {
+    s->cost.given = given;
+}
+
+int plan_solver_on_gpu(const plan_solver* s) {
+    return s->setup.gpu != NULL;
+}
+
 void plan_solver_reset(plan_solver* s, uint64_t seed) {
     plan_solver_forget(s);
     s->setup.seed = seed;
@@ -267,7 +275,8 @@ static void solve_contract(plan_solver* s, int64_t deadline_ns, plan_result* r) 
 static int arrives(const plan_solver* s) {
     if (s->best.count == 0) return 0;
     const float* c = s->best.c + (s->best.arrival[0] - 1) * s->setup.model.config;
-    return task_tolerance_units(s->setup.task, c, s->goal) <= s->setup.options.arrive;
+    return task_tolerance_units_given(s->setup.task, s->cost.given, c, s->goal) <=
+           s->setup.options.arrive;
 }
 
 // Iterations at one horizon, from the elites in hand if there are any. Returns 0 when out of time.
@@ -471,4 +480,49 @@ void plan_solver_advance(plan_solver* s, int macros) {
         memset(u + left * a, 0, (size_t)(macros * a) * sizeof(float));
     }
     s->arrival = s->arrival > macros ? s->arrival - macros : 0;
+}
+
+// ---- saved and restored -------------------------------------------------------------------------
+
+static void walk_result(plan_solver* s, blob* b, plan_result* r) {
+    int solved = r->path != NULL, fanned = r->fan_path != NULL;
+    BLOB_FIELD(b, solved);
+    BLOB_FIELD(b, fanned);
+    BLOB_FIELD(b, r->empty);
+    BLOB_FIELD(b, r->late);
+    BLOB_FIELD(b, r->nonfinite);
+    BLOB_FIELD(b, r->iterations);
+    BLOB_FIELD(b, r->rows);
+    BLOB_FIELD(b, r->ms);
+    BLOB_FIELD(b, r->cost);
+    BLOB_FIELD(b, r->elite_cost);
+    BLOB_FIELD(b, r->arrival);
+    BLOB_FIELD(b, r->horizon);
+    BLOB_FIELD(b, r->fan);
+    if (b->way != BLOB_RESTORE) return;
+    r->status = FIRM_OK;
+    r->error = NULL;
+    r->plan = solved ? s->plan : NULL;
+    r->path = solved ? s->path : NULL;
+    r->fan_path = fanned ? s->fan_path : NULL;
+}
+
+void plan_solver_walk(plan_solver* s, blob* b, plan_result* result) {
+    size_t p = (size_t)s->longest, a = (size_t)s->setup.model.action,
+           c = (size_t)s->setup.model.config, e = (size_t)s->setup.options.elites;
+    BLOB_FIELD(b, s->setup.seed);
+    BLOB_FIELD(b, s->solve);
+    BLOB_FIELD(b, s->have_plan);
+    BLOB_FIELD(b, s->horizon);
+    BLOB_FIELD(b, s->arrival);
+    BLOB_FIELD(b, s->cut);
+    BLOB_FIELD(b, s->best.count);
+    blob_field(b, s->best.u, e * p * a * sizeof(float));
+    blob_field(b, s->best.c, e * p * c * sizeof(float));
+    blob_field(b, s->best.value, e * sizeof(float));
+    blob_field(b, s->best.arrival, e * sizeof(int));
+    blob_field(b, s->plan, p * a * sizeof(float));
+    blob_field(b, s->path, (p + 1) * c * sizeof(float));
+    blob_field(b, s->fan_path, (size_t)s->setup.fan * (p + 1) * c * sizeof(float));
+    walk_result(s, b, result);
 }

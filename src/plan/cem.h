@@ -15,6 +15,7 @@
 
 #include <stdint.h>
 
+#include "core/blob.h"
 #include "core/pool.h"
 #include "plan/cost.h"
 #include "plan/dynamics.h"
@@ -71,6 +72,10 @@ void plan_solver_solve(plan_solver* s, const float* c0, const float* goal, int64
 // Reach mode: recorded sequences that the next solve tries, most promising first; (count, length)
 // standardised floats that must stay until it ends.
 void plan_solver_recall(plan_solver* s, const float* plan, int count, int length);
+// From now on goals name only the coordinates that are not 0 in given (config_dim), which must
+// stay; NULL: all. Not for searches on a GPU, which know whole goals alone.
+void plan_solver_given(plan_solver* s, const uint8_t* given);
+int plan_solver_on_gpu(const plan_solver* s);  // the whole search is
 // Tells that `macros` macro actions of the last plan were executed; reach mode starts from the
 // rest.
 void plan_solver_advance(plan_solver* s, int macros);
@@ -80,6 +85,9 @@ void plan_solver_pose(plan_solver* s, const float* c0, const float* goal,
                       plan_gpu_problem* problem);
 void plan_solver_accept(plan_solver* s, const plan_gpu_answer* answer, int iterations, double ms,
                         plan_result* result);
+// The state between two solves, and the last result: counted, saved or restored (core/blob.h). How
+// fast this machine is, for deadlines, is no part of it.
+void plan_solver_walk(plan_solver* s, blob* b, plan_result* result);
 void plan_solver_forget(plan_solver* s);                // drops the plan in hand: a new goal
 void plan_solver_reset(plan_solver* s, uint64_t seed);  // forgets everything and restarts the noise
 

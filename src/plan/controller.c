@@ -15,54 +15,36 @@
 
 #include "core/clock.h"
 #include "core/mem.h"
-#include "plan/cem.h"
-#include "plan/ensemble.h"
+#include "plan/controller_internal.h"
 #include "plan/net_model.h"
-#include "plan/perceive.h"
 #include "plan/propose.h"
-#include "plan/recall.h"
+#include "plan/strange.h"
 #include "plan/weights.h"
-
-// One model at work.
-typedef struct member {
-    perception* eyes;
-    float* fiber;   // (fiber)
-    plan_net* net;  // on the CPU
-    plan_learned* learned;
-    plan_gpu *gpu, *own_gpu;  // on a GPU: in use; to be freed
-    plan_learned_gpu* learned_gpu;
-} member;
-
-struct firm_controller {
-    const firm_model* m;
-    plan_options options;
-    pool* threads;
-    member member[1 + MODEL_MEMBERS];  // the model itself, then its further members
-    int members;
-    plan_ensemble* ensemble;  // NULL: a single model
-    plan_support* support;
-    plan_solver* solver;
-    plan_actions actions;
-
-    // as grounded: the latest frame and the goal
-    float config[FIRM_MAX_CONFIG], goal[FIRM_MAX_CONFIG];
-    float truth[MODEL_HISTORY * FIRM_MAX_CONFIG], truth_goal[FIRM_MAX_CONFIG];
-    int has_goal, has_truth;
-    plan_recall* recall;  // NULL: the search does without recorded sequences
-    float* raw;           // (longest horizon * controls, action_dim) the plan in hand, raw units
-    plan_result result;
-    int given, ready;    // controls handed out of the plan; controls before the next solve
-    double accepted_ms;  // of a search made elsewhere and not yet reported; 0: none
-    firm_error error;    // why the last call failed
-};
 
 static const char no_controller[] = "the controller is NULL; make one with firm_controller_create";
 
-firm_controller_params firm_controller_params_default(void) {
-    return (firm_controller_params){.mode = FIRM_MODE_REACH};
-}
-
 // ---- creation -----------------------------------------------------------------------------------
+
+firm_status controller_params_take(const firm_controller_params* given, firm_controller_params* p,
+                                   firm_error* err) {
+    enum { FIRST = offsetof(firm_controller_params, gpu), MOST = 4096 };
+    *p = firm_controller_params_default();
+    if (!given) return FIRM_OK;
+    const size_t size = given->size, known = size < sizeof *p ? size : sizeof *p;
+    if (size < FIRST || size > MOST)
+        return FAIL(err, FIRM_E_USAGE,
+                    "the controller's params have size %zu; start from "
+                    "firm_controller_params_default()",
+                    size);
+    for (size_t i = known; i < size; i++)
+        if (((const char*)given)[i])
+            return FAIL(err, FIRM_E_UNAVAILABLE,
+                        "the controller's params set something that this libfirm (%d) does not "
+                        "know; the program was compiled for a newer one",
+                        FIRM_VERSION);
+    memcpy(p, given, known);
+    return FIRM_OK;
+}
 
 static firm_status no_memory(firm_error* err) {
     return FAIL(err, FIRM_E_MEMORY, "no memory for a controller");
@@ -72,8 +54,11 @@ static firm_status make_gpu(const firm_controller* c, const firm_model* m, membe
                             const firm_controller_params* p, plan_gpu* shared, firm_error* err) {
     plan_weights w;
     if (!shared)
-        TRY(plan_gpu_for_model(m, &c->options, (plan_precision)p->precision, PLAN_GPU_AUTO, 1,
-                               &e->own_gpu, err));
+        TRY(plan_gpu_for_model(
+            m, &c->options,
+            &(plan_gpu_choice){
+                .precision = (plan_precision)p->precision, .searches = 1, .device = p->gpu},
+            &e->own_gpu, err));
     e->gpu = shared ? shared : e->own_gpu;
     firm_status st = plan_weights_take(m, &w, err);
     if (st == FIRM_OK) st = plan_learned_gpu_create(e->gpu, &w.shape, &e->learned_gpu, err);
@@ -87,13 +72,17 @@ static firm_status member_open(const firm_controller* c, const firm_model* m, me
     e->fiber = mem_calloc((size_t)m->shape.fiber, sizeof *e->fiber);
     if (!e->fiber) return no_memory(err);
     if (p->device == FIRM_DEVICE_CUDA) return make_gpu(c, m, e, p, shared, err);
-    TRY(plan_net_of_model(m, (plan_precision)p->precision, &e->net, err));
+    if (c->like)
+        e->net = c->like->member[e - c->member].net;
+    else
+        TRY(plan_net_of_model(m, (plan_precision)p->precision, &e->own_net, err));
+    if (e->own_net) e->net = e->own_net;
     return plan_learned_create(e->net, c->threads, &e->learned, err);
 }
 
 static void member_close(member* e) {
     plan_learned_free(e->learned);
-    plan_net_free(e->net);
+    plan_net_free(e->own_net);
     plan_learned_gpu_free(e->learned_gpu);
     plan_gpu_free(e->own_gpu);
     perception_free(e->eyes);
@@ -103,9 +92,8 @@ static void member_close(member* e) {
 static size_t member_bytes(const firm_controller* c, const member* e) {
     size_t bytes = perception_bytes(e->eyes);
     if (e->own_gpu) bytes += plan_gpu_bytes(e->own_gpu);
-    if (e->net)
-        bytes += plan_net_bytes(e->net) +
-                 (size_t)pool_threads(c->threads) * plan_net_scratch_bytes(e->net);
+    if (e->own_net) bytes += plan_net_bytes(e->own_net);
+    if (e->net) bytes += (size_t)pool_threads(c->threads) * plan_net_scratch_bytes(e->net);
     return bytes;
 }
 
@@ -122,7 +110,7 @@ static void member_start(member* e, const float* c0) {
 
 // The model and its further members, and what they predict together.
 static firm_status open_members(firm_controller* c, const firm_controller_params* p,
-                                plan_gpu* shared, int longest, plan_model* model, firm_error* err) {
+                                plan_gpu* shared, firm_error* err) {
     const firm_model* m = c->m;
     plan_model each[1 + MODEL_MEMBERS];
     if (shared && m->members)
@@ -140,11 +128,11 @@ static firm_status open_members(firm_controller* c, const firm_controller_params
         }
         each[c->members] = member_model(e);
     }
-    *model = each[0];
+    c->model = each[0];
     if (c->members == 1) return FIRM_OK;
-    TRY(plan_ensemble_create(each, c->members, m->task.pairs, c->options.candidates, longest,
+    TRY(plan_ensemble_create(each, c->members, m->task.pairs, c->options.candidates, c->longest,
                              &c->ensemble, err));
-    *model = plan_ensemble_model(c->ensemble);
+    c->model = plan_ensemble_model(c->ensemble);
     return FIRM_OK;
 }
 
@@ -165,18 +153,25 @@ static firm_status read_options(const firm_model* m, const firm_controller_param
     return FIRM_OK;
 }
 
+firm_status controller_bind(pool* threads, const firm_controller_params* p, firm_error* err) {
+    if (p->threads == 0)
+        return FAIL(err, FIRM_E_USAGE,
+                    "params.affinity names a core for each thread; set params.threads, too");
+    return pool_bind(threads, p->affinity, err);
+}
+
 static firm_status build(firm_controller* c, const firm_controller_params* p, plan_gpu* shared,
                          firm_error* err) {
     const firm_model* m = c->m;
-    plan_model model;
     TRY(plan_options_check(&c->options, err));
-    int longest =
+    c->longest =
         c->options.horizon_max > c->options.horizon ? c->options.horizon_max : c->options.horizon;
     TRY(pool_create(p->threads, &c->threads, err));
-    TRY(open_members(c, p, shared, longest, &model, err));
+    if (p->affinity) TRY(controller_bind(c->threads, p, err));
+    TRY(open_members(c, p, shared, err));
     c->actions =
         plan_actions_of(&m->task, MODEL_CONTROLS, m->stats.action_mean, m->stats.action_std);
-    if (m->support && c->options.mode == FIRM_MODE_REACH)
+    if (m->support)
         TRY(plan_support_create(m->support, m->support_count, m->task.config_dim, m->task.pairs,
                                 m->support_radius, &c->support, err));
     // as many as its iterations can try
@@ -188,32 +183,36 @@ static firm_status build(firm_controller* c, const firm_controller_params* p, pl
     plan_setup setup = {.task = &m->task,
                         .options = c->options,
                         .actions = c->actions,
-                        .model = model,
+                        .model = c->model,
                         .gpu = on_gpu ? c->member[0].learned_gpu : NULL,
                         .threads = c->threads,
                         .seed = p->seed,
                         .fan = p->fan,
                         .support = c->support};
     TRY(plan_solver_create(&setup, &c->solver, err));
-    c->raw = mem_calloc((size_t)(longest * MODEL_CONTROLS * m->task.action_dim), sizeof *c->raw);
-    return c->raw ? FIRM_OK : no_memory(err);
+    size_t numbers = (size_t)(c->longest * c->model.action);
+    c->raw = mem_calloc(numbers, sizeof *c->raw);
+    c->trial = mem_calloc(numbers, sizeof *c->trial);
+    c->path = mem_calloc((size_t)((c->longest + 1) * m->task.config_dim), sizeof *c->path);
+    return c->raw && c->trial && c->path ? FIRM_OK : no_memory(err);
 }
 
-firm_status controller_create_with(const firm_model* model, const firm_controller_params* params,
-                                   const plan_options* options, plan_gpu* shared,
-                                   firm_controller** out, firm_error* err) {
+static firm_status create(const firm_model* model, const firm_controller_params* params,
+                          const plan_options* options, plan_gpu* shared,
+                          const firm_controller* like, firm_controller** out, firm_error* err) {
     if (!out) return FAIL(err, FIRM_E_USAGE, "there is nowhere to put the controller: ctl is NULL");
     *out = NULL;
     if (!model)
         return FAIL(err, FIRM_E_USAGE,
                     "a controller needs a model and it is NULL; load one with firm_model_load");
-    firm_controller_params p = params ? *params : firm_controller_params_default();
+    firm_controller_params p;
+    TRY(controller_params_take(params, &p, err));
     if (p.mode != FIRM_MODE_CONTRACT && p.mode != FIRM_MODE_REACH)
         return FAIL(err, FIRM_E_USAGE,
                     "there is no planner mode %d; use FIRM_MODE_CONTRACT or FIRM_MODE_REACH",
                     (int)p.mode);
     if (p.candidates < 0 || p.iterations < 0 || p.elites < 0 || p.horizon < 0 || p.fan < 0 ||
-        p.threads < 0)
+        p.threads < 0 || p.gpu < 0)
         return FAIL(err, FIRM_E_USAGE, "controller parameters must not be negative");
     if ((unsigned)p.device > FIRM_DEVICE_CUDA || (unsigned)p.precision > FIRM_PRECISION_BF16)
         return FAIL(err, FIRM_E_USAGE, "the controller's device or precision does not exist");
@@ -224,6 +223,9 @@ firm_status controller_create_with(const firm_model* model, const firm_controlle
     firm_controller* c = mem_calloc(1, sizeof *c);
     if (!c) return no_memory(err);
     c->m = model;
+    c->like = like;
+    c->fan = p.fan;
+    c->weights_sum = like ? like->weights_sum : controller_weights_sum(model);
     firm_status st = FIRM_OK;
     if (options)
         c->options = *options;
@@ -238,9 +240,21 @@ firm_status controller_create_with(const firm_model* model, const firm_controlle
     return FIRM_OK;
 }
 
+firm_status controller_create_with(const firm_model* model, const firm_controller_params* params,
+                                   const plan_options* options, plan_gpu* shared,
+                                   firm_controller** out, firm_error* err) {
+    return create(model, params, options, shared, NULL, out, err);
+}
+
+firm_status controller_create_like(const firm_model* model, const firm_controller_params* params,
+                                   const firm_controller* like, firm_controller** out,
+                                   firm_error* err) {
+    return create(model, params, NULL, NULL, like, out, err);
+}
+
 firm_status firm_controller_create(const firm_model* model, const firm_controller_params* params,
                                    firm_controller** ctl, firm_error* err) {
-    return controller_create_with(model, params, NULL, NULL, ctl, err);
+    return create(model, params, NULL, NULL, NULL, ctl, err);
 }
 
 void firm_controller_free(firm_controller* c) {
@@ -252,6 +266,8 @@ void firm_controller_free(firm_controller* c) {
     pool_free(c->threads);
     plan_recall_free(c->recall);
     mem_free(c->raw);
+    mem_free(c->trial);
+    mem_free(c->path);
     mem_free(c);
 }
 
@@ -266,50 +282,26 @@ size_t firm_controller_bytes(const firm_controller* c) {
 
 // ---- running ------------------------------------------------------------------------------------
 
-static void drop_plan(firm_controller* c) {
+void controller_drop_plan(firm_controller* c) {
     c->given = c->ready = 0;
     plan_solver_forget(c->solver);
 }
 
-// The members' mean of what each says of a picture: c (members, config_dim).
-static void take_mean(const firm_controller* c, const float* each, float* mean) {
+void controller_mean(const firm_controller* c, const float* each, float* mean) {
     plan_ensemble_mean(each, c->members, c->m->task.config_dim, c->m->task.pairs, mean);
 }
 
-// A new call: whatever an earlier one complained of is over.
-static void begin_call(firm_controller* c) {
+void controller_begin(firm_controller* c) {
     c->error = (firm_error){0};
 }
 
-// The sentence of a failure that has none of its own.
-static firm_status failed(firm_controller* c, firm_status status, const char* doing) {
+firm_status controller_failed(firm_controller* c, firm_status status, const char* doing) {
     if (status == FIRM_OK || c->error.status != FIRM_OK) return status;
     return FAIL(&c->error, status, "%s failed: %s", doing, firm_status_str(status));
 }
 
 const char* firm_controller_error(const firm_controller* c) {
     return c ? c->error.message : no_controller;
-}
-
-static firm_status ground_goal(firm_controller* c, const uint8_t* rgb) {
-    float each[(1 + MODEL_MEMBERS) * FIRM_MAX_CONFIG];
-    for (int i = 0; i < c->members; i++)
-        TRY(perception_ground(c->member[i].eyes, rgb, each + i * c->m->task.config_dim));
-    take_mean(c, each, c->goal);
-    return FIRM_OK;
-}
-
-firm_status firm_controller_goal(firm_controller* c, const uint8_t* rgb) {
-    if (!c) return FIRM_E_USAGE;
-    begin_call(c);
-    if (!rgb)
-        return FAIL(&c->error, FIRM_E_USAGE, "the goal image is NULL; give %d x %d x 3 bytes",
-                    MODEL_IMAGE, MODEL_IMAGE);
-    TRY(failed(c, ground_goal(c, rgb), "looking at the goal image"));
-    c->has_goal = 1;
-    c->has_truth = 0;
-    drop_plan(c);
-    return FIRM_OK;
 }
 
 static firm_status see_frame(firm_controller* c, const uint8_t* rgb, const float* action) {
@@ -320,13 +312,15 @@ static firm_status see_frame(firm_controller* c, const uint8_t* rgb, const float
         TRY(perception_push(eyes, rgb, action, soon));
         memcpy(each + i * dim, perception_config(eyes), (size_t)dim * sizeof *each);
     }
-    take_mean(c, each, c->config);
+    controller_mean(c, each, c->config);
+    c->strange =
+        plan_strange(c->m, c->support, perception_tokens(c->member[0].eyes), each, c->config);
     return FIRM_OK;
 }
 
 firm_status firm_controller_push(firm_controller* c, const uint8_t* rgb, const float* action) {
     if (!c) return FIRM_E_USAGE;
-    begin_call(c);
+    controller_begin(c);
     if (!rgb)
         return FAIL(&c->error, FIRM_E_USAGE, "the frame is NULL; give %d x %d x 3 bytes",
                     MODEL_IMAGE, MODEL_IMAGE);
@@ -336,7 +330,7 @@ firm_status firm_controller_push(firm_controller* c, const uint8_t* rgb, const f
                         "number %d of the action is not finite; give the control that was executed",
                         i);
     c->has_truth = 0;
-    return failed(c, see_frame(c, rgb, action), "looking at the frame");
+    return controller_failed(c, see_frame(c, rgb, action), "looking at the frame");
 }
 
 void controller_set_truth(firm_controller* c, const float* history, const float* goal) {
@@ -362,38 +356,43 @@ static void take_plan(firm_controller* c) {
     c->ready = c->result.empty ? 1 : macros * MODEL_CONTROLS;
 }
 
-// Where the search starts.
-static const float* start_config(const firm_controller* c) {
+const float* controller_now(const firm_controller* c) {
     return c->has_truth ? c->truth + (MODEL_HISTORY - 1) * c->m->task.config_dim : c->config;
 }
 
-static int has_seen(const firm_controller* c) {
+int controller_has_seen(const firm_controller* c) {
     return perception_frames(c->member[0].eyes) > 0;
 }
 
-// Every member's fiber, and the start of its predictions.
-static firm_status perceive(firm_controller* c) {
+firm_status controller_start(firm_controller* c) {
     for (int i = 0; i < c->members; i++) {
         float own[FIRM_MAX_CONFIG];
         member* e = &c->member[i];
         TRY(perception_state(e->eyes, c->has_truth ? c->truth : NULL, own, e->fiber));
         member_start(e, own);
     }
+    return FIRM_OK;
+}
+
+// The start of a search.
+static firm_status perceive(firm_controller* c) {
+    TRY(controller_start(c));
     if (c->given) plan_solver_advance(c->solver, c->given / MODEL_CONTROLS);
     return FIRM_OK;
 }
 
-static firm_status solve(firm_controller* c, const float* goal, int64_t deadline_ns) {
+static firm_status solve(firm_controller* c, int64_t deadline_ns) {
     TRY(perceive(c));
-    const float* c0 = start_config(c);
+    plan_solver_given(c->solver, controller_given(c));
+    const float* c0 = controller_now(c);
     if (c->recall) {
         float chi[TASK_MAX_CHI];
         const float* plan;
         perception_chi(c->member[0].eyes, chi);
-        int count = plan_recall_find(c->recall, c0, chi, goal, &plan);
+        int count = plan_recall_find(c->recall, c0, chi, c->aim, &plan);
         plan_solver_recall(c->solver, plan, count, MODEL_RECORDED * c->m->task.action_dim);
     }
-    plan_solver_solve(c->solver, c0, goal, deadline_ns, &c->result);
+    plan_solver_solve(c->solver, c0, c->aim, deadline_ns, &c->result);
     if (c->result.status != FIRM_OK && c->result.error) c->error = *c->result.error;
     TRY(c->result.status);
     for (int i = 0; i < c->members; i++)
@@ -421,9 +420,10 @@ int controller_due(const firm_controller* c) {
 }
 
 firm_status controller_pose(firm_controller* c, plan_gpu_problem* problem) {
-    if (!c->has_goal || !has_seen(c) || c->ensemble) return FIRM_E_USAGE;
+    if (!c->has_goal || !controller_has_seen(c) || c->ensemble) return FIRM_E_USAGE;
     TRY(perceive(c));
-    plan_solver_pose(c->solver, start_config(c), c->has_truth ? c->truth_goal : c->goal, problem);
+    controller_aim(c, controller_now(c), c->aim);
+    plan_solver_pose(c->solver, controller_now(c), c->aim, problem);
     problem->m0 = c->member[0].fiber;
     return FIRM_OK;
 }
@@ -437,18 +437,19 @@ void controller_accept(firm_controller* c, const plan_gpu_answer* answer, double
 firm_status firm_controller_act(firm_controller* c, int64_t deadline_ns, firm_step* step) {
     if (step) memset(step, 0, sizeof *step);
     if (!c) return FIRM_E_USAGE;
-    begin_call(c);
+    controller_begin(c);
     if (!step) return FAIL(&c->error, FIRM_E_USAGE, "there is nowhere to put the step: it is NULL");
     const task_typed* task = &c->m->task;
     if (!c->has_goal)
         return FAIL(&c->error, FIRM_E_USAGE, "there is no goal; set one with firm_controller_goal");
-    if (!has_seen(c))
+    if (!controller_has_seen(c))
         return FAIL(&c->error, FIRM_E_USAGE,
                     "no frame was seen; give the camera's with firm_controller_push");
-    const float* goal = c->has_truth ? c->truth_goal : c->goal;
+    const float* now = controller_now(c);
+    controller_aim(c, now, c->aim);
     if (c->given >= c->ready) {
         int64_t started = clock_ns();
-        TRY(failed(c, solve(c, goal, deadline_ns), "planning"));
+        TRY(controller_failed(c, solve(c, deadline_ns), "planning"));
         step->solved = 1;
         step->solve_ms = (double)(clock_ns() - started) * 1e-6;
     } else if (c->accepted_ms > 0) {
@@ -467,7 +468,6 @@ firm_status firm_controller_act(firm_controller* c, int64_t deadline_ns, firm_st
     c->given++;
 
     const plan_result* r = &c->result;
-    const float* now = start_config(c);
     step->late = step->solved && r->late;
     step->nonfinite = r->nonfinite;
     step->iterations = r->iterations;
@@ -478,18 +478,22 @@ firm_status firm_controller_act(firm_controller* c, int64_t deadline_ns, firm_st
     step->plan = c->raw;
     step->path = r->path;
     step->fan_path = r->fan_path;
-    step->goal_config = goal;
-    task_measure(task, now, goal, step->distance_now);
-    task_measure(task, r->path + r->arrival * task->config_dim, goal, step->distance_planned);
+    step->goal_config = c->aim;
+    step->strange = c->strange;
+    const uint8_t* given = controller_given(c);
+    task_measure_given(task, given, now, c->aim, step->distance_now);
+    task_measure_given(task, given, r->path + r->arrival * task->config_dim, c->aim,
+                       step->distance_planned);
+    step->reached = task_tolerance_units_given(task, given, now, c->aim) < 1.0f;
     return FIRM_OK;
 }
 
 firm_status firm_controller_reset(firm_controller* c, uint64_t seed) {
     if (!c) return FIRM_E_USAGE;
-    begin_call(c);
+    controller_begin(c);
     for (int i = 0; i < c->members; i++) perception_reset(c->member[i].eyes);
-    c->has_goal = c->has_truth = 0;
-    drop_plan(c);
+    c->has_goal = c->has_truth = c->partial = 0;
+    controller_drop_plan(c);
     plan_solver_reset(c->solver, seed);
     return FIRM_OK;
 }

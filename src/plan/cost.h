@@ -16,6 +16,7 @@
 
 typedef struct plan_cost {
     const task_typed* task;
+    const uint8_t* given;  // (config_dim) coordinates that the goal names; NULL: all
     firm_mode mode;
     float price, running, arrive;  // reach only
     const plan_support* support;   // reach only, NULL: none

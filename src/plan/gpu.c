@@ -4,8 +4,7 @@
 #include "plan/weights.h"
 
 firm_status plan_gpu_for_model(const firm_model* m, const plan_options* options,
-                               plan_precision precision, plan_gpu_way way, int searches,
-                               plan_gpu** out, firm_error* err) {
+                               const plan_gpu_choice* choice, plan_gpu** out, firm_error* err) {
     plan_weights w;
     *out = NULL;
     firm_status status = plan_weights_take(m, &w, err);
@@ -13,9 +12,10 @@ firm_status plan_gpu_for_model(const firm_model* m, const plan_options* options,
                             .shape = w.shape,
                             .weights = &w.net,
                             .options = *options,
-                            .precision = precision,
-                            .way = way,
-                            .searches = searches};
+                            .precision = choice->precision,
+                            .way = choice->way,
+                            .searches = choice->searches,
+                            .device = choice->device};
     if (status == FIRM_OK) status = plan_gpu_create(&setup, out, err);
     plan_weights_free(&w);
     return status;

@@ -40,13 +40,20 @@ typedef struct plan_gpu_setup {
     plan_precision precision;
     plan_gpu_way way;
     int searches;  // most that are solved at once, at least 1
+    int device;    // index of the GPU
     int variant;   // fused, bfloat16: for bench/plan_cuda.c, which names them; 0 but there
 } plan_gpu_setup;
 
+// The setup's members that a user chooses.
+typedef struct plan_gpu_choice {
+    plan_precision precision;
+    plan_gpu_way way;
+    int searches, device;
+} plan_gpu_choice;
+
 // For a model's transition: the setup's spec, shape and weights.
 firm_status plan_gpu_for_model(const firm_model* m, const plan_options* options,
-                               plan_precision precision, plan_gpu_way way, int searches,
-                               plan_gpu** out, firm_error* err);
+                               const plan_gpu_choice* choice, plan_gpu** out, firm_error* err);
 
 // Fails with one clear sentence: no driver or GPU, one that is too old, not enough of its memory,
 // or the cluster way asked for where it cannot be taken.

@@ -130,6 +130,10 @@ const float* perception_config(const perception* p) {
     return p->frame[HIST - 1].config;
 }
 
+const float* perception_tokens(const perception* p) {
+    return p->frame[HIST - 1].tokens;
+}
+
 static firm_status fill_still(void* ctx, const nn_feed* feed) {
     perception* p = ctx;
     memcpy(nn_feed_bytes(feed, p->still_image), p->rgb, BYTES);
@@ -244,4 +248,17 @@ void perception_chi(const perception* p, float* chi) {
         p->belief_chi == NN_NONE ? NULL : nn_exec_output(p->belief_run, p->belief_chi);
     for (int i = 0; i < p->m->task.chi_dim; i++)
         chi[i] = stats->chi_mean[i] + (standard ? standard[i] * stats->chi_std[i] : 0.0f);
+}
+
+void perception_walk(perception* p, blob* b) {
+    BLOB_FIELD(b, p->count);
+    for (int i = 0; i < HIST; i++) {
+        seen_frame* f = &p->frame[i];
+        blob_field(b, f->rgb, BYTES);
+        blob_field(b, f->tokens, (size_t)p->tokens * sizeof *f->tokens);
+        blob_field(b, f->change, (size_t)p->tokens * sizeof *f->change);
+        BLOB_FIELD(b, f->changed);
+        BLOB_FIELD(b, f->config);
+        BLOB_FIELD(b, f->action);
+    }
 }

@@ -4,6 +4,7 @@
 #ifndef PLAN_PERCEIVE_H
 #define PLAN_PERCEIVE_H
 
+#include "core/blob.h"
 #include "core/pool.h"
 #include "model/model.h"
 
@@ -20,6 +21,8 @@ firm_status perception_ground(perception* p, const uint8_t* rgb, float* c);
 firm_status perception_push(perception* p, const uint8_t* rgb, const float* action, int soon);
 int perception_frames(const perception* p);           // frames seen, at most 3
 const float* perception_config(const perception* p);  // (config_dim) of the latest frame
+const float* perception_tokens(const perception* p);  // (tokens, width) of the latest frame
+void perception_walk(perception* p, blob* b);         // the history: counted, saved or restored
 // truth: (3, config_dim) to use instead of the grounded configurations, or NULL. Fills c0 and the
 // fiber.
 firm_status perception_state(perception* p, const float* truth, float* c0, float* fiber);

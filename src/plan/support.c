@@ -75,6 +75,11 @@ static float outside(const plan_support* s, const float* c, int* at) {
     return d > 0.0f ? d : 0.0f;
 }
 
+float plan_support_radii(const plan_support* s, const float* c) {
+    int at = 0;
+    return sqrtf(s->nearest(s->points, s->count, s->dim, c, 0.0f, &at)) / s->radius;
+}
+
 float plan_support_stray(const plan_support* s, const float* c0, const float* path, int steps) {
     float total = 0.0f;
     int at = 0;

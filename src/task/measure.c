@@ -6,24 +6,33 @@
 
 #include "task/task.h"
 
-void task_measure(const task_typed* t, const float* c, const float* goal, float* distance) {
+static int is_free(const uint8_t* given, int coordinate) {
+    return given && !given[coordinate];
+}
+
+void task_measure_given(const task_typed* t, const uint8_t* given, const float* c,
+                        const float* goal, float* distance) {
     for (int i = 0; i < t->distances; i++) {
         const task_rule* r = &t->distance[i].rule;
         const float *a = c + r->first, *b = goal + r->first;
         if (r->angle) {
             // of the rotation between the two directions; their lengths do not matter
-            distance[i] = fabsf(atan2f(a[0] * b[1] - a[1] * b[0], a[1] * b[1] + a[0] * b[0]));
+            distance[i] = is_free(given, r->first)
+                              ? 0.0f
+                              : fabsf(atan2f(a[0] * b[1] - a[1] * b[0], a[1] * b[1] + a[0] * b[0]));
             continue;
         }
         float sum = 0.0f;
-        for (int k = 0; k < r->count; k++) sum += (a[k] - b[k]) * (a[k] - b[k]);
+        for (int k = 0; k < r->count; k++)
+            if (!is_free(given, r->first + k)) sum += (a[k] - b[k]) * (a[k] - b[k]);
         distance[i] = r->scale * sqrtf(sum);
     }
 }
 
-float task_tolerance_units(const task_typed* t, const float* c, const float* goal) {
+float task_tolerance_units_given(const task_typed* t, const uint8_t* given, const float* c,
+                                 const float* goal) {
     float distance[TASK_MAX_DISTANCE];
-    task_measure(t, c, goal, distance);
+    task_measure_given(t, given, c, goal, distance);
     float worst = 0.0f;
     for (int i = 0; i < t->distances; i++) {
         float units = distance[i] / t->distance[i].tolerance;
@@ -33,18 +42,31 @@ float task_tolerance_units(const task_typed* t, const float* c, const float* goa
     return worst;
 }
 
-float task_cost_value(const task_typed* t, const float* c, const float* goal) {
+float task_cost_value_given(const task_typed* t, const uint8_t* given, const float* c,
+                            const float* goal) {
     if (t->cost == TASK_COST_MAX) {
-        float units = task_tolerance_units(t, c, goal);
+        float units = task_tolerance_units_given(t, given, c, goal);
         return units * units;
     }
     // sine-cosine pairs lie on the unit circle, so their squared difference is the squared chord
     float sum = 0.0f;
     for (int i = 0; i < t->config_dim; i++) {
         float d = c[i] - goal[i];
-        sum += d * d;
+        if (!is_free(given, i)) sum += d * d;
     }
     return sum;
+}
+
+void task_measure(const task_typed* t, const float* c, const float* goal, float* distance) {
+    task_measure_given(t, NULL, c, goal, distance);
+}
+
+float task_tolerance_units(const task_typed* t, const float* c, const float* goal) {
+    return task_tolerance_units_given(t, NULL, c, goal);
+}
+
+float task_cost_value(const task_typed* t, const float* c, const float* goal) {
+    return task_cost_value_given(t, NULL, c, goal);
 }
 
 int task_is_visible(const task_typed* t, const float* c) {

@@ -10,6 +10,7 @@
 #define TASK_TASK_H
 
 #include <stddef.h>
+#include <stdint.h>
 
 #include "core/status.h"
 
@@ -107,6 +108,15 @@ void task_measure(const task_typed* t, const float* c, const float* goal, float*
 float task_tolerance_units(const task_typed* t, const float* c, const float* goal);
 // What the contract search minimises, the paper's d_C: see task_cost.
 float task_cost_value(const task_typed* t, const float* c, const float* goal);
+// The same for a goal that names some coordinates only: given (config_dim), 0 where the goal is
+// free, NULL for a whole goal. Free coordinates cost nothing; a distance all of whose coordinates
+// are free is 0. A pair is given or free as a whole.
+void task_measure_given(const task_typed* t, const uint8_t* given, const float* c,
+                        const float* goal, float* distance);
+float task_tolerance_units_given(const task_typed* t, const uint8_t* given, const float* c,
+                                 const float* goal);
+float task_cost_value_given(const task_typed* t, const uint8_t* given, const float* c,
+                            const float* goal);
 int task_is_visible(const task_typed* t, const float* c);           // every range is kept
 void task_project(const task_typed* t, const float* c, float* xy);  // (points, 2)
 void task_situation(const task_typed* t, const float* c, const float* chi, const float* goal,

@@ -52,6 +52,9 @@ firm_status train_failed(const nn_exec* e, firm_status st, const char* kind, fir
 // Picks `count` configurations that cover those of the training episodes, and how well they do.
 firm_status support_fill(const train_set* s, firm_model* m, int count, firm_error* err);
 
+// What `count` frames of the training records look like; fewer where there are fewer.
+firm_status tokens_fill(const train_set* s, firm_model* m, int count, pool* p, firm_error* err);
+
 // uniform index below n for sample i of an update: a function of its key alone
 nn_pick train_pick_key(uint64_t seed, int stage);
 int64_t train_pick(uint64_t seed, int stage, int64_t update, int sample, int64_t n);

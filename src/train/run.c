@@ -184,6 +184,8 @@ static firm_status finish(train_run_state* run, cJSON** result, firm_error* err)
     run_path(run, "model.safetensors", model_path);
     TRY(support_fill(&run->set, run->model, (int)config_int(run->settings, "train", "support"),
                      err));
+    TRY(tokens_fill(&run->set, run->model, (int)config_int(run->settings, "train", "frames"),
+                    run->p, err));
     TRY(recorded_fill(&run->set.data.set[PACK_F], run->model,
                       (int)config_int(run->settings, "train", "recorded"), err));
     TRY(checkpoint_write(model_path, run->model, CHECKPOINT_MODEL, NULL, 0, NULL, 0, err));

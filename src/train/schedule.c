@@ -47,6 +47,9 @@ const config_key train_keys[] = {
      "--device cuda: how matrix products round their operands; sums are float32 in both"},
     {"train", "checkpoint_every", CONFIG_INT, 1, 1e6, "250", NULL, "updates between checkpoints"},
     {"train", "log_every", CONFIG_INT, 1, 1e6, "25", NULL, "updates between rows of metrics.csv"},
+    {"train", "frames", CONFIG_INT, 0, 65536, "2048", NULL,
+     "training frames whose tokens' statistics are stored with the model, to tell strange ones; 0: "
+     "none"},
     {"train", "recorded", CONFIG_INT, 0, 65536, "0", NULL,
      "recorded segments stored with the model, for plan.reach_recorded; 0: none"},
     {"train", "support", CONFIG_INT, 0, 65536, "2048", NULL,

@@ -52,6 +52,11 @@ firm_status train_pack(const config* settings, const env_spec* env, const train_
 firm_status train_add_recorded(firm_model* m, const env_spec* env, const char* pack, int count,
                                firm_error* err);
 
+// Tells a model what frames of its task look like, for firm_step.strange, from `count` frames of
+// fresh episodes of the default policy.
+firm_status train_add_tokens(firm_model* m, const env_spec* env, int count, pool* p,
+                             firm_error* err);
+
 // Speed of the two kinds of training update on synthetic batches, for `firm bench train`.
 typedef struct train_speed {
     double frontend_frames_per_s;    // frames forward, backward and update of tokenizer + grounder

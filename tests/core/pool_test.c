@@ -1,8 +1,11 @@
 // pool_test.c - fork and join: each item exactly once, results visible afterwards, no races.
 // Run it in the thread-sanitizer build as well.
+#define _GNU_SOURCE
 #include "core/pool.h"
 
+#include <sched.h>
 #include <stdatomic.h>
+#include <time.h>
 
 #include "check.h"
 #include "core/mem.h"
@@ -140,4 +143,33 @@ TEST(core, pool_limits) {
         REQUIRE_OK(pool_create(3, &p, &err), err);
         pool_free(p);
     }
+}
+
+static void note_core(void* arg, int item, int worker) {
+    (void)item;
+    int* core = arg;
+    struct timespec moment = {0, 1000000};
+    nanosleep(&moment, NULL);  // so that every worker gets some
+    if (worker > 0) core[worker] = sched_getcpu();
+}
+
+TEST(core, pool_binds_its_workers) {
+    cpu_set_t set;
+    int last = 0, core[3] = {0}, found[3] = {-1, -1, -1};
+    pool* p;
+    firm_error err = {0};
+    sched_getaffinity(0, sizeof set, &set);
+    for (int i = 0; i < CPU_SETSIZE; i++)
+        if (CPU_ISSET(i, &set)) last = i;
+    core[0] = -7;  // the caller's: nobody looks
+    core[1] = core[2] = last;
+    REQUIRE_OK(pool_create(3, &p, &err), err);
+    REQUIRE_OK(pool_bind(p, core, &err), err);
+    pool_for(p, 30, note_core, found);
+    EXPECT_INT(found[1], last);
+    EXPECT_INT(found[2], last);
+    core[2] = -1;
+    EXPECT_INT(pool_bind(p, core, &err), FIRM_E_VALUE);
+    EXPECT(strstr(err.message, "thread 2 cannot be bound to core -1"));
+    pool_free(p);
 }

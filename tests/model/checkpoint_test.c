@@ -153,6 +153,36 @@ TEST(model, checkpoint_support) {
     firm_model_free(m);
 }
 
+// so do the statistics of the training frames, in full precision
+TEST(model, checkpoint_tokens) {
+    char path[512];
+    firm_error err;
+    firm_model *m = small_model(3), *read = NULL;
+    const size_t width = (size_t)model_token_width(m);
+    snprintf(path, sizeof path, "%s/tokens.safetensors", test_temp_dir());
+    m->token_radius = 1.2345678f;
+    m->token_stats = mem_calloc(2 * width, sizeof *m->token_stats);
+    for (size_t i = 0; i < 2 * width; i++) m->token_stats[i] = 0.1234567f * (float)i;
+    for (int half = 0; half < 2; half++) {
+        REQUIRE_OK(checkpoint_write(path, m, half ? CHECKPOINT_MODEL_HALF : CHECKPOINT_MODEL, NULL,
+                                    0, NULL, 0, &err),
+                   err);
+        REQUIRE_OK(firm_model_load(path, &read, &err), err);
+        EXPECT_NEAR(read->token_radius, m->token_radius, 0);
+        EXPECT(memcmp(read->token_stats, m->token_stats, 2 * width * sizeof(float)) == 0);
+        firm_model_free(read);
+    }
+    m->token_stats[width] = -1;  // a deviation
+    REQUIRE_OK(checkpoint_write(path, m, CHECKPOINT_MODEL, NULL, 0, NULL, 0, &err), err);
+    EXPECT_INT(firm_model_load(path, &read, &err), FIRM_E_FORMAT);
+    EXPECT(strstr(err.message, "tokens.statistics") != NULL);
+    m->token_stats[width] = 1;
+    m->token_radius = 0;
+    REQUIRE_OK(checkpoint_write(path, m, CHECKPOINT_MODEL, NULL, 0, NULL, 0, &err), err);
+    EXPECT_INT(firm_model_load(path, &read, &err), FIRM_E_FORMAT);
+    firm_model_free(m);
+}
+
 static void fill(float** list, int count, float first) {
     *list = mem_calloc((size_t)count, sizeof **list);
     for (int i = 0; i < count; i++) (*list)[i] = first + 0.125f * (float)(i % 16 - 8);

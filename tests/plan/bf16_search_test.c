@@ -19,13 +19,9 @@ static void search(const firm_model* m, const golden_moment* at, firm_precision 
     firm_controller* c;
     firm_error err;
     firm_step step;
-    firm_controller_params p = {.mode = FIRM_MODE_CONTRACT,
-                                .candidates = 64,
-                                .elites = 8,
-                                .iterations = 3,
-                                .seed = 7,
-                                .threads = threads,
-                                .precision = precision};
+    firm_controller_params p = firm_controller_params_default();
+    p.mode = FIRM_MODE_CONTRACT, p.candidates = 64, p.elites = 8, p.iterations = 3;
+    p.seed = 7, p.threads = threads, p.precision = precision;
     REQUIRE_OK(firm_controller_create(m, &p, &c, &err), err);
     int64_t own = mem_count(), all = test_malloc_count();
     for (int i = 0; i < GOLDEN_FRAMES; i++)

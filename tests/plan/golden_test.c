@@ -121,8 +121,8 @@ static void search(scene* x, firm_mode mode, const char* what) {
     firm_error err;
     firm_step step;
     char name[32];
-    firm_controller_params p = {
-        .mode = mode, .candidates = 64, .elites = 8, .iterations = 3, .seed = 7, .threads = 1};
+    firm_controller_params p = firm_controller_params_default();
+    p.mode = mode, p.candidates = 64, p.elites = 8, p.iterations = 3, p.seed = 7, p.threads = 1;
     REQUIRE_OK(firm_controller_create(x->m, &p, &c, &err), err);
     for (int i = 0; i < GOLDEN_FRAMES; i++)
         EXPECT_INT(firm_controller_push(c, golden_frame(&x->moment, i),

@@ -61,6 +61,27 @@ TEST(task, distances_by_hand) {
     EXPECT(isinf(task_tolerance_units(&t, broken, straight)));
 }
 
+TEST(task, free_coordinates_cost_nothing) {
+    task_typed t = arm();
+    float d[2], wild[6] = {0, 1, NAN, 7, 0.2f, INFINITY};
+    const uint8_t all[6] = {1, 1, 1, 1, 1, 1}, one[6] = {1, 1, 0, 0, 1, 0}, pair[6] = {0, 0, 1, 1};
+    task_measure_given(&t, all, half_turn, straight, d);
+    EXPECT_NEAR(d[0], 1.5707964, 1e-6);
+    EXPECT_NEAR(d[1], 0.25, 1e-6);
+    // the free numbers of the goal may be anything
+    task_measure_given(&t, one, half_turn, wild, d);
+    EXPECT(d[0] == 0);
+    EXPECT_NEAR(d[1], 0.5 * 0.3, 1e-6);
+    EXPECT_NEAR(task_tolerance_units_given(&t, one, half_turn, wild), 0.6, 1e-6);
+    EXPECT_NEAR(task_cost_value_given(&t, one, half_turn, wild), 0.36, 1e-6);
+    task_measure_given(&t, pair, half_turn, straight, d);
+    EXPECT_NEAR(d[0], 1.5707964, 1e-6);
+    EXPECT(d[1] == 0);
+    t.cost = TASK_COST_SUM;
+    EXPECT_NEAR(task_cost_value_given(&t, one, half_turn, wild), 0.09, 1e-6);
+    EXPECT_NEAR(task_cost_value_given(&t, pair, half_turn, straight), 2, 1e-6);
+}
+
 TEST(task, places_and_situations_by_hand) {
     task_typed t = arm();
     float xy[4], out[3], chi[] = {7, 8, 9};

@@ -306,6 +306,28 @@ TEST(train, tworoom_schedule_is_the_papers) {
     config_free(c);
 }
 
+// what training frames look like: the stored statistics are those of the frames themselves
+TEST(train, tokens_are_those_of_training_frames) {
+    small f;
+    if (!open_tworoom(&f, 0)) return;
+    firm_error err;
+    float one[64];
+    const int width = model_token_width(f.model);
+    REQUIRE_OK(tokens_fill(&f.set, f.model, 64, NULL, &err), err);
+    EXPECT(f.model->token_stats != NULL && width <= 64);
+    // the mean is at distance 0, and one deviation away in every channel is at most at 1
+    EXPECT(model_token_distance(f.model, f.model->token_stats) == 0);
+    for (int k = 0; k < width; k++)
+        one[k] = f.model->token_stats[k] + f.model->token_stats[width + k];
+    float d = model_token_distance(f.model, one);
+    EXPECT(d <= 1 && d > 0);
+    // the farthest of 64 frames is beyond the root mean square, and within what 64 allow
+    EXPECT(f.model->token_radius > 1.25f * d && f.model->token_radius < 1.25f * 8);
+    REQUIRE_OK(tokens_fill(&f.set, f.model, 0, NULL, &err), err);
+    EXPECT(f.model->token_stats == NULL);
+    small_close(&f);
+}
+
 // the stored configurations come from training episodes, lie apart, and cover what was seen
 TEST(train, support_covers_the_training_data) {
     small f;

@@ -21,7 +21,7 @@ firm_status gpu_failed(cudaError_t code, const char* what, firm_error* err) {
 // ---- the device ---------------------------------------------------------------------------------
 
 static firm_status find_device(plan_gpu* g, firm_error* err) {
-    int count = 0, driver = 0, number = 0;
+    int count = 0, driver = 0, number = g->setup.device;
     cudaError_t code = cudaGetDeviceCount(&count);
     if (code == cudaErrorInsufficientDriver) {
         cudaDriverGetVersion(&driver);
@@ -33,7 +33,10 @@ static firm_status find_device(plan_gpu* g, firm_error* err) {
     if (code != cudaSuccess || count == 0)
         return FAIL(err, FIRM_E_UNAVAILABLE, "no CUDA GPU was found (%s); use --device cpu",
                     code == cudaSuccess ? "the driver lists none" : cudaGetErrorString(code));
-    GPU(cudaGetDevice(&number));
+    if (number >= count)
+        return FAIL(err, FIRM_E_UNAVAILABLE, "there is no GPU %d; the driver lists %d, from 0",
+                    number, count);
+    GPU(cudaSetDevice(number));
     cudaDeviceProp prop;
     GPU(cudaGetDeviceProperties(&prop, number));
     if (prop.major < 8)
@@ -371,6 +374,7 @@ extern "C" firm_status plan_gpu_create(const plan_gpu_setup* setup, plan_gpu** o
 
 extern "C" void plan_gpu_free(plan_gpu* g) {
     if (!g) return;
+    cudaSetDevice(g->setup.device);
     if (g->stream) cudaStreamSynchronize(g->stream);
     layered_free(g);
     cluster_free(g);
@@ -443,7 +447,9 @@ static firm_status wait_done(const plan_gpu* g, firm_error* err) {
     return FIRM_OK;
 }
 
+// A thread has one GPU at a time; this planner's is chosen before anything is sent.
 static firm_status send_searches(plan_gpu* g, int count, firm_error* err) {
+    GPU(cudaSetDevice(g->setup.device));
     GPU(cudaMemcpyAsync(g->searches, g->pinned, (size_t)count * g->size.search_stride,
                         cudaMemcpyHostToDevice, g->stream));
     return FIRM_OK;
