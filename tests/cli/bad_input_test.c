@@ -32,14 +32,13 @@ static void data_is_refused(const char* folder, const char* name, const char* sa
 }
 
 // Every command that reads the model `name`.
-static void model_is_refused(const char* folder, const char* name, const char* says) {
+// By the commands that run a task with it.
+static void model_does_not_run(const char* folder, const char* name, const char* says) {
     const char* fix = firm_fixture();
     if (!fix) return;
     int before = folder_entries(folder, NULL, 0);
     EXPECT_REFUSAL(firm_run(folder, 0, "eval tworoom --model %s -o out.json --quiet", name), "eval",
                    says);
-    EXPECT_REFUSAL(firm_run(folder, 0, "export %s -o out.safetensors --half --quiet", name),
-                   "export", says);
     EXPECT_REFUSAL(firm_run(folder, 0, "demo tworoom --model %s -o out --quiet", name), "demo",
                    says);
     EXPECT_REFUSAL(firm_run(folder, 0, "bench plan tworoom --model %s --quiet", name), "bench",
@@ -50,6 +49,15 @@ static void model_is_refused(const char* folder, const char* name, const char* s
                  name, fix, fix),
         "plan", says);
     EXPECT_INT(folder_entries(folder, NULL, 0), before);
+}
+
+// ... and by the one that only writes it again.
+static void model_is_refused(const char* folder, const char* name, const char* says) {
+    int before = folder_entries(folder, NULL, 0);
+    EXPECT_REFUSAL(firm_run(folder, 0, "export %s -o out.safetensors --half --quiet", name),
+                   "export", says);
+    EXPECT_INT(folder_entries(folder, NULL, 0), before);
+    model_does_not_run(folder, name, says);
 }
 
 TEST(cli, missing_files) {
@@ -220,7 +228,11 @@ TEST(cli, model_of_another_task) {
     REQUIRE_OK(model_create(&other, &shape, 0, 1, &model, &err), err);
     REQUIRE_OK(checkpoint_write(path, model, CHECKPOINT_MODEL, NULL, 0, NULL, 0, &err), err);
     firm_model_free(model);
-    model_is_refused(folder, "other.safetensors", "chess");
+    model_does_not_run(folder, "other.safetensors", "chess");
+    // its file says all that writing it again needs
+    EXPECT_INT(
+        firm_run(folder, 0, "export other.safetensors -o half.safetensors --half --quiet")->code,
+        0);
     // and one it knows, but not the one asked for
     REQUIRE_OK(model_create(&env_find("reacher")->task, &shape, 0, 1, &model, &err), err);
     REQUIRE_OK(checkpoint_write(path, model, CHECKPOINT_MODEL, NULL, 0, NULL, 0, &err), err);

@@ -42,7 +42,7 @@ static void works_or_says_why(const char* folder, const char* line, long megabyt
 }
 
 TEST(cli, little_memory_is_said_or_enough) {
-    static const long megabytes[] = {100, 150, 200, 300, 500, 0};
+    static const long megabytes[] = {50, 80, 100, 150, 200, 300, 500, 0};
     char plan[1200];
     const char* fix = firm_fixture();
     if (SHADOWED) {
@@ -57,7 +57,7 @@ TEST(cli, little_memory_is_said_or_enough) {
     for (size_t i = 0; i < sizeof megabytes / sizeof *megabytes; i++)
         works_or_says_why(fix, plan, megabytes[i]);
     EXPECT_INT(run_within(0, fix, plan)->code, 0);
-    EXPECT_INT(run_within(100, fix, plan)->code, 2);
+    EXPECT_INT(run_within(50, fix, plan)->code, 2);
     static const char train[] =
         "train tworoom --data f.h5 --branches i.h5 --config smoke --threads 2 --quiet -o little";
     works_or_says_why(fix, train, 200);

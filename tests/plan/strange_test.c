@@ -4,6 +4,7 @@
 #include "check.h"
 #include "core/mem.h"
 #include "core/rng.h"
+#include "env/env.h"
 #include "members.h"
 
 TEST(plan, strange_by_hand) {
