@@ -19,6 +19,7 @@ struct firm_controllers {
     const float* action;
     int64_t deadline_ns;
     firm_step* step;
+    size_t bytes;  // of a frame
 };
 
 // ---- creation -----------------------------------------------------------------------------------
@@ -26,6 +27,7 @@ struct firm_controllers {
 static firm_status build(const firm_model* model, const firm_controller_params* p, int count,
                          firm_controllers* b, firm_error* err) {
     firm_controller_params each = *p;
+    b->bytes = task_frame_bytes(&model->task);
     TRY(pool_create(p->threads, &b->threads, err));
     if (p->affinity) TRY(controller_bind(b->threads, p, err));
     b->ctl = mem_calloc((size_t)count, sizeof(firm_controller*));
@@ -89,7 +91,7 @@ static firm_status all(firm_controllers* b, pool_fn piece) {
 }
 
 static const uint8_t* frame_of(const firm_controllers* b, int i) {
-    return b->rgb ? b->rgb + (size_t)i * MODEL_IMAGE * MODEL_IMAGE * 3 : NULL;
+    return b->rgb ? b->rgb + (size_t)i * b->bytes : NULL;
 }
 
 static void goal_piece(void* arg, int item, int worker) {

@@ -6,6 +6,7 @@
 #include "check.h"
 #include "core/mem.h"
 #include "core/rng.h"
+#include "env/env.h"
 #include "eval/settings.h"
 #include "plan/cem.h"
 
@@ -72,13 +73,12 @@ int search_on_cpu(const shipped* s, const plan_net* net, const plan_options* opt
     firm_status st = pool_create(0, &threads, &err);
     if (st == FIRM_OK) st = plan_learned_create(net, threads, &learned, &err);
     if (st == FIRM_OK) {
-        plan_setup setup = {
-            .task = &s->model->task,
-            .options = *options,
-            .actions = plan_actions_of(&s->model->task, MODEL_CONTROLS, s->model->stats.action_mean,
-                                       s->model->stats.action_std),
-            .threads = threads,
-            .model = plan_learned_model(learned)};
+        plan_setup setup = {.task = &s->model->task,
+                            .options = *options,
+                            .actions = plan_actions_of(&s->model->task, s->model->stats.action_mean,
+                                                       s->model->stats.action_std),
+                            .threads = threads,
+                            .model = plan_learned_model(learned)};
         st = plan_solver_create(&setup, &solver, &err);
     }
     if (st != FIRM_OK) test_fail(__FILE__, __LINE__, "%s", err.message);

@@ -138,7 +138,7 @@ static void expect_same_plan(plan_precision precision) {
             echo e = {0};
             plan_setup setup = echo_setup(&e, (firm_mode)mode);
             setup.task = &tworoom;
-            setup.actions = plan_actions_of(setup.task, 5, none, one);
+            setup.actions = plan_actions_of(setup.task, none, one);
             setup.options.horizon = 5;
             setup.options.horizon_max = 10;
             setup.options.knots = 4;
@@ -260,7 +260,7 @@ TEST(plan, solve_does_not_allocate) {
         echo e = {0};
         plan_setup setup = echo_setup(&e, (firm_mode)mode);
         setup.task = &tworoom;
-        setup.actions = plan_actions_of(setup.task, 5, none, one);
+        setup.actions = plan_actions_of(setup.task, none, one);
         setup.options.iterations = 3;
         setup.options.horizon_max = 8;
         setup.fan = 20;
