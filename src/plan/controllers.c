@@ -27,7 +27,6 @@ struct firm_controllers {
 static firm_status build(const firm_model* model, const firm_controller_params* p, int count,
                          firm_controllers* b, firm_error* err) {
     firm_controller_params each = *p;
-    b->bytes = task_frame_bytes(&model->task);
     TRY(pool_create(p->threads, &b->threads, err));
     if (p->affinity) TRY(controller_bind(b->threads, p, err));
     b->ctl = mem_calloc((size_t)count, sizeof(firm_controller*));
@@ -41,6 +40,7 @@ static firm_status build(const firm_model* model, const firm_controller_params* 
         TRY(controller_create_like(model, &each, b->count ? b->ctl[0] : NULL, &b->ctl[b->count],
                                    err));
     }
+    b->bytes = task_frame_bytes(&model->task);
     return FIRM_OK;
 }
 
