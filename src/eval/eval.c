@@ -103,7 +103,7 @@ static firm_status prepare_gpu(evaluation* e, firm_error* err) {
     if (p->mode == FIRM_MODE_REACH) e->batch = 1;
     plan_gpu_choice choice = {(plan_precision)p->precision, PLAN_GPU_BATCH, e->batch, 0};
     TRY(plan_gpu_for_model(p->model, &e->setup.options, &choice, &e->gpu, err));
-    e->setup.gpu = e->gpu;
+    e->setup.batch = plan_gpu_device_of(e->gpu);
     return FIRM_OK;
 }
 

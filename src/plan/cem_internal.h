@@ -11,7 +11,7 @@
 typedef struct elite_set {
     int count;
     float* u;      // (elites, longest * action), rows of fixed stride
-    float* c;      // (elites, longest * config)
+    float* c;      // (elites, longest * state)
     float* value;  // (elites) cost
     int* arrival;  // (elites)
 } elite_set;
@@ -30,12 +30,12 @@ struct plan_solver {
 
     float *mean, *spread;  // (longest * action)
     float* u;              // (candidates, horizon, action)
-    float* c;              // (candidates, horizon, config)
+    float* c;              // (candidates, horizon, state)
     float* value;         // (candidates + elites): the candidates' costs, then those of kept elites
     int *arrive, *order;  // (candidates), (candidates + elites)
     elite_set best, last;  // of this iteration, of the one before
     float *plan, *path, *fan_path;
-    float c0[FIRM_MAX_CONFIG], goal[FIRM_MAX_CONFIG];
+    float *c0, *goal;  // (state)
     plan_proposal proposal;
     const float* recalled;  // for the next solve; count 0: none
     int recalled_count, recalled_length;
