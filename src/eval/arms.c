@@ -173,7 +173,7 @@ static const arm_ops* find_arm(const char* name) {
 int eval_arms_together(const char* name, const eval_setup* setup) {
     const arm_ops* ops = find_arm(name);
     return ops && ops->pose && setup->batch.context && setup->options.mode == FIRM_MODE_CONTRACT &&
-           !setup->model->members;
+           setup->options.solver == PLAN_CEM && !setup->model->members;
 }
 
 firm_status eval_arm_create(const char* name, const eval_setup* setup, eval_arm** out,

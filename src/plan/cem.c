@@ -1,4 +1,5 @@
-// cem.c - the solver: iterations (iterate.c) until done or out of time.
+// cem.c - the search: iterations (iterate.c) until done or out of time, at a fixed horizon
+// (contract) or a growing one (reach).
 //
 // Under a deadline the search is anytime. Another iteration begins only if it should end in time.
 // When few whole ones fit, each tries fewer candidates; when not even the smallest batch fits at
@@ -9,6 +10,7 @@
 #include "core/clock.h"
 #include "core/mem.h"
 #include "plan/cem_internal.h"
+#include "plan/update.h"
 
 // ---- memory -------------------------------------------------------------------------------------
 
@@ -16,6 +18,7 @@ static size_t layout(plan_solver* s, char* memory) {
     const plan_options* o = &s->setup.options;
     size_t n = (size_t)o->candidates, e = (size_t)o->elites, p = (size_t)s->longest;
     size_t a = (size_t)s->setup.world.model.action, c = (size_t)s->setup.world.model.state, at = 0;
+    size_t basis = p * (size_t)s->setup.actions.controls * (size_t)s->terms;
     struct {
         void* slot;
         size_t bytes;
@@ -40,6 +43,8 @@ static size_t layout(plan_solver* s, char* memory) {
         {&s->fan_path, 4 * (size_t)s->setup.fan * (p + 1) * c},
         {&s->c0, 4 * c},
         {&s->goal, 4 * c},
+        {&s->weight, 8 * (n + e)},
+        {&s->basis, 4 * basis},
     };
     for (size_t i = 0; i < sizeof part / sizeof *part; i++) {
         if (memory) memcpy(part[i].slot, &(char*){memory + at}, sizeof(char*));
@@ -89,7 +94,8 @@ firm_status plan_solver_create(const plan_setup* setup, plan_solver** out, firm_
 
     int longest = setup->options.mode == FIRM_MODE_REACH ? setup->options.horizon_max
                                                          : setup->options.horizon;
-    if ((int64_t)longest * action > 65536)
+    int terms = plan_colour_terms(&setup->options, longest * setup->actions.controls);
+    if ((int64_t)longest * action > 65536 || terms * (setup->actions.dim + 3) > 65536)
         return FAIL(err, FIRM_E_VALUE,
                     "a plan of %d macro actions of %d numbers is too long; lower the horizon",
                     longest, action);
@@ -99,6 +105,7 @@ firm_status plan_solver_create(const plan_setup* setup, plan_solver** out, firm_
     s->setup = *setup;
     s->now = setup->options;
     s->longest = longest;
+    s->terms = terms;
     s->cost = (plan_cost){.by = setup->world.price,
                           .mode = setup->options.mode,
                           .price = setup->options.price,
@@ -113,6 +120,7 @@ firm_status plan_solver_create(const plan_setup* setup, plan_solver** out, firm_
         return FAIL(err, FIRM_E_MEMORY, "no memory for %zu bytes of planner", bytes);
     }
     layout(s, s->memory);
+    plan_colour_basis(&s->setup.options, longest * setup->actions.controls, s->basis);
     plan_solver_reset(s, setup->seed);
     firm_status status = setup->world.device.context ? time_device(s, err) : FIRM_OK;
     if (status != FIRM_OK) {
@@ -209,11 +217,13 @@ static int last_resort(plan_solver* s, double ns) {
     return narrowest(s);
 }
 
-// Sets s->now to as many candidates as the time left allows; returns 0 when it allows none.
+// Sets s->now to as many candidates as the rule wants in this iteration and the time left allows;
+// returns 0 when it allows none.
 // reserve: macro steps of a single candidate that come after the last iteration.
-static int fits(plan_solver* s, int64_t deadline_ns, int reserve, plan_result* r) {
+static int fits(plan_solver* s, int iteration, int64_t deadline_ns, int reserve, plan_result* r) {
     const plan_options* o = &s->setup.options;
     s->now = *o;
+    s->now.candidates = plan_update_candidates(o, iteration, o->candidates, o->elites);
     if (deadline_ns == 0) return 1;
     double all = left_ns(deadline_ns), ns = all - 1.1 * plan_pace_expect(&s->pace, 1, reserve);
     int n = 0;
@@ -224,8 +234,7 @@ static int fits(plan_solver* s, int64_t deadline_ns, int reserve, plan_result* r
         if (n < FEW_CANDIDATES) n = whole < FEW_CANDIDATES ? whole : FEW_CANDIDATES;
     }
     if (n == 0 && all > 0 && r->iterations == 0) n = last_resort(s, all);
-    if (n > o->candidates) n = o->candidates;
-    if (n < o->candidates) {
+    if (n < s->now.candidates) {
         r->late = 1;
         s->now.candidates = n;
         s->now.elites = (int)((int64_t)o->elites * n / o->candidates);
@@ -269,13 +278,15 @@ static void solve_contract(plan_solver* s, int64_t deadline_ns, plan_result* r) 
     const plan_options* o = &s->setup.options;
     s->horizon = o->horizon;
     start_fit(s, NULL);
-    for (int i = 0; i < o->iterations && fits(s, deadline_ns, s->horizon, r); i++)
-        plan_iterate(s, i, 0, 0, r);
+    for (int i = 0; i < o->iterations && fits(s, i, deadline_ns, s->horizon, r); i++) {
+        int kept = plan_update_kept(o, s->now.elites);
+        plan_iterate(s, i, 0, i == 0 ? 0 : kept < s->best.count ? kept : s->best.count, r);
+    }
     double sum = 0.0;
     for (int i = 0; i < s->best.count && r->iterations; i++) sum += s->best.value[i];
     if (r->iterations && s->best.count) r->elite_cost = (float)(sum / s->best.count);
-    if (deadline_ns && r->iterations && s->best.count &&
-        left_ns(deadline_ns) < plan_pace_expect(&s->pace, 1, s->horizon))
+    int in_time = !deadline_ns || left_ns(deadline_ns) >= plan_pace_expect(&s->pace, 1, s->horizon);
+    if (r->iterations && s->best.count && (!in_time || plan_update_takes_best(o)))
         take_best(s, r);
     else
         take_mean(s, r);
@@ -290,14 +301,14 @@ static int arrives(const plan_solver* s) {
 // Iterations at one horizon, from the elites in hand if there are any. Returns 0 when out of time.
 static int search(plan_solver* s, int64_t deadline_ns, int* iteration, plan_result* r) {
     const plan_options* o = &s->setup.options;
-    if (!fits(s, deadline_ns, 0, r)) return 0;
+    if (!fits(s, 0, deadline_ns, 0, r)) return 0;
     int given = s->have_plan ? s->best.count : 0;
     if (given > s->now.keep) given = s->now.keep;
     if (given > s->now.candidates - 1) given = s->now.candidates - 1;
     start_fit(s, s->have_plan && s->best.count ? s->best.u : NULL);
     float best = INFINITY;
     for (int i = 0, since = 0; i < o->iterations; i++) {
-        if (i > 0 && !fits(s, deadline_ns, 0, r)) return 0;
+        if (i > 0 && !fits(s, i, deadline_ns, 0, r)) return 0;
         int kept = i == 0 ? 0 : s->best.count < s->now.keep ? s->best.count : s->now.keep;
         plan_iterate(s, (*iteration)++, i == 0 ? given : 0, kept, r);
         s->have_plan = s->best.count > 0;

@@ -1,8 +1,9 @@
-// cem.h - the planner's search: the cross-entropy method, one solver for both modes.
+// cem.h - the planner's search: proposals (propose.h), an update rule (update.h), and a horizon
+// with replanning. The modes are presets of these.
 //
 // contract (the paper and its baseline): candidates = mean + spread * noise, independent per raw
 // coordinate, candidate 0 = mean; mean and unbiased spread of the elites; the final elite mean is
-// returned. Every solve starts from mean 0.
+// returned. Every solve starts from mean 0. All of this with the rule cem, the default.
 // reach: earliest-arrival cost, proposals that are smooth in time, a share of wide ones around
 // zero, elites kept between iterations and, shifted, between solves, a horizon that grows until the
 // goal is in reach; the best candidate is returned.

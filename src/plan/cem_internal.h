@@ -1,5 +1,5 @@
-// cem_internal.h - the solver's memory, shared by its parts: cem.c (solves) and iterate.c (one
-// iteration).
+// cem_internal.h - the solver's memory, shared by its parts: cem.c (solves), iterate.c (one
+// iteration) and update.c (the update rules).
 #ifndef PLAN_CEM_INTERNAL_H
 #define PLAN_CEM_INTERNAL_H
 
@@ -33,6 +33,9 @@ struct plan_solver {
     float* c;              // (candidates, horizon, state)
     float* value;         // (candidates + elites): the candidates' costs, then those of kept elites
     int *arrive, *order;  // (candidates), (candidates + elites)
+    double* weight;       // (candidates + elites) of the mppi rule
+    float* basis;         // (longest * controls, terms) of coloured noise
+    int terms;
     elite_set best, last;  // of this iteration, of the one before
     float *plan, *path, *fan_path;
     float *c0, *goal;  // (state)

@@ -50,6 +50,7 @@ static firm_status read_options(const firm_model* m, const firm_controller_param
     if (p->candidates) plan_options_candidates(o, p->candidates);
     if (p->iterations) o->iterations = p->iterations;
     if (p->elites) o->elites = p->elites;
+    if (p->solver) o->solver = (plan_solver_kind)(p->solver - FIRM_SOLVER_CEM);
     if (o->elites > o->candidates) o->elites = o->candidates;
     if (o->keep > o->elites) o->keep = o->elites;
     if (p->horizon) {
@@ -131,6 +132,9 @@ static firm_status create(const firm_model* model, const firm_controller_params*
         return FAIL(err, FIRM_E_USAGE, "controller parameters must not be negative");
     if ((unsigned)p.device > FIRM_DEVICE_CUDA || (unsigned)p.precision > FIRM_PRECISION_BF16)
         return FAIL(err, FIRM_E_USAGE, "the controller's device or precision does not exist");
+    if ((unsigned)p.solver > FIRM_SOLVER_ICEM)
+        return FAIL(err, FIRM_E_USAGE, "there is no solver %d; use one of firm_solver",
+                    (int)p.solver);
     if (p.device == FIRM_DEVICE_CPU && p.precision == FIRM_PRECISION_TF32)
         return FAIL(err, FIRM_E_USAGE,
                     "the CPU does not plan in tf32; use the precision fp32 or bf16, or the device "

@@ -269,8 +269,9 @@ static firm_status open_world(firm_world* w, const plan_world_setup* s, plan_wor
         TRY(plan_recall_create(m, &actions, recalled, &w->recall, err));
     w->typed = (plan_typed){.task = &m->task, .support = w->support};
     out->price = plan_typed_price(&w->typed);
-    // a whole search on the GPU knows one model; an ensemble's candidates are drawn and priced here
-    if (o->mode == FIRM_MODE_CONTRACT && !w->ensemble)
+    // a whole search on the GPU knows one model and the rule cem; else candidates are drawn and
+    // priced here
+    if (o->mode == FIRM_MODE_CONTRACT && o->solver == PLAN_CEM && !w->ensemble)
         out->device = plan_gpu_device_of(w->member[0].gpu);
     out->memory = w->ensemble ? NULL : w->member[0].fiber;
     return FIRM_OK;

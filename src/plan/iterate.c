@@ -1,10 +1,11 @@
 // iterate.c - one iteration of the search: draw, predict and price the candidates, keep the best,
-// fit the next proposals to them.
+// fit the next proposals to them by the update rule (update.h).
 #include <math.h>
 #include <string.h>
 
 #include "core/clock.h"
 #include "plan/cem_internal.h"
+#include "plan/update.h"
 
 // Candidates of one piece of work at most; about one cache block of the learned transition.
 enum { PIECE = 96 };
@@ -138,26 +139,6 @@ static void select_elites(plan_solver* s, int kept) {
     s->best.count = count;
 }
 
-// Mean and unbiased deviation of the elites; with none (all candidates not finite) the fit stays.
-static void refit(plan_solver* s) {
-    int n = s->horizon * s->setup.world.model.action, elites = s->best.count;
-    size_t eu = (size_t)(s->longest * s->setup.world.model.action);
-    if (elites == 0) return;
-    for (int j = 0; j < n; j++) {
-        double sum = 0.0, squares = 0.0;
-        for (int i = 0; i < elites; i++) sum += s->best.u[(size_t)i * eu + (size_t)j];
-        double mean = sum / elites;
-        for (int i = 0; i < elites; i++) {
-            double d = s->best.u[(size_t)i * eu + (size_t)j] - mean;
-            squares += d * d;
-        }
-        s->mean[j] = (float)mean;
-        if (elites > 1) s->spread[j] = (float)sqrt(squares / (elites - 1));
-        if (s->setup.options.mode == FIRM_MODE_REACH && s->spread[j] < s->setup.options.floor)
-            s->spread[j] = s->setup.options.floor;
-    }
-}
-
 void plan_iterate(plan_solver* s, int iteration, int given, int kept, plan_result* r) {
     const plan_options* o = &s->now;
     int64_t begun = clock_ns();
@@ -169,6 +150,8 @@ void plan_iterate(plan_solver* s, int iteration, int given, int kept, plan_resul
                                   .horizon = s->horizon,
                                   .mean = s->mean,
                                   .spread = s->spread,
+                                  .basis = s->basis,
+                                  .terms = s->terms,
                                   .given = given,
                                   .given_stride = s->longest * s->setup.world.model.action,
                                   .given_plan = s->best.u,
@@ -177,7 +160,7 @@ void plan_iterate(plan_solver* s, int iteration, int given, int kept, plan_resul
                                   .recorded_plan = s->recalled};
     r->nonfinite += run_candidates(s);
     select_elites(s, kept);
-    refit(s);
+    plan_update(s, kept);
     plan_pace_add(&s->pace, plan_units(s, o->candidates), s->horizon, clock_ns() - begun);
     r->iterations++;
     r->rows += (int64_t)o->candidates * s->horizon;

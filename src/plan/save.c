@@ -35,7 +35,8 @@ static uint32_t settings_sum(const firm_controller* c) {
         o->mode,        o->candidates,  o->iterations,     o->elites, o->horizon, o->replan,
         o->spread,      o->horizon_max, o->knots,          o->box,    o->floor,   o->wide_share,
         o->wide_spread, o->recorded,    o->keep,           o->price,  o->running, o->arrive,
-        o->stray,       o->patience,    c->m->members + 1, c->fan};
+        o->stray,       o->patience,    c->m->members + 1, c->fan,    o->solver,  o->temperature,
+        o->colour,      o->decay,       o->momentum,       o->carry};
     crc sum;
     crc_start(&sum);
     crc_add(&sum, value, sizeof value);
