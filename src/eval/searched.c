@@ -11,6 +11,7 @@
 #include "core/stats.h"
 #include "data/episodes_internal.h"
 #include "plan/cem.h"
+#include "plan/typed.h"
 
 enum { SEARCHES = 2 };
 
@@ -36,6 +37,7 @@ typedef struct search_work {
     const trial_set* moments;
     searched_options opt;
     const env_spec* spec;
+    plan_typed typed;  // the price of configurations
     plan_actions actions;
     int span, states;  // controls and states of a candidate
     int controls;      // numbers in a candidate: span x action_dim
@@ -111,7 +113,7 @@ static void keep_some(const search_worker* k, int finite) {
 static void look(search_worker* k, int n, const float* path) {
     const search_work* w = k->work;
     const env_spec* spec = w->spec;
-    const plan_cost cost = {.task = &spec->task, .mode = FIRM_MODE_CONTRACT};
+    const plan_cost cost = {.by = plan_typed_price(&k->work->typed), .mode = FIRM_MODE_CONTRACT};
     float c0[FIRM_MAX_CONFIG];
     int finite = 0;
     env_config(spec, k->start, c0);
@@ -153,22 +155,23 @@ static firm_status open_worker(search_work* w, search_worker* k, firm_error* err
     if (!k->state || !k->raw || !k->rank)
         return FAIL(err, FIRM_E_MEMORY, "no memory for a search of %d candidates",
                     w->opt.candidates);
-    plan_setup setup = {.task = &w->spec->task,
-                        .options = {.mode = FIRM_MODE_CONTRACT,
-                                    .candidates = w->opt.candidates,
-                                    .iterations = w->opt.iterations,
-                                    .elites = w->elites,
-                                    .horizon = w->spec->task.horizon,
-                                    .replan = w->spec->task.horizon,
-                                    .spread = 1},
-                        .actions = w->actions,
-                        .model = {.context = k,
-                                  .config = w->spec->task.config_dim,
-                                  .action = w->spec->task.controls * w->spec->task.action_dim,
-                                  .lanes = 1,
-                                  .workers = 1,
-                                  .whole = 1,
-                                  .rollout = rollout}};
+    plan_setup setup = {
+        .options = {.mode = FIRM_MODE_CONTRACT,
+                    .candidates = w->opt.candidates,
+                    .iterations = w->opt.iterations,
+                    .elites = w->elites,
+                    .horizon = w->spec->task.horizon,
+                    .replan = w->spec->task.horizon,
+                    .spread = 1},
+        .actions = w->actions,
+        .world = {.model = {.context = k,
+                            .state = w->spec->task.config_dim,
+                            .action = w->spec->task.controls * w->spec->task.action_dim,
+                            .lanes = 1,
+                            .workers = 1,
+                            .whole = 1,
+                            .rollout = rollout},
+                  .price = plan_typed_price(&w->typed)}};
     return plan_solver_create(&setup, &k->solver, err);
 }
 
@@ -338,6 +341,7 @@ firm_status searched_make(const trial_set* moments, const searched_options* opt,
         .moments = moments,
         .opt = *opt,
         .spec = spec,
+        .typed = {.task = &spec->task},
         .actions = plan_actions_of(&spec->task, moments->action_mean, moments->action_std),
         .span = task_span(&spec->task),
         .states = task_span(&spec->task) + 1,
