@@ -16,24 +16,36 @@ static size_t layout(plan_solver* s, char* memory) {
     const plan_options* o = &s->setup.options;
     size_t n = (size_t)o->candidates, e = (size_t)o->elites, p = (size_t)s->longest;
     size_t a = (size_t)s->setup.model.action, c = (size_t)s->setup.model.config, at = 0;
+    size_t members = plan_doubt_asked(&s->doubt) ? (size_t)s->doubt.members : 0;
     struct {
         void* slot;
         size_t bytes;
     } part[] = {
-        {&s->mean, 4 * p * a},       {&s->spread, 4 * p * a},
-        {&s->u, 4 * n * p * a},      {&s->c, 4 * n * p * c},
-        {&s->value, 4 * (n + e)},    {&s->arrive, 4 * n},
-        {&s->order, 4 * (n + e)},    {&s->best.u, 4 * e * p * a},
-        {&s->best.c, 4 * e * p * c}, {&s->best.value, 4 * e},
-        {&s->best.arrival, 4 * e},   {&s->last.u, 4 * e * p * a},
-        {&s->last.c, 4 * e * p * c}, {&s->last.value, 4 * e},
-        {&s->last.arrival, 4 * e},   {&s->plan, 4 * p * a},
-        {&s->path, 4 * (p + 1) * c}, {&s->fan_path, 4 * (size_t)s->setup.fan * (p + 1) * c},
+        {&s->mean, 4 * p * a},
+        {&s->spread, 4 * p * a},
+        {&s->u, 4 * n * p * a},
+        {&s->c, 4 * n * p * c},
+        {&s->value, 4 * (n + e)},
+        {&s->arrive, 4 * n},
+        {&s->order, 4 * (n + e)},
+        {&s->best.u, 4 * e * p * a},
+        {&s->best.c, 4 * e * p * c},
+        {&s->best.value, 4 * e},
+        {&s->best.arrival, 4 * e},
+        {&s->last.u, 4 * e * p * a},
+        {&s->last.c, 4 * e * p * c},
+        {&s->last.value, 4 * e},
+        {&s->last.arrival, 4 * e},
+        {&s->plan, 4 * p * a},
+        {&s->path, 4 * (p + 1) * c},
+        {&s->fan_path, 4 * (size_t)s->setup.fan * (p + 1) * c},
+        {&s->each, 4 * n * members * p * c},
     };
     for (size_t i = 0; i < sizeof part / sizeof *part; i++) {
         if (memory) memcpy(part[i].slot, &(char*){memory + at}, sizeof(char*));
         at += (part[i].bytes + 63) / 64 * 64;
     }
+    if (!members) s->each = NULL;
     return at;
 }
 
@@ -93,6 +105,9 @@ firm_status plan_solver_create(const plan_setup* setup, plan_solver** out, firm_
                           .arrive = setup->options.arrive,
                           .support = setup->options.stray > 0 ? setup->support : NULL,
                           .stray = setup->options.stray};
+    s->doubt = (plan_doubt){.members = setup->model.members,
+                            .price = setup->options.ensemble_price,
+                            .quantile = setup->options.ensemble_quantile};
     s->bytes = layout(s, NULL);
     s->memory = mem_calloc(s->bytes, 1);
     if (!s->memory) {
@@ -242,8 +257,8 @@ static void take_mean(plan_solver* s, plan_result* r) {
     if (r->iterations == 0) return;
     int64_t begun = clock_ns();
     float* path = s->path + s->setup.model.config;
-    s->setup.model.rollout(s->setup.model.context, 0, 1, s->horizon, s->plan, path);
-    r->cost = plan_cost_path(&s->cost, s->c0, path, s->horizon, s->goal, &r->arrival);
+    plan_predict(s, 0, 0, 1, s->plan, path);
+    r->cost = plan_cost_of(s, 0, path, &r->arrival);
     plan_pace_add(&s->pace, 1, s->horizon, clock_ns() - begun);
 }
 

@@ -68,7 +68,7 @@ static firm_status make_gpu(const firm_controller* c, const firm_model* m, membe
 
 static firm_status member_open(const firm_controller* c, const firm_model* m, member* e,
                                const firm_controller_params* p, plan_gpu* shared, firm_error* err) {
-    TRY(perception_create(m, c->threads, &e->eyes, err));
+    TRY(perception_create(m, e > c->member ? c->member->eyes : NULL, c->threads, &e->eyes, err));
     e->fiber = mem_calloc((size_t)m->shape.fiber, sizeof *e->fiber);
     if (!e->fiber) return no_memory(err);
     if (p->device == FIRM_DEVICE_CUDA) return make_gpu(c, m, e, p, shared, err);
@@ -262,7 +262,7 @@ void firm_controller_free(firm_controller* c) {
     plan_solver_free(c->solver);
     plan_support_free(c->support);
     plan_ensemble_free(c->ensemble);
-    for (int i = 0; i < c->members; i++) member_close(&c->member[i]);
+    for (int i = c->members - 1; i >= 0; i--) member_close(&c->member[i]);
     pool_free(c->threads);
     plan_recall_free(c->recall);
     mem_free(c->raw);

@@ -20,6 +20,10 @@ typedef struct plan_model {
     // config). Called from several threads at once, each with its own worker number. Returns the
     // number of candidates that are not finite. No allocation.
     int (*rollout)(void* context, int worker, int n, int horizon, const float* u, float* c_out);
+    // Of an ensemble: likewise, and what each member predicts, (n, members, horizon, config).
+    int members;  // 0 and NULL: a single model
+    int (*rollout_each)(void* context, int worker, int n, int horizon, const float* u, float* c_out,
+                        float* each);
 } plan_model;
 
 // How a macro action is made of raw controls.
