@@ -43,8 +43,8 @@ static firm_status draw_pictures(const env_spec* spec, uint8_t* picture, firm_er
     firm_status status = env_render_ready(&world, 1, err);
     for (int i = 0; i < 2 && status == FIRM_OK; i++) {
         rng r = rng_start(0, RNG_STREAM(RNG_TRIAL, i + 1));
-        spec->reset(world, &r);
-        spec->render(world, picture + (size_t)i * ENV_FRAME_BYTES);
+        spec->sim->reset(world, &r);
+        spec->sim->render(world, picture + (size_t)i * ENV_FRAME_BYTES);
     }
     env_free(world);
     return status;

@@ -45,7 +45,7 @@ void eval_oracle_free(eval_oracle* o) {
 }
 
 void eval_oracle_start(eval_oracle* o, const double* state) {
-    memcpy(o->start, state, (size_t)o->spec->state_dim * sizeof(double));
+    memcpy(o->start, state, (size_t)o->spec->state->dim * sizeof(double));
 }
 
 static int oracle_rollout(void* context, int worker, int n, int horizon, const float* u,
@@ -60,11 +60,11 @@ static int oracle_rollout(void* context, int worker, int n, int horizon, const f
             for (int k = 0; k < o->actions.controls; k++, u += o->actions.dim) {
                 float raw[FIRM_MAX_ACTION];
                 plan_actions_raw(&o->actions, u, 1, raw);
-                spec->step(world, raw);
+                spec->sim->step(world, raw);
             }
             double state[ENV_MAX_STATE];
-            spec->state_get(world, state);
-            spec->config(state, c_out);
+            spec->sim->state_get(world, state);
+            env_config(spec, state, c_out);
             // a simulator that broke down predicts nothing
             if (world->fault != FIRM_OK)
                 for (int j = 0; j < spec->task.config_dim; j++) c_out[j] = NAN;

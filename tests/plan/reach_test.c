@@ -12,7 +12,7 @@
 
 // TwoRoom configurations from pixels
 static void at(float* c, double x, double y) {
-    env_find("tworoom")->config((double[]){x, y}, c);
+    env_config(env_find("tworoom"), (double[]){x, y}, c);
 }
 
 TEST(plan, cost_by_hand) {
@@ -100,13 +100,13 @@ static int walk(firm_mode mode, const double* start, const double* goal_state, i
         plan_solver_create(&setup, &solver, &err);
     }
     if (!solver) test_fail(__FILE__, __LINE__, "%s", err.message);
-    spec->config(goal_state, goal);
-    if (world) spec->state_set(world, start);
+    env_config(spec, goal_state, goal);
+    if (world) spec->sim->state_set(world, start);
     for (int done = 0; solver && done < budget && !arrived;) {
         double state[2];
         plan_result r;
-        spec->state_get(world, state);
-        spec->config(state, c0);
+        spec->sim->state_get(world, state);
+        env_config(spec, state, c0);
         eval_oracle_start(oracle, state);
         plan_solver_solve(solver, c0, goal, 0, &r);
         for (int k = 0; k < 5 * setup.options.replan && done < budget && !arrived; k++) {
@@ -114,14 +114,14 @@ static int walk(firm_mode mode, const double* start, const double* goal_state, i
             plan_actions_raw(&setup.actions, r.plan + 2 * k, 1, raw);
             if (mode == FIRM_MODE_REACH)
                 EXPECT(fabsf(raw[0]) <= 1.00001f && fabsf(raw[1]) <= 1.00001f);
-            spec->step(world, raw);
-            spec->state_get(world, state);
+            spec->sim->step(world, raw);
+            spec->sim->state_get(world, state);
             done++;
-            if (spec->success(state, goal_state)) arrived = done;
+            if (env_success(spec, state, goal_state)) arrived = done;
         }
         // the simulator is the model: what was predicted is what happened
         if (!arrived && mode == FIRM_MODE_REACH && done < budget) {
-            spec->config(state, c0);
+            env_config(spec, state, c0);
             EXPECT_NEAR(r.path[2], c0[0], 1e-6);
             EXPECT_NEAR(r.path[3], c0[1], 1e-6);
         }
