@@ -48,7 +48,7 @@ static firm_status firm_look(eval_arm* arm, const uint8_t* rgb, const float* act
     return firm_controller_push(arm->controller, rgb, action);
 }
 
-static firm_status firm_pose(eval_arm* arm, plan_gpu_problem* problem) {
+static firm_status firm_pose(eval_arm* arm, plan_problem* problem) {
     return controller_pose(arm->controller, problem);
 }
 
@@ -65,7 +65,7 @@ static firm_status truth_act(eval_arm* arm, int64_t deadline_ns, firm_step* step
     return firm_controller_act(arm->controller, deadline_ns, step);
 }
 
-static firm_status truth_pose(eval_arm* arm, plan_gpu_problem* problem) {
+static firm_status truth_pose(eval_arm* arm, plan_problem* problem) {
     tell_truth(arm);
     return controller_pose(arm->controller, problem);
 }
@@ -76,10 +76,9 @@ static firm_status oracle_open(eval_arm* arm, firm_error* err) {
     const eval_setup* s = &arm->setup;
     TRY(pool_create(s->threads, &arm->threads, err));
     TRY(eval_oracle_create(s->spec, &s->actions, pool_threads(arm->threads), &arm->oracle, err));
-    plan_setup setup = {.task = &s->spec->task,
+    plan_setup setup = {.world = eval_oracle_world(arm->oracle),
                         .options = s->options,
                         .actions = s->actions,
-                        .model = eval_oracle_model(arm->oracle),
                         .threads = arm->threads,
                         .seed = s->seed,
                         .fan = s->fan};
@@ -173,8 +172,8 @@ static const arm_ops* find_arm(const char* name) {
 
 int eval_arms_together(const char* name, const eval_setup* setup) {
     const arm_ops* ops = find_arm(name);
-    return ops && ops->pose && setup->gpu && setup->options.mode == FIRM_MODE_CONTRACT &&
-           !setup->model->members;
+    return ops && ops->pose && setup->batch.context && setup->options.mode == FIRM_MODE_CONTRACT &&
+           setup->options.solver == PLAN_CEM && !setup->model->members;
 }
 
 firm_status eval_arm_create(const char* name, const eval_setup* setup, eval_arm** out,

@@ -11,6 +11,7 @@
 #include "core/stats.h"
 #include "data/episodes_internal.h"
 #include "plan/cem.h"
+#include "plan/typed.h"
 
 enum { POINTS = RECORD_POINTS - 1, STATES = BRANCH_CONTROLS + 1, SEARCHES = 2 };
 
@@ -36,6 +37,7 @@ typedef struct search_work {
     const trial_set* moments;
     searched_options opt;
     const env_spec* spec;
+    plan_typed typed;  // the price of configurations
     plan_actions actions;
     int controls;  // numbers in a candidate: 25 x action_dim
     int elites;
@@ -110,7 +112,7 @@ static void keep_some(const search_worker* k, int finite) {
 static void look(search_worker* k, int n, const float* path) {
     const search_work* w = k->work;
     const env_spec* spec = w->spec;
-    const plan_cost cost = {.task = &spec->task, .mode = FIRM_MODE_CONTRACT};
+    const plan_cost cost = {.by = plan_typed_price(&k->work->typed), .mode = FIRM_MODE_CONTRACT};
     float c0[FIRM_MAX_CONFIG];
     int finite = 0;
     env_config(spec, k->start, c0);
@@ -152,8 +154,7 @@ static firm_status open_worker(search_work* w, search_worker* k, firm_error* err
     if (!k->state || !k->raw || !k->rank)
         return FAIL(err, FIRM_E_MEMORY, "no memory for a search of %d candidates",
                     w->opt.candidates);
-    plan_setup setup = {.task = &w->spec->task,
-                        .options = {.mode = FIRM_MODE_CONTRACT,
+    plan_setup setup = {.options = {.mode = FIRM_MODE_CONTRACT,
                                     .candidates = w->opt.candidates,
                                     .iterations = w->opt.iterations,
                                     .elites = w->elites,
@@ -161,13 +162,14 @@ static firm_status open_worker(search_work* w, search_worker* k, firm_error* err
                                     .replan = POINTS,
                                     .spread = 1},
                         .actions = w->actions,
-                        .model = {.context = k,
-                                  .config = w->spec->task.config_dim,
-                                  .action = RECORD_MACRO * w->spec->task.action_dim,
-                                  .lanes = 1,
-                                  .workers = 1,
-                                  .whole = 1,
-                                  .rollout = rollout}};
+                        .world = {.model = {.context = k,
+                                            .state = w->spec->task.config_dim,
+                                            .action = RECORD_MACRO * w->spec->task.action_dim,
+                                            .lanes = 1,
+                                            .workers = 1,
+                                            .whole = 1,
+                                            .rollout = rollout},
+                                  .price = plan_typed_price(&w->typed)}};
     return plan_solver_create(&setup, &k->solver, err);
 }
 
@@ -335,6 +337,7 @@ firm_status searched_make(const trial_set* moments, const searched_options* opt,
     search_work w = {.moments = moments,
                      .opt = *opt,
                      .spec = spec,
+                     .typed = {.task = &spec->task},
                      .actions = plan_actions_of(&spec->task, RECORD_MACRO, moments->action_mean,
                                                 moments->action_std),
                      .controls = BRANCH_CONTROLS * spec->task.action_dim,

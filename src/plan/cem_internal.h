@@ -1,5 +1,5 @@
-// cem_internal.h - the solver's memory, shared by its parts: cem.c (solves) and iterate.c (one
-// iteration).
+// cem_internal.h - the solver's memory, shared by its parts: cem.c (solves), iterate.c (one
+// iteration) and update.c (the update rules).
 #ifndef PLAN_CEM_INTERNAL_H
 #define PLAN_CEM_INTERNAL_H
 
@@ -12,7 +12,7 @@
 typedef struct elite_set {
     int count;
     float* u;      // (elites, longest * action), rows of fixed stride
-    float* c;      // (elites, longest * config)
+    float* c;      // (elites, longest * state)
     float* value;  // (elites) cost
     int* arrival;  // (elites)
 } elite_set;
@@ -32,13 +32,16 @@ struct plan_solver {
 
     float *mean, *spread;  // (longest * action)
     float* u;              // (candidates, horizon, action)
-    float* c;              // (candidates, horizon, config)
-    float* each;           // (candidates, members, horizon, config), or NULL: nothing is doubted
+    float* c;              // (candidates, horizon, state)
+    float* each;           // (candidates, members, horizon, state), or NULL: nothing is doubted
     float* value;         // (candidates + elites): the candidates' costs, then those of kept elites
     int *arrive, *order;  // (candidates), (candidates + elites)
+    double* weight;       // (candidates + elites) of the mppi rule
+    float* basis;         // (longest * controls, terms) of coloured noise
+    int terms;
     elite_set best, last;  // of this iteration, of the one before
     float *plan, *path, *fan_path;
-    float c0[FIRM_MAX_CONFIG], goal[FIRM_MAX_CONFIG];
+    float *c0, *goal;  // (state)
     plan_proposal proposal;
     const float* recalled;  // for the next solve; count 0: none
     int recalled_count, recalled_length;

@@ -11,7 +11,7 @@ int plan_doubt_asked(const plan_doubt* d) {
 }
 
 static size_t length_of(const plan_cost* cost, const plan_paths* path) {
-    return (size_t)(path->horizon * cost->task->config_dim);
+    return (size_t)(path->horizon * cost->by.state);
 }
 
 static float quantile(const plan_doubt* d, const plan_cost* cost, const float* c0,
@@ -29,13 +29,13 @@ static float quantile(const plan_doubt* d, const plan_cost* cost, const float* c
 
 // The members' mean distance from their mean at macro step `at`.
 static float spread(const plan_doubt* d, const plan_cost* cost, const plan_paths* path, int at) {
-    const size_t skip = (size_t)((at - 1) * cost->task->config_dim);
+    const size_t skip = (size_t)((at - 1) * cost->by.state);
     float sum = 0.0f;
     for (int k = 0; k < d->members; k++) {
         const float* own = path->each + (size_t)k * length_of(cost, path) + skip;
         sum += cost->mode == FIRM_MODE_REACH
-                   ? task_tolerance_units_given(cost->task, cost->given, own, path->mean + skip)
-                   : task_cost_value_given(cost->task, cost->given, own, path->mean + skip);
+                   ? cost->by.units(cost->by.context, own, path->mean + skip)
+                   : cost->by.cost(cost->by.context, own, path->mean + skip);
     }
     return sum / (float)d->members;
 }

@@ -25,8 +25,8 @@ int plan_doubt_asked(const plan_doubt* d);  // whether the members' own paths ar
 
 // A predicted path: of the mean and of each member.
 typedef struct plan_paths {
-    const float* mean;  // (horizon, config)
-    const float* each;  // (members, horizon, config)
+    const float* mean;  // (horizon, state)
+    const float* each;  // (members, horizon, state)
     int horizon;
 } plan_paths;
 

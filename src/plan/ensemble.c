@@ -25,7 +25,7 @@ firm_status plan_ensemble_create(const plan_model* model, int count, int pairs, 
                                  int longest, plan_ensemble** out, firm_error* err) {
     *out = NULL;
     for (int i = 1; i < count; i++)
-        CHECK(model[i].config == model->config && model[i].action == model->action &&
+        CHECK(model[i].state == model->state && model[i].action == model->action &&
                   model[i].whole == model->whole && model[i].workers == model->workers &&
                   model[i].lanes == model->lanes,
               "member %d of an ensemble is of another kind than the first", i + 1);
@@ -37,7 +37,7 @@ firm_status plan_ensemble_create(const plan_model* model, int count, int pairs, 
     e->block = model->whole           ? candidates
                : model->lanes < BLOCK ? BLOCK / model->lanes * model->lanes
                                       : model->lanes;
-    size_t bytes = (size_t)e->block * (size_t)(longest * model->config) * sizeof(float);
+    size_t bytes = (size_t)e->block * (size_t)(longest * model->state) * sizeof(float);
     e->stride = (bytes + 4095) / 4096 * 4096;
     e->scratch = mem_calloc((size_t)model->workers, e->stride);
     e->model = mem_calloc((size_t)count, sizeof *e->model);
@@ -95,7 +95,7 @@ static void keep_each(const plan_ensemble* e, int k, int n, size_t path, const f
 static int predict_block(plan_ensemble* e, int worker, int n, int horizon, const float* u,
                          float* c_out, float* each) {
     float* other = (float*)(void*)(e->scratch + (size_t)worker * e->stride);
-    const int config = e->model->config;
+    const int config = e->model->state;
     const size_t path = (size_t)(horizon * config), numbers = (size_t)n * path;
     e->model[0].rollout(e->model[0].context, worker, n, horizon, u, c_out);
     if (each) keep_each(e, 0, n, path, c_out, each);
@@ -118,7 +118,7 @@ static int rollout_each(void* context, int worker, int n, int horizon, const flo
                         float* each) {
     plan_ensemble* e = context;
     const size_t us = (size_t)(horizon * e->model->action),
-                 cs = (size_t)(horizon * e->model->config);
+                 cs = (size_t)(horizon * e->model->state);
     int nonfinite = 0;
     CHECK(horizon <= e->longest, "%d macro steps asked of an ensemble for %d", horizon, e->longest);
     for (int from = 0; from < n; from += e->block) {

@@ -5,6 +5,7 @@
 #include "check.h"
 #include "plan/cem.h"
 #include "plan/ensemble.h"
+#include "plan/typed.h"
 
 enum { MEMBERS = 3, STEPS = 2 };
 
@@ -22,7 +23,8 @@ static const float mean[STEPS] = {2, 3}, each[MEMBERS * STEPS] = {0, 1, 1, 2, 5,
 static const plan_paths paths = {.mean = mean, .each = each, .horizon = STEPS};
 
 static float value(firm_mode mode, float price, float quantile, int* arrival) {
-    const plan_cost cost = {.task = &line_task, .mode = mode};
+    plan_typed typed = {.task = &line_task};
+    const plan_cost cost = {.by = plan_typed_price(&typed), .mode = mode};
     const plan_doubt doubt = {.members = MEMBERS, .price = price, .quantile = quantile};
     const float c0 = 0, goal = 5;
     return plan_doubt_cost(&doubt, &cost, &c0, &paths, &goal, arrival);
@@ -53,7 +55,8 @@ TEST(plan, doubt_reach_by_hand) {
 }
 
 TEST(plan, doubt_drops_what_is_not_finite) {
-    const plan_cost cost = {.task = &line_task, .mode = FIRM_MODE_CONTRACT};
+    plan_typed typed = {.task = &line_task};
+    const plan_cost cost = {.by = plan_typed_price(&typed), .mode = FIRM_MODE_CONTRACT};
     const plan_doubt doubt = {.members = 2, .price = 1000};
     const float c0 = 0, goal = 0, far[2] = {1e30f, -1e30f}, none[1] = {NAN}, middle[1] = {0};
     plan_paths path = {.mean = none, .each = far, .horizon = 1};
@@ -98,14 +101,16 @@ static found search(firm_mode mode, float price, float quantile, int whole) {
     found f = {0};
     for (int k = 0; k < MEMBERS; k++)
         model[k] = (plan_model){.context = &lean[k],
-                                .config = 1,
+                                .state = 1,
                                 .action = 2,
                                 .lanes = 1,
                                 .workers = 1,
                                 .whole = whole,
                                 .rollout = lean_rollout};
     if (plan_ensemble_create(model, MEMBERS, 0, 200, 1, &e, &err) != FIRM_OK) return f;
-    plan_setup setup = {.task = &line_task, .seed = 3, .model = plan_ensemble_model(e)};
+    plan_typed typed = {.task = &line_task};
+    plan_setup setup = {
+        .seed = 3, .world = {.model = plan_ensemble_model(e), .price = plan_typed_price(&typed)}};
     setup.options = (plan_options){.mode = mode,
                                    .candidates = 200,
                                    .iterations = 20,

@@ -82,7 +82,7 @@ TEST(plan, ensemble_predicts_the_mean) {
             mean_of(&f, 3, pairs, u, want);
             REQUIRE_OK(plan_ensemble_create(f.model, 3, pairs, ROWS, STEPS, &e, &err), err);
             plan_model m = plan_ensemble_model(e);
-            EXPECT(m.whole == whole && m.config == CONFIG && m.action == ACTION);
+            EXPECT(m.whole == whole && m.state == CONFIG && m.action == ACTION);
             EXPECT_INT(m.rollout(m.context, 0, ROWS, STEPS, u, c), 0);
             double worst = 0, first = 0;
             for (int i = 0; i < ROWS * STEPS * CONFIG; i++)
@@ -125,8 +125,8 @@ TEST(plan, ensemble_drops_what_one_member_drops) {
     enum { N = 100 };
     firm_error err = {0};
     echo good = {0}, bad = {.bad_every = 7};
-    plan_model model[2] = {echo_setup(&good, FIRM_MODE_CONTRACT).model,
-                           echo_setup(&bad, FIRM_MODE_CONTRACT).model};
+    plan_model model[2] = {echo_setup(&good, FIRM_MODE_CONTRACT).world.model,
+                           echo_setup(&bad, FIRM_MODE_CONTRACT).world.model};
     plan_ensemble* e = NULL;
     float u[N * ECHO_HORIZON * ECHO_ACTION], own[N * ECHO_HORIZON * ECHO_CONFIG],
         c[N * ECHO_HORIZON * ECHO_CONFIG];
@@ -206,7 +206,7 @@ TEST(plan, ensemble_takes_no_planner_of_one_model) {
     EXPECT(!ctl && strstr(err.message, "ensemble of 2"));
     ctl = member_controller(m, FIRM_MODE_CONTRACT, 1, FIRM_DEVICE_CPU);
     uint8_t* rgb = malloc(MEMBER_PICTURE);
-    plan_gpu_problem problem;
+    plan_problem problem;
     member_show(ctl, rgb);
     EXPECT_INT(controller_pose(ctl, &problem), FIRM_E_USAGE);
     free(rgb);
