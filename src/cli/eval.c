@@ -144,7 +144,7 @@ static firm_status evaluate(const args* a, const env_spec* spec, const firm_mode
     config* settings;
     const char* output = args_text(a, "output");
     cJSON* traces = NULL;
-    TRY(cli_settings(a, spec->task.name, model, &settings, err));
+    TRY(cli_settings(a, &spec->task, model, &settings, err));
     eval_params p = {.spec = spec,
                      .model = model,
                      .model_path = model_path,
