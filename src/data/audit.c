@@ -67,13 +67,7 @@ void audit_judge(double* error, int anchors, audit_result* out) {
 
 firm_status branches_audit(const episodes* e, int anchors, uint64_t seed, uint64_t split_seed,
                            pool* p, audit_result* out, firm_error* err) {
-    const env_study* paper = e->spec->study;
     *out = (audit_result){0};
-    if (paper)
-        *out = (audit_result){.paper_mean = paper->audit.mean,
-                              .paper_p95 = paper->audit.p95,
-                              .paper_max = paper->audit.max,
-                              .paper_anchors = paper->audit.anchors};
     data_split split;
     TRY(data_split_make(e, split_seed, &split, err));
     int64_t* rows = NULL;
