@@ -1,8 +1,8 @@
 // smooth.h - the policy of tasks that bring none: random actions that change smoothly.
 //
-// Points uniform in the bounds of actions, shrunk by a spread that is drawn once an episode, are
-// joined by straight lines of 1 to 12 controls. Some stretches jump, others sweep: a model sees
-// fast and slow motion, strong and weak actions.
+// Points uniform in the bounds of actions, times a spread of 0.5 to 1.5 that is drawn once an
+// episode, and clamped, are joined by straight lines of 1 to 12 controls. Some stretches jump,
+// others sweep: a model sees fast and slow motion, strong and weak actions.
 #ifndef ENV_SMOOTH_H
 #define ENV_SMOOTH_H
 
