@@ -157,8 +157,8 @@ int main(int argc, char** argv) {
     static episode data[EPISODES];
     float mean[FIRM_MAX_ACTION], deviation[FIRM_MAX_ACTION];
     collect(spec, seed, data, mean, deviation);
-    plan_actions actions = plan_actions_of(&spec->task, CONTROLS, mean, deviation);
-    plan_setup setup = {.spec = spec, .actions = actions, .seed = seed};
+    plan_actions actions = plan_actions_of(&spec->task, mean, deviation);
+    plan_setup setup = {.actions = actions, .seed = seed};
     settings_plan(settings, mode, &setup.options);
     if (pool_create(threads, &setup.threads, &err) != FIRM_OK) die(err.message);
     eval_oracle* oracle;
@@ -167,7 +167,7 @@ int main(int argc, char** argv) {
     if (eval_oracle_create(spec, &actions, pool_threads(setup.threads), &oracle, &err) != FIRM_OK ||
         env_create(spec, &world, &err) != FIRM_OK)
         die(err.message);
-    setup.model = eval_oracle_model(oracle);
+    setup.world = eval_oracle_world(oracle);
     if (plan_solver_create(&setup, &solver, &err) != FIRM_OK) die(err.message);
 
     int pairs = 0;

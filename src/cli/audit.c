@@ -44,7 +44,8 @@ static cJSON* describe(const env_spec* spec, const audit_result* r) {
              json_add_number(j, "h5_p95", r->h5_p95, 6) && json_add_number(j, "max", r->max, 6) &&
              cJSON_AddBoolToObject(j, "pass", r->pass) &&
              (p95 = cJSON_AddArrayToObject(j, "p95_by_horizon")) && add_paper(j, spec->task.name);
-    for (int i = 0; ok && i < 5; i++) ok = cJSON_AddItemToArray(p95, json_number(r->p95[i], 6));
+    for (int i = 0; ok && i < r->horizons; i++)
+        ok = cJSON_AddItemToArray(p95, json_number(r->p95[i], 6));
     if (ok) return j;
     cJSON_Delete(j);
     return NULL;

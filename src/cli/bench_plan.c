@@ -44,7 +44,7 @@ static firm_status draw_pictures(const env_spec* spec, uint8_t* picture, firm_er
     for (int i = 0; i < 2 && status == FIRM_OK; i++) {
         rng r = rng_start(0, RNG_STREAM(RNG_TRIAL, i + 1));
         spec->sim->reset(world, &r);
-        spec->sim->render(world, picture + (size_t)i * ENV_FRAME_BYTES);
+        spec->sim->render(world, picture + (size_t)i * task_frame_bytes(&spec->task));
     }
     env_free(world);
     return status;
@@ -62,7 +62,7 @@ static firm_status open_parts(subject* s, const env_spec* spec, const firm_model
     }
     TRY(eval_plan_options(settings, p->mode, 0, 0, 0, &s->options, err));
     TRY(controller_create_with(s->model, p, &s->options, NULL, &s->ctl, err));
-    s->picture = mem_alloc(2 * ENV_FRAME_BYTES);
+    s->picture = mem_alloc(2 * task_frame_bytes(&spec->task));
     return s->picture ? draw_pictures(spec, s->picture, err) : cli_no_memory(err);
 }
 
@@ -89,7 +89,8 @@ static firm_status solve(subject* s, firm_step* step, int64_t* allocations, firm
     int64_t count[3] = {allocations_so_far()};
     for (int i = 0; i < FIRM_HISTORY && status == FIRM_OK; i++)
         status = firm_controller_push(s->ctl, s->picture, i ? still : NULL);
-    if (status == FIRM_OK) status = firm_controller_goal(s->ctl, s->picture + ENV_FRAME_BYTES);
+    if (status == FIRM_OK)
+        status = firm_controller_goal(s->ctl, s->picture + task_frame_bytes(&s->model->task));
     count[1] = allocations_so_far();
     if (status == FIRM_OK) status = firm_controller_act(s->ctl, 0, step);
     count[2] = allocations_so_far();
@@ -164,15 +165,15 @@ static firm_status measure(subject* s, const firm_controller_params* how, int re
 }
 
 // Searches from as many starts to as many goals, all at once, and per search.
-static firm_status run_batch(subject* s, plan_gpu* gpu, measured* m, plan_gpu_problem* problem,
-                             plan_gpu_answer* answer, float* numbers, firm_error* err) {
+static firm_status run_batch(subject* s, plan_gpu* gpu, measured* m, plan_problem* problem,
+                             plan_answer* answer, float* numbers, firm_error* err) {
     int config = s->model->task.config_dim, fiber = s->model->shape.fiber;
     rng_fill_normal(1, RNG_STREAM(RNG_TRIAL, 0), 0, numbers, m->batch * (fiber + 2 * config));
     for (int i = 0; i < m->batch; i++) {
         float* at = numbers + i * (fiber + 2 * config);
         for (int k = 0; k < 2 * config; k++) at[fiber + k] *= 0.3f;
-        problem[i] = (plan_gpu_problem){
-            .c0 = at + fiber, .m0 = at, .goal = at + fiber + config, .seed = (uint64_t)i};
+        problem[i] = (plan_problem){
+            .now = at + fiber, .memory = at, .goal = at + fiber + config, .seed = (uint64_t)i};
     }
     eval_times times = {0};
     firm_status status = FIRM_OK;
@@ -193,8 +194,8 @@ static firm_status measure_batch(subject* s, const firm_controller_params* how, 
     plan_gpu_choice choice = {(plan_precision)how->precision, PLAN_GPU_BATCH, m->batch, how->gpu};
     TRY(plan_gpu_for_model(s->model, &s->options, &choice, &gpu, err));
     size_t n = (size_t)m->batch;
-    plan_gpu_problem* problem = mem_calloc(n, sizeof *problem);
-    plan_gpu_answer* answer = mem_calloc(n, sizeof *answer);
+    plan_problem* problem = mem_calloc(n, sizeof *problem);
+    plan_answer* answer = mem_calloc(n, sizeof *answer);
     float* numbers = mem_calloc(
         n, (size_t)(s->model->shape.fiber + 2 * s->model->task.config_dim) * sizeof *numbers);
     firm_status status = problem && answer && numbers
@@ -219,7 +220,7 @@ static firm_status describe(const subject* s, const firm_controller_params* how,
     const model_shape* shape = &s->model->shape;
     const task_typed* task = &s->model->task;
     plan_net_shape net = {
-        task->config_dim, task->pairs,  shape->fiber,  MODEL_CONTROLS * task->action_dim,
+        task->config_dim, task->pairs,  shape->fiber,  task->controls * task->action_dim,
         shape->hidden,    shape->inner, shape->blocks, shape->spatial};
     int members = 1 + s->model->members;
     double work = 2.0 * (double)plan_net_macs(&net) * members * s->options.candidates *

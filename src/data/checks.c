@@ -481,7 +481,7 @@ const char* check_name(int i) {
 }
 
 firm_status check_run(int i, const env_spec* spec, check_result* out, firm_error* err) {
-    bench w = {.spec = spec, .bytes = (size_t)spec->task.image * (size_t)spec->task.image * 3};
+    bench w = {.spec = spec, .bytes = task_frame_bytes(&spec->task)};
     *out = (check_result){0};
     w.one = mem_calloc(1, sizeof *w.one);
     w.two = mem_calloc(1, sizeof *w.two);

@@ -23,14 +23,14 @@ typedef struct arm_ops {
     firm_status (*begin)(eval_arm* arm, const arm_start* start);
     firm_status (*act)(eval_arm* arm, int64_t deadline_ns, firm_step* step);
     firm_status (*look)(eval_arm* arm, const uint8_t* rgb, const float* action);  // after a control
-    firm_status (*pose)(eval_arm* arm, plan_gpu_problem* problem);  // NULL: decides alone
+    firm_status (*pose)(eval_arm* arm, plan_problem* problem);  // NULL: decides alone
 } arm_ops;
 
 struct eval_arm {
     const arm_ops* ops;
     eval_setup setup;
     env* world;
-    // (FIRM_HISTORY + 1, 224, 224, 3): history or, in [0], the latest; then the goal
+    // (FIRM_HISTORY + 1, image, image, 3): history or, in [0], the latest; then the goal
     uint8_t* picture;
     double state[FIRM_HISTORY][ENV_MAX_STATE];  // the last three, latest last
     double goal[ENV_MAX_STATE];

@@ -48,7 +48,7 @@ static firm_status firm_look(eval_arm* arm, const uint8_t* rgb, const float* act
     return firm_controller_push(arm->controller, rgb, action);
 }
 
-static firm_status firm_pose(eval_arm* arm, plan_gpu_problem* problem) {
+static firm_status firm_pose(eval_arm* arm, plan_problem* problem) {
     return controller_pose(arm->controller, problem);
 }
 
@@ -65,7 +65,7 @@ static firm_status truth_act(eval_arm* arm, int64_t deadline_ns, firm_step* step
     return firm_controller_act(arm->controller, deadline_ns, step);
 }
 
-static firm_status truth_pose(eval_arm* arm, plan_gpu_problem* problem) {
+static firm_status truth_pose(eval_arm* arm, plan_problem* problem) {
     tell_truth(arm);
     return controller_pose(arm->controller, problem);
 }
@@ -76,10 +76,9 @@ static firm_status oracle_open(eval_arm* arm, firm_error* err) {
     const eval_setup* s = &arm->setup;
     TRY(pool_create(s->threads, &arm->threads, err));
     TRY(eval_oracle_create(s->spec, &s->actions, pool_threads(arm->threads), &arm->oracle, err));
-    plan_setup setup = {.task = &s->spec->task,
+    plan_setup setup = {.world = eval_oracle_world(arm->oracle),
                         .options = s->options,
                         .actions = s->actions,
-                        .model = eval_oracle_model(arm->oracle),
                         .threads = arm->threads,
                         .seed = s->seed,
                         .fan = s->fan};
@@ -173,8 +172,8 @@ static const arm_ops* find_arm(const char* name) {
 
 int eval_arms_together(const char* name, const eval_setup* setup) {
     const arm_ops* ops = find_arm(name);
-    return ops && ops->pose && setup->gpu && setup->options.mode == FIRM_MODE_CONTRACT &&
-           !setup->model->members;
+    return ops && ops->pose && setup->batch.context && setup->options.mode == FIRM_MODE_CONTRACT &&
+           setup->options.solver == PLAN_CEM && !setup->model->members;
 }
 
 firm_status eval_arm_create(const char* name, const eval_setup* setup, eval_arm** out,
@@ -190,7 +189,7 @@ firm_status eval_arm_create(const char* name, const eval_setup* setup, eval_arm*
     if (!arm) return FAIL(err, FIRM_E_MEMORY, "no memory for the arm '%s'", name);
     arm->ops = ops;
     arm->setup = *setup;
-    arm->picture = mem_alloc((size_t)(FIRM_HISTORY + 1) * ENV_FRAME_BYTES);
+    arm->picture = mem_alloc((FIRM_HISTORY + 1) * task_frame_bytes(&setup->spec->task));
     firm_status status = arm->picture ? env_create(setup->spec, &arm->world, err)
                                       : FAIL(err, FIRM_E_MEMORY, "no memory for pictures");
     if (status == FIRM_OK) status = env_render_ready(&arm->world, 1, err);
@@ -241,7 +240,7 @@ static firm_status read_start(eval_arm* arm, const eval_trials* trials, frames* 
     *start = (arm_start){.seed = trial_seed(arm->setup.seed, number), .trial = number};
     for (int i = 0; i <= FIRM_HISTORY; i++) {
         int64_t row = i < FIRM_HISTORY ? t->start - FIRM_HISTORY + 1 + i : t->goal;
-        uint8_t* rgb = arm->picture + (size_t)i * ENV_FRAME_BYTES;
+        uint8_t* rgb = arm->picture + (size_t)i * task_frame_bytes(&spec->task);
         firm_status status = frames_get(pictures, 0, row, rgb);
         if (status != FIRM_OK)
             return FAIL(err, status, "the frame of row %lld cannot be read or drawn: %s",
@@ -313,7 +312,8 @@ firm_status arm_trial_open(arm_trial* t, eval_arm* arm, const eval_trials* trial
     *out = (eval_outcome){.hash = trial->hash,
                           .solved_at_start = env_success(spec, state_now(arm), arm->goal),
                           .closest = INFINITY};
-    t->rgb = arm->picture + (FIRM_HISTORY - 1) * ENV_FRAME_BYTES;  // holds the start frame
+    // holds the start frame
+    t->rgb = arm->picture + (FIRM_HISTORY - 1) * task_frame_bytes(&spec->task);
     return FIRM_OK;
 }
 

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "core/mem.h"
+#include "plan/typed.h"
 
 struct eval_oracle {
     const env_spec* spec;
@@ -12,6 +13,7 @@ struct eval_oracle {
     int workers;
     env** world;  // (workers)
     double start[ENV_MAX_STATE];
+    plan_typed typed;
 };
 
 firm_status eval_oracle_create(const env_spec* spec, const plan_actions* actions, int workers,
@@ -21,6 +23,7 @@ firm_status eval_oracle_create(const env_spec* spec, const plan_actions* actions
     if (!o) return FAIL(err, FIRM_E_MEMORY, "no memory for the planner's simulators");
     o->spec = spec;
     o->actions = *actions;
+    o->typed.task = &spec->task;
     o->world = mem_calloc((size_t)workers, sizeof *o->world);
     if (!o->world) {
         eval_oracle_free(o);
@@ -75,11 +78,12 @@ static int oracle_rollout(void* context, int worker, int n, int horizon, const f
     return nonfinite;
 }
 
-plan_model eval_oracle_model(eval_oracle* o) {
-    return (plan_model){.context = o,
-                        .config = o->spec->task.config_dim,
-                        .action = o->actions.dim * o->actions.controls,
-                        .lanes = 1,
-                        .workers = o->workers,
-                        .rollout = oracle_rollout};
+plan_world eval_oracle_world(eval_oracle* o) {
+    return (plan_world){.model = {.context = o,
+                                  .state = o->spec->task.config_dim,
+                                  .action = o->actions.dim * o->actions.controls,
+                                  .lanes = 1,
+                                  .workers = o->workers,
+                                  .rollout = oracle_rollout},
+                        .price = plan_typed_price(&o->typed)};
 }
