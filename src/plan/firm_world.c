@@ -64,7 +64,8 @@ static firm_status make_gpu(const plan_world_setup* s, const firm_model* m, memb
 
 static firm_status member_open(const plan_world_setup* s, const firm_model* m, int number,
                                member* e, firm_error* err) {
-    TRY(perception_create(m, s->threads, &e->eyes, err));
+    perception* first = number ? e[-number].eyes : NULL;
+    TRY(perception_create(m, first, s->threads, &e->eyes, err));
     e->fiber = mem_calloc((size_t)m->shape.fiber, sizeof *e->fiber);
     if (!e->fiber) return no_memory(err);
     if (s->device == FIRM_DEVICE_CUDA) return make_gpu(s, m, e, err);
@@ -218,7 +219,7 @@ static void close_world(void* context) {
     if (!w) return;
     plan_support_free(w->support);
     plan_ensemble_free(w->ensemble);
-    for (int i = 0; i < w->members; i++) member_close(&w->member[i]);
+    for (int i = w->members - 1; i >= 0; i--) member_close(&w->member[i]);
     plan_recall_free(w->recall);
     mem_free(w);
 }

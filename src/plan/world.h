@@ -33,6 +33,10 @@ typedef struct plan_model {
     // state). Called from several threads at once, each with its own worker number. Returns the
     // number of candidates that are not finite.
     int (*rollout)(void* context, int worker, int n, int horizon, const float* u, float* path);
+    // Of an ensemble: likewise, and what each member predicts, (n, members, horizon, state).
+    int members;  // 0 and NULL: a single model
+    int (*rollout_each)(void* context, int worker, int n, int horizon, const float* u, float* path,
+                        float* each);
 } plan_model;
 
 // ---- price --------------------------------------------------------------------------------------

@@ -34,7 +34,7 @@ static void perceive(scene* x) {
     perception* p = NULL;
     firm_error err = {0};
     const firm_model* m = x->m;
-    REQUIRE_OK(perception_create(m, NULL, &p, &err), err);
+    REQUIRE_OK(perception_create(m, NULL, NULL, &p, &err), err);
     for (int i = 0; i < GOLDEN_FRAMES; i++)
         EXPECT_INT(perception_push(p, golden_frame(&x->moment, i),
                                    i ? x->moment.action[i - 1] : NULL, i == 1),

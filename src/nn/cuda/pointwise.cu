@@ -105,7 +105,7 @@ __global__ void __launch_bounds__(MAP_THREADS)
 
 static void addp_forward(const nn_call* c) {
     nn_cuda_queue* q = queue_of(c);
-    uint32_t count = elements(q, count_of(c)), period = (uint32_t)nn_in(c, 1)->size;
+    uint32_t count = elements(q, count_of(c)), period = (uint32_t)nn_addp_period(c->graph, c->node);
     const float *x = input(c, 0), *p = input(c, 1);
     float* y = (float*)c->out;
     if (period % 4 == 0 && aligned16(x) && aligned16(p) && aligned16(y))
@@ -122,7 +122,7 @@ struct same_value {
 
 static void addp_backward(const nn_call* c) {
     const float* dy = (const float*)c->dout;
-    int64_t period = nn_in(c, 1)->size;
+    int64_t period = nn_addp_period(c->graph, c->node);
     if (c->din[0]) {
         map_arrays<1, 1> a = {{dy}, {gradient(c, 0)}, {adds(c, 0)}};
         map(queue_of(c), "addp", count_of(c), a, same_value{});
@@ -133,7 +133,7 @@ static void addp_backward(const nn_call* c) {
 }
 
 static size_t addp_scratch(const nn_graph* g, const nn_node* n, int rows) {
-    int64_t period = g->tensor[n->in[1]].size;
+    int64_t period = nn_addp_period(g, n);
     return nn_cuda_column_sums_bytes((int64_t)rows * g->tensor[n->in[0]].size / period, period);
 }
 
