@@ -35,7 +35,8 @@ static cJSON* describe(const env_spec* spec, const audit_result* r) {
              json_add_number(paper, "h5_mean", r->paper_mean, 6) &&
              json_add_number(paper, "h5_p95", r->paper_p95, 6) &&
              json_add_number(paper, "max", r->paper_max, 6);
-    for (int i = 0; ok && i < 5; i++) ok = cJSON_AddItemToArray(p95, json_number(r->p95[i], 6));
+    for (int i = 0; ok && i < r->horizons; i++)
+        ok = cJSON_AddItemToArray(p95, json_number(r->p95[i], 6));
     if (ok) return j;
     cJSON_Delete(j);
     return NULL;

@@ -271,7 +271,7 @@ static firm_status prepare(showcase* s, const args* a, firm_error* err) {
     } else {
         data_action_stats(s->data, NULL, mean, deviation);
     }
-    s->actions = plan_actions_of(&s->spec->task, MODEL_CONTROLS, mean, deviation);
+    s->actions = plan_actions_of(&s->spec->task, mean, deviation);
     trial_options draw = {.count = PAIRS, .offset = s->offset, .seed = seed, .unsolved = 1};
     TRY(eval_trials_draw(s->data, &draw, &s->trials, err));
     TRY(frames_open(s->data, 1, 0, &s->pictures, err));

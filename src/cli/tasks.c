@@ -35,7 +35,7 @@ static int describe(const env_spec* spec, cJSON* list) {
              cJSON_AddNumberToObject(t, "action_dim", spec->task.action_dim) &&
              cJSON_AddNumberToObject(t, "state_dim", spec->state->dim) &&
              cJSON_AddNumberToObject(t, "chi_dim", spec->task.chi_dim) &&
-             cJSON_AddNumberToObject(t, "image_size", ENV_IMAGE) &&
+             cJSON_AddNumberToObject(t, "image_size", spec->task.image) &&
              cJSON_AddNumberToObject(t, "default_episodes", spec->collection->episodes);
     cJSON *names = cJSON_AddArrayToObject(t, "config"),
           *distances = cJSON_AddArrayToObject(t, "distances");

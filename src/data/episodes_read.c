@@ -163,15 +163,15 @@ static firm_status check_numbers(const source* s, const episodes* e, firm_error*
 firm_status episodes_open_pixels(hdf5_file* file, const char* path, episodes* e, firm_error* err) {
     if (!hdf5_width(file, "pixels")) return FIRM_OK;
     int rank;
+    const int side = e->spec->task.image;
     int64_t dims[HDF5_MAX_RANK];
     TRY(hdf5_shape(file, "pixels", &rank, dims, err));
-    if (rank != 4 || dims[0] != e->rows || dims[1] != ENV_IMAGE || dims[2] != ENV_IMAGE ||
-        dims[3] != 3)
+    if (rank != 4 || dims[0] != e->rows || dims[1] != side || dims[2] != side || dims[3] != 3)
         return FAIL(
             err, FIRM_E_FORMAT,
             "'pixels' of %s does not have %lld frames of %d x %d x 3; collect it again without "
             "--pixels",
-            path, (long long)e->rows, ENV_IMAGE, ENV_IMAGE);
+            path, (long long)e->rows, side, side);
     if (!hdf5_holds_bytes(file, "pixels"))
         return FAIL(err, FIRM_E_FORMAT, "'pixels' of %s does not hold bytes; collect it again",
                     path);

@@ -237,7 +237,7 @@ static void render_row(void* arg, int item, int worker) {
     const env_spec* spec = r->e->spec;
     // a recorded state was there once, so it can be drawn
     env_picture(world, r->e->state + (r->first + item) * spec->state->dim,
-                r->rgb + (size_t)item * ENV_FRAME_BYTES);
+                r->rgb + (size_t)item * task_frame_bytes(&spec->task));
 }
 
 static firm_status write_pixels(hdf5_writer* w, const episodes* e, pool* p, firm_error* err) {
@@ -245,12 +245,13 @@ static firm_status write_pixels(hdf5_writer* w, const episodes* e, pool* p, firm
     rendering r = {.e = e};
     firm_status status = env_create_many(e->spec, threads, &r.worker_env, err);
     if (status == FIRM_OK) status = env_render_ready(r.worker_env, threads, err);
-    r.rgb = mem_alloc((size_t)PIXEL_BLOCK * ENV_FRAME_BYTES);
+    r.rgb = mem_alloc((size_t)PIXEL_BLOCK * task_frame_bytes(&e->spec->task));
     if (status == FIRM_OK && !r.rgb)
         status = FAIL(err, FIRM_E_MEMORY, "no memory to render frames");
 
     hid_t dataset = -1;
-    const hsize_t dims[4] = {(hsize_t)e->rows, ENV_IMAGE, ENV_IMAGE, 3};
+    const hsize_t side = (hsize_t)e->spec->task.image;
+    const hsize_t dims[4] = {(hsize_t)e->rows, side, side, 3};
     if (status == FIRM_OK)
         status = hdf5_dataset(w, "pixels", H5T_STD_U8LE, 4, dims, PIXEL_CHUNK, 1, &dataset, err);
     progress bar;

@@ -163,8 +163,10 @@ static int64_t source_row(const trial_set* s, int i, int k) {
 static firm_status write_pixels(hdf5_writer* w, const trial_set* s, const episodes* source,
                                 firm_error* err) {
     if (!source->pixels) return FIRM_OK;  // drawn again from the states: the same bytes
-    const hsize_t dims[4] = {(hsize_t)s->rows->rows, ENV_IMAGE, ENV_IMAGE, 3};
-    uint8_t* rgb = mem_alloc(ENV_FRAME_BYTES);
+    const task_typed* task = &s->rows->spec->task;
+    const hsize_t side = (hsize_t)task->image;
+    const hsize_t dims[4] = {(hsize_t)s->rows->rows, side, side, 3};
+    uint8_t* rgb = mem_alloc(task_frame_bytes(task));
     hid_t dataset = -1;
     firm_status status =
         rgb ? hdf5_dataset(w, "pixels", H5T_STD_U8LE, 4, dims, PIXEL_CHUNK, 1, &dataset, err)

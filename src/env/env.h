@@ -25,8 +25,14 @@
 #include "task/task.h"
 
 enum {
-    ENV_IMAGE = 224,
+    // of the tasks in src/env
+    ENV_IMAGE = 224,  // pixels a side of a picture
     ENV_FRAME_BYTES = ENV_IMAGE * ENV_IMAGE * 3,
+    ENV_CONTROLS = 5,  // of a macro action
+    ENV_HORIZON = 5,   // macro actions of a recorded future
+    ENV_SPAN = ENV_CONTROLS * ENV_HORIZON,
+    ENV_POINTS = ENV_HORIZON + 1,
+    // of any task
     ENV_MAX_STATE = 64,
     ENV_MAX_COLUMN = 32  // widest env_column
 };
@@ -81,7 +87,7 @@ typedef struct env_simulator {
     // Before the first render, where pictures take much memory or may be impossible; NULL: always
     // ready. Call env_render_ready.
     firm_status (*render_ready)(env* e, firm_error* err);
-    void (*render)(const env* e, uint8_t* rgb);  // (224, 224, 3)
+    void (*render)(const env* e, uint8_t* rgb);  // (image, image, 3)
     // A recorded state's picture as it looked then, where setting the state and rendering would not
     // give it; NULL otherwise. Leaves the environment at that state for no other use. Call
     // env_picture.

@@ -252,7 +252,8 @@ static const env_study study = {
 const env_spec tworoom_spec = {
     .task = {.name = "tworoom",
              .image = ENV_IMAGE,
-             .controls = 5,
+             .controls = ENV_CONTROLS,
+             .horizon = ENV_HORIZON,
              .action_dim = 2,
              .action_low = -1.0f,
              .action_high = 1.0f,

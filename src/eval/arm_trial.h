@@ -34,7 +34,7 @@ struct eval_arm {
     const arm_ops* ops;
     eval_setup setup;
     env* world;
-    // (FIRM_HISTORY + 1, 224, 224, 3): history or, in [0], the latest; then the goal
+    // (FIRM_HISTORY + 1, image, image, 3): history or, in [0], the latest; then the goal
     uint8_t* picture;
     double state[FIRM_HISTORY][ENV_MAX_STATE];  // the last three, latest last
     double goal[ENV_MAX_STATE];

@@ -195,7 +195,7 @@ firm_status eval_arm_create(const char* name, const eval_setup* setup, eval_arm*
     if (!arm) return FAIL(err, FIRM_E_MEMORY, "no memory for the arm '%s'", name);
     arm->ops = ops;
     arm->setup = *setup;
-    arm->picture = mem_alloc((size_t)(FIRM_HISTORY + 1) * ENV_FRAME_BYTES);
+    arm->picture = mem_alloc((FIRM_HISTORY + 1) * task_frame_bytes(&setup->spec->task));
     firm_status status = arm->picture ? env_create(setup->spec, &arm->world, err)
                                       : FAIL(err, FIRM_E_MEMORY, "no memory for pictures");
     if (status == FIRM_OK) status = env_render_ready(&arm->world, 1, err);
@@ -246,7 +246,7 @@ static firm_status read_start(eval_arm* arm, const eval_trials* trials, frames* 
     *start = (arm_start){.seed = trial_seed(arm->setup.seed, number), .trial = number};
     for (int i = 0; i <= FIRM_HISTORY; i++) {
         int64_t row = i < FIRM_HISTORY ? t->start - FIRM_HISTORY + 1 + i : t->goal;
-        uint8_t* rgb = arm->picture + (size_t)i * ENV_FRAME_BYTES;
+        uint8_t* rgb = arm->picture + (size_t)i * task_frame_bytes(&spec->task);
         firm_status status = frames_get(pictures, 0, row, rgb);
         if (status != FIRM_OK)
             return FAIL(err, status, "the frame of row %lld cannot be read or drawn: %s",
@@ -318,7 +318,8 @@ firm_status arm_trial_open(arm_trial* t, eval_arm* arm, const eval_trials* trial
     *out = (eval_outcome){.hash = trial->hash,
                           .solved_at_start = env_success(spec, state_now(arm), arm->goal),
                           .closest = INFINITY};
-    t->rgb = arm->picture + (FIRM_HISTORY - 1) * ENV_FRAME_BYTES;  // holds the start frame
+    // holds the start frame
+    t->rgb = arm->picture + (FIRM_HISTORY - 1) * task_frame_bytes(&spec->task);
     return FIRM_OK;
 }
 

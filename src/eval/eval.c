@@ -194,7 +194,7 @@ static firm_status prepare(evaluation* e, firm_error* err) {
         TRY(data_split_make(e->data, 0, &e->split, err));
         data_action_stats(e->data, &e->split, mean, deviation);
     }
-    e->setup.actions = plan_actions_of(&p->spec->task, MODEL_CONTROLS, mean, deviation);
+    e->setup.actions = plan_actions_of(&p->spec->task, mean, deviation);
     return FIRM_OK;
 }
 

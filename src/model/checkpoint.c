@@ -255,8 +255,8 @@ typedef struct recorded_list {
 static void recorded_lists(firm_model* m, recorded_list list[RECORDED_LISTS]) {
     const size_t config = (size_t)m->task.config_dim;
     const recorded_list all[RECORDED_LISTS] = {
-        {(size_t)(MODEL_RECORDED * m->task.action_dim), &m->recorded},
-        {(MODEL_HORIZON + 1) * config, &m->recorded_path},
+        {(size_t)(task_span(&m->task) * m->task.action_dim), &m->recorded},
+        {(size_t)task_points(&m->task) * config, &m->recorded_path},
         {(size_t)m->task.chi_dim, &m->recorded_chi}};
     memcpy(list, all, sizeof all);
 }

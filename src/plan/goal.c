@@ -16,7 +16,7 @@ firm_status firm_controller_goal(firm_controller* c, const uint8_t* rgb) {
     controller_begin(c);
     if (!rgb)
         return FAIL(&c->error, FIRM_E_USAGE, "the goal image is NULL; give %d x %d x 3 bytes",
-                    MODEL_IMAGE, MODEL_IMAGE);
+                    c->m->task.image, c->m->task.image);
     TRY(controller_failed(c, c->world.sight.goal(c->world.sight.context, rgb, c->goal),
                           "looking at the goal image"));
     set_goal(c, 0);

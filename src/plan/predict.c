@@ -52,7 +52,7 @@ firm_status firm_controller_predict(firm_controller* c, const float* plan, int m
         return FAIL(&c->error, FIRM_E_USAGE,
                     "a plan of %d macro actions cannot be predicted; give 1 to %d, of %d controls "
                     "of %d numbers each",
-                    plan ? macros : 0, c->longest, MODEL_CONTROLS, task->action_dim);
+                    plan ? macros : 0, c->longest, task->controls, task->action_dim);
     if (distance && !c->has_goal)
         return FAIL(&c->error, FIRM_E_USAGE,
                     "distances need a goal and there is none; set one, or ask for the path alone");
