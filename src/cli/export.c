@@ -87,7 +87,12 @@ static firm_status run(const args* a, firm_error* err) {
     TRY(cli_required(a, "output", &path, err));
     TRY((args_switch(a, "accept-changes") ? checkpoint_load_changed : firm_model_load)(
         a->positional[0], &model, err));
-    firm_status status = renew_settings(a, model, err);
+    firm_status status =
+        model->lewm ? FAIL(err, FIRM_E_USAGE,
+                           "%s is a model of LeWM, which `firm train --world lewm` writes whole; "
+                           "firm export is for models of FIRM",
+                           a->positional[0])
+                    : renew_settings(a, model, err);
     if (status == FIRM_OK) status = add_members(a, model, err);
     if (status == FIRM_OK && args_given(a, "recorded")) status = add_recorded(a, model, err);
     if (status == FIRM_OK && args_given(a, "frames")) status = add_frames(a, model, err);
