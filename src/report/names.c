@@ -98,7 +98,7 @@ int names_study_folder(const char* name) {
     static const char* const tasks[] = {"tworoom", "reacher", "pusht", "cube"};
     size_t n = starts(name, "seed");
     if (n) return all_digits(name + n, strlen(name + n));
-    if (starts(name, "ablation")) return 1;
+    if (starts(name, "ablation") || strcmp(name, "lewm") == 0) return 1;
     for (int i = 0; i < 4; i++) {
         n = starts(name, tasks[i]);
         if (n && (!name[n] || strcmp(name + n, "plus") == 0)) return 1;

@@ -19,7 +19,8 @@ static const struct {
 static const paper_method methods[] = {
     {"PLDM", ONE(97.0), ONE(78.0), ONE(78.0), ONE(65.0)},
     {"DINO-WM", ONE(100.0), ONE(79.0), ONE(74.0), ONE(86.0)},
-    {"LeWM", {84.33, 4.23}, {82.67, 4.42}, {84.67, 6.53}, {67.33, 5.01}},
+    // of LeWM's paper; its released checkpoint on the FIRM paper's trials is in `seeds`
+    {"LeWM, mean of three seeds", {84.33, 4.23}, {82.67, 4.42}, {84.67, 6.53}, {67.33, 5.01}},
     {"Sub-JEPA", {95.0, 2.76}, {84.0, 4.0}, {89.0, 5.33}, {76.33, 5.99}},
     {"FIRM-WM (paper)", {99.0, 1.0}, {92.7, 2.1}, {75.7, 4.7}, {88.0, 3.0}},
 };
