@@ -26,6 +26,7 @@ typedef struct cli_command {
 
 #define CLI_COMMANDS(X) \
     X(tasks)            \
+    X(check)            \
     X(collect)          \
     X(intervene)        \
     X(describe)         \

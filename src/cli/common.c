@@ -33,7 +33,7 @@ firm_status cli_finish(const args* a, cJSON* json, void (*show)(const cJSON* jso
 
 firm_status cli_task(const args* a, int which, const env_spec** spec, firm_error* err) {
     CHECK(which < a->positionals, "firm %s: argument %d was not required", a->command, which);
-    return env_find_or_fail(a->positional[which], spec, err);
+    return env_open_task(a->positional[which], spec, err);
 }
 
 firm_status cli_settings(const args* a, const char* task, const firm_model* model, config** out,

@@ -30,9 +30,9 @@ enum {
 
 // How tokens become a configuration.
 typedef enum model_grounder {
-    MODEL_GROUND_FLAT,   // one hidden layer over all tokens (TwoRoom, Cube)
-    MODEL_GROUND_VOTES,  // the grid is kept: every cell votes on points and angles (Push-T)
-    MODEL_GROUND_STAGED  // a configuration head, then a residual head that corrects it (Reacher)
+    MODEL_GROUND_FLAT,   // one hidden layer over all tokens
+    MODEL_GROUND_VOTES,  // the grid is kept: every cell votes on points and angles
+    MODEL_GROUND_STAGED  // a configuration head, then a residual head that corrects it
 } model_grounder;
 
 // Sizes and forms; stored in the checkpoint, set from the [model] section (train/shape.h).
