@@ -66,14 +66,7 @@ void audit_judge(double* error, audit_result* out) {
 
 firm_status branches_audit(const episodes* e, int anchors, uint64_t seed, uint64_t split_seed,
                            pool* p, audit_result* out, firm_error* err) {
-    const env_study* paper = e->spec->study;
     *out = (audit_result){.horizons = e->spec->task.horizon};
-    if (paper) {
-        out->paper_mean = paper->audit.mean;
-        out->paper_p95 = paper->audit.p95;
-        out->paper_max = paper->audit.max;
-        out->paper_anchors = paper->audit.anchors;
-    }
     data_split split;
     TRY(data_split_make(e, split_seed, &split, err));
     int64_t* rows = NULL;

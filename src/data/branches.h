@@ -27,7 +27,7 @@ typedef struct branches {
 } branches;
 
 typedef struct intervene_options {
-    int anchors, per_anchor;  // 0: the task's default (TwoRoom 128 x 32)
+    int anchors, per_anchor;  // 0: the task's default
     int structured;           // the task's structured set
     int mixed;                // the kinds of actions of mixed.h
     // Actions from elsewhere for all branches but a replay: fills (span, action_dim) for the
@@ -56,8 +56,6 @@ typedef struct audit_result {
     int horizons;
     double p95[TASK_MAX_HORIZON];  // per macro horizon
     int pass;                      // p95 <= 0.25 at every horizon and max <= 1
-    double paper_mean, paper_p95, paper_max;
-    int paper_anchors;
 } audit_result;
 firm_status branches_audit(const episodes* e, int anchors, uint64_t seed, uint64_t split_seed,
                            pool* p, audit_result* out, firm_error* err);

@@ -10,6 +10,7 @@
 #include "core/text.h"
 #include "data/branches.h"
 #include "data/hdf5.h"
+#include "data/made_for.h"
 #include "env/render/compare.h"
 
 // values of the attribute `proposal`
@@ -69,7 +70,7 @@ static firm_status write_classes(hdf5_writer* w, const branches* b, firm_error* 
 
 static firm_status write_attributes(hdf5_writer* w, const branches* b, firm_error* err) {
     char text[64];
-    TRY(hdf5_put_text(w, "task", b->spec->task.name, err));
+    TRY(made_for_put(w, b->spec, err));
     TRY(hdf5_put_text(w, "kind", "interventions", err));
     snprintf(text, sizeof text, "%d.%d.%d", FIRM_VERSION / 10000, FIRM_VERSION / 100 % 100,
              FIRM_VERSION % 100);
@@ -150,14 +151,16 @@ firm_status branches_write(const branches* b, const char* path, firm_error* err)
 
 static firm_status check_source(hdf5_file* file, const char* path, const episodes* e,
                                 firm_error* err) {
-    char kind[32], task[32];
+    char kind[32], task[TASK_NAME];
+    made_for_name(file, task);
     if (!hdf5_get_text(file, "kind", kind, sizeof kind) || strcmp(kind, "interventions") != 0)
         return FAIL(err, FIRM_E_FORMAT,
                     "%s does not hold interventions; give a file made by `firm intervene`", path);
-    if (!hdf5_get_text(file, "task", task, sizeof task) || strcmp(task, e->spec->task.name) != 0)
+    if (strcmp(task, e->spec->task.name) != 0)
         return FAIL(err, FIRM_E_TASK,
                     "%s holds interventions of '%s', not of '%s'; run `firm intervene %s`", path,
                     task, e->spec->task.name, e->spec->task.name);
+    TRY(made_for_check(file, path, e->spec, err));
     uint64_t hash = 0;
     if (!hdf5_get_u64(file, "data_hash", &hash) || hash != e->hash)
         return FAIL(

@@ -11,6 +11,7 @@
 #include "core/mem.h"
 #include "data/episodes_internal.h"
 #include "data/hdf5.h"
+#include "data/made_for.h"
 #include "env/render/compare.h"
 
 enum {
@@ -275,7 +276,7 @@ static firm_status write_pixels(hdf5_writer* w, const episodes* e, pool* p, firm
 static firm_status write_attributes(hdf5_writer* w, const episodes* e, firm_error* err) {
     const env_spec* spec = e->spec;
     char text[128];
-    TRY(hdf5_put_text(w, "task", spec->task.name, err));
+    TRY(made_for_put(w, spec, err));
     TRY(hdf5_put_text(w, "kind", "episodes", err));
     snprintf(text, sizeof text, "%d.%d.%d", FIRM_VERSION / 10000, FIRM_VERSION / 100 % 100,
              FIRM_VERSION % 100);

@@ -11,6 +11,7 @@
 #include "core/mem.h"
 #include "core/text.h"
 #include "data/hdf5.h"
+#include "data/made_for.h"
 
 enum { MOST_COLUMNS = 8 * PACK_SOURCES + 3 * PACK_LISTS + 8, BLOCK = 256 };
 
@@ -291,7 +292,7 @@ static firm_status put_pictures(hdf5_writer* w, const pack* p, pictures* from, p
 
 static firm_status put_notes(hdf5_writer* w, const pack* p, int64_t used, uint64_t hash,
                              firm_error* err) {
-    TRY(hdf5_put_text(w, "task", p->spec->task.name, err));
+    TRY(made_for_put(w, p->spec, err));
     TRY(hdf5_put_text(w, "kind", "pack", err));
     TRY(hdf5_put_text(w, "renderer", p->spec->sim->renderer, err));
     TRY(hdf5_put_text(w, "selection", p->selection, err));
@@ -369,13 +370,15 @@ static firm_status damaged(const char* path, firm_error* err) {
 }
 
 static firm_status get_notes(hdf5_file* file, const char* path, pack* p, firm_error* err) {
-    char kind[32] = "", task[32] = "";
+    char kind[32] = "", task[TASK_NAME];
+    made_for_name(file, task);
     uint64_t n = 0;
     if (!hdf5_get_text(file, "kind", kind, sizeof kind) || strcmp(kind, "pack") != 0)
         return FAIL(err, FIRM_E_FORMAT, "%s is no pack; give a file made by `firm pack`", path);
-    if (!hdf5_get_text(file, "task", task, sizeof task) || strcmp(task, p->spec->task.name) != 0)
+    if (strcmp(task, p->spec->task.name) != 0)
         return FAIL(err, FIRM_E_TASK, "%s is a pack of '%s', not of '%s'", path, task,
                     p->spec->task.name);
+    TRY(made_for_check(file, path, p->spec, err));
     if (!hdf5_get_text(file, "selection", p->selection, sizeof p->selection) ||
         !hdf5_get_u64(file, "data_hash", &p->data_hash) ||
         !hdf5_get_u64(file, "data_seed", &p->data_seed) || !hdf5_get_u64(file, "scenes", &n) ||

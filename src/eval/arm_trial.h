@@ -16,9 +16,13 @@ typedef struct arm_start {
     int trial;
 } arm_start;
 
+// The model that an arm needs.
+typedef enum arm_model { ARM_NONE, ARM_FIRM, ARM_LEWM } arm_model;
+
 typedef struct arm_ops {
     const char* name;
-    int needs_model, sees;  // sees: wants the frames
+    arm_model needs;
+    int sees;  // wants the frames
     firm_status (*open)(eval_arm* arm, firm_error* err);
     firm_status (*begin)(eval_arm* arm, const arm_start* start);
     firm_status (*act)(eval_arm* arm, int64_t deadline_ns, firm_step* step);

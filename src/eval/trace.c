@@ -138,8 +138,8 @@ static firm_status add_frame(eval_trace* t, int step, const double* state, const
     int ok = cJSON_AddNumberToObject(f, "step", step) != NULL;
     ok = ok && put(f, "true_distance", numbers(truth, spec->task.distances)) &&
          put(f, "true_xy", path_points(spec, c, 1));
-    if (!d || d->horizon == 0) {
-        // nothing was predicted here
+    if (!d || d->horizon == 0 || !d->path) {
+        // nothing was predicted here, or nothing that has names
         ok = ok && put(f, "distance", numbers(seen ? seen : truth, spec->task.distances));
     } else {
         ok = ok && put(f, "distance", numbers(d->distance_now, spec->task.distances)) &&

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "core/mem.h"
+#include "model/lewm/lewm.h"
 
 static firm_status check_shape(const model_shape* s, firm_error* err) {
     for (int i = 0; i < 4; i++)
@@ -146,6 +147,7 @@ void firm_model_free(firm_model* m) {
     if (!m) return;
     for (int i = 0; i < m->members; i++) firm_model_free(m->member[i]);
     nn_store_free(m->store);
+    lewm_free(m->lewm);
     model_drop_support(m);
     model_drop_tokens(m);
     model_drop_recorded(m);
@@ -177,6 +179,7 @@ int model_sees_alike(const firm_model* m, const firm_model* first) {
 
 model_params model_count(const firm_model* m) {
     model_params p;
+    if (m->lewm) return (model_params){.total = lewm_params(m->lewm)};
     p.frontend = nn_store_params(m->store, "tokenizer.") + nn_store_params(m->store, "history.");
     p.grounder = nn_store_params(m->store, "grounder.");
     p.transition = nn_store_params(m->store, "fiber.") + nn_store_params(m->store, "transition.");
@@ -205,6 +208,15 @@ firm_status firm_model_info_get(const firm_model* m, firm_model_info* info) {
     info->image_size = e->image;
     info->action_dim = e->action_dim;
     info->controls_per_macro = e->controls;
+    if (m->lewm) {
+        info->parameters = lewm_params(m->lewm);
+        // its state has no names; how far two states are apart is one number
+        info->distance_dim = 1;
+        info->distance_name[0] = "latent";
+        info->distance_unit[0] = "deviations";
+        info->distance_tolerance[0] = MODEL_LATENT_TOLERANCE;
+        return FIRM_OK;
+    }
     info->config_dim = e->config_dim;
     for (int i = 0; i < e->config_dim; i++) info->config_name[i] = e->config_name[i];
     info->distance_dim = e->distances;

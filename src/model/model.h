@@ -24,11 +24,15 @@ enum {
     MODEL_PATCH = 4                // the first convolution reads disjoint 4 x 4 patches
 };
 
+// LeWM: a latent this close to the goal's is at the goal, as root mean square over its numbers.
+// Those of training frames have mean 0 and deviation 1, so that unrelated frames are 1.4 apart.
+#define MODEL_LATENT_TOLERANCE 0.25f
+
 // How tokens become a configuration.
 typedef enum model_grounder {
-    MODEL_GROUND_FLAT,   // one hidden layer over all tokens (TwoRoom, Cube)
-    MODEL_GROUND_VOTES,  // the grid is kept: every cell votes on points and angles (Push-T)
-    MODEL_GROUND_STAGED  // a configuration head, then a residual head that corrects it (Reacher)
+    MODEL_GROUND_FLAT,   // one hidden layer over all tokens
+    MODEL_GROUND_VOTES,  // the grid is kept: every cell votes on points and angles
+    MODEL_GROUND_STAGED  // a configuration head, then a residual head that corrects it
 } model_grounder;
 
 // Sizes and forms; stored in the checkpoint, set from the [model] section (train/shape.h).
@@ -59,8 +63,11 @@ typedef struct model_stats {
     float chi_mean[TASK_MAX_CHI], chi_std[TASK_MAX_CHI];
 } model_stats;
 
+// A model file of FIRM, or of LeWM: then `lewm` is there, and of the rest only task, stats'
+// actions, config and provenance.
 struct firm_model {
     task_typed task;
+    struct lewm_model* lewm;  // NULL: a model of FIRM. See model/lewm/lewm.h
     model_shape shape;
     model_stats stats;
     nn_store* store;
@@ -137,6 +144,9 @@ typedef struct model_params {
     size_t frontend, grounder, transition, total;
 } model_params;
 model_params model_count(const firm_model* m);
+
+// A model of LeWM as a model file: takes it over, also when it fails.
+firm_status model_of_lewm(struct lewm_model* lewm, firm_model** out, firm_error* err);
 
 // Without its support points, without its recorded sequences.
 void model_drop_support(firm_model* m);

@@ -367,11 +367,13 @@ firm_status firm_controller_act(firm_controller* c, int64_t deadline_ns, firm_st
     step->cost = r->cost;
     step->arrival = r->arrival;
     step->horizon = r->horizon;
-    step->fan = r->fan_path ? r->fan : 0;
     step->plan = c->raw;
-    step->path = r->path;
-    step->fan_path = r->fan_path;
-    step->goal_config = c->aim;
+    if (price->named) {
+        step->fan = r->fan_path ? r->fan : 0;
+        step->path = r->path;
+        step->fan_path = r->fan_path;
+        step->goal_config = c->aim;
+    }
     step->strange = c->strange;
     price->measure(price->context, now, c->aim, step->distance_now);
     price->measure(price->context, r->path + r->arrival * price->state, c->aim,

@@ -273,7 +273,7 @@ firm_status train_set_stats(train_set* s, model_stats* stats, firm_error* err) {
     for (int j = 0; j < dim; j++) {
         double mean = sum[j] / r->count, variance = square[j] / r->count - mean * mean;
         stats->chi_mean[j] = (float)mean;
-        // a cube hardly ever tilts: its tiny deviation must not make a real tilt a thousandfold one
+        // what hardly ever moves: its tiny deviation must not make a real change a thousandfold one
         stats->chi_std[j] = variance > 1e-12 ? (float)fmax(sqrt(variance), 1e-3) : 1.0f;
     }
     return image_stats(s, stats, err);
