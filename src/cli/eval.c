@@ -203,6 +203,62 @@ static firm_status evaluate(const args* a, const env_spec* spec, const inputs* i
     return status;
 }
 
+// ---- recorded data alone ----
+
+static void show_held_out(const cJSON* j) {
+    const cJSON *d, *ground = cJSON_GetObjectItemCaseSensitive(j, "grounder_error");
+    const cJSON *mean = cJSON_GetObjectItemCaseSensitive(j, "rollout_error"),
+                *p95 = cJSON_GetObjectItemCaseSensitive(j, "rollout_error_p95");
+    printf("%s, %.0f held-out segments of %.0f episodes; no simulator, so no trials\n\n",
+           cJSON_GetObjectItemCaseSensitive(j, "task")->valuestring,
+           json_get(j, "held_out_segments", 0), json_get(j, "held_out_episodes", 0));
+    printf("  seen in a picture: %.4f tolerances from the truth, 95 %% within %.4f\n",
+           json_get(ground, "units", 0), json_get(ground, "units_p95", 0));
+    cJSON_ArrayForEach(d, ground) if (cJSON_IsObject(d))
+        printf("    %-16s mean %.4g %s, largest %.4g\n", d->string, json_get(d, "mean", 0),
+               cJSON_GetObjectItemCaseSensitive(d, "unit")->valuestring, json_get(d, "max", 0));
+    for (int k = 0; k < cJSON_GetArraySize(mean); k++)
+        printf("  predicted %d macro action%s ahead: %.4f tolerances, 95 %% within %.4f\n", k + 1,
+               k ? "s" : "", cJSON_GetArrayItem(mean, k)->valuedouble,
+               cJSON_GetArrayItem(p95, k)->valuedouble);
+}
+
+static firm_status measure(const args* a, const env_spec* spec, const firm_model* model,
+                           const episodes* data, cJSON** json, firm_error* err) {
+    config* settings;
+    TRY(cli_settings(a, spec->task.name, model, &settings, err));
+    train_inputs in = {.data = data};
+    train_options opt = {
+        .threads = (int)args_int(a, "threads"), .sources = "F", .device = args_text(a, "device")};
+    firm_status status = train_measure(settings, spec, &in, &opt, model, json, err);
+    config_free(settings);
+    return status;
+}
+
+static firm_status run_recorded(const args* a, const env_spec* spec, firm_error* err) {
+    const char *data_path, *model_path, *output = args_text(a, "output");
+    firm_model* model = NULL;
+    episodes* data = NULL;
+    cJSON* json = NULL;
+    if (args_given(a, "trials-file") || args_given(a, "arms") || args_given(a, "traces") ||
+        args_given(a, "mode") || args_given(a, "trials"))
+        TRY(env_need_simulator(spec, "a trial", err));
+    TRY(cli_required(a, "data", &data_path, err));
+    TRY(cli_required(a, "model", &model_path, err));
+    if (output && strncmp(output, "/dev/", 5) != 0) TRY(cli_check_output(output, err));
+    firm_status status = cli_load_model(model_path, spec, &model, err);
+    if (status == FIRM_OK) status = cli_read_data(a, spec, &data, err);
+    if (status == FIRM_OK) status = measure(a, spec, model, data, &json, err);
+    if (status == FIRM_OK && !cJSON_AddStringToObject(json, "model", model_path))
+        status = cli_no_memory(err);
+    if (status == FIRM_OK && output) status = json_write_file(output, json, err);
+    episodes_free(data);
+    firm_model_free(model);
+    if (status == FIRM_OK) return cli_finish(a, json, show_held_out, err);
+    cJSON_Delete(json);
+    return status;
+}
+
 static firm_status run(const args* a, firm_error* err) {
     const env_spec* spec;
     const char *output = args_text(a, "output"), *arms = args_text(a, "arms");
@@ -210,6 +266,7 @@ static firm_status run(const args* a, firm_error* err) {
     inputs in = {0};
     cJSON* json = NULL;
     TRY(cli_task(a, 0, &spec, err));
+    if (!spec->sim) return run_recorded(a, spec, err);
     if (args_given(a, "data") && args_given(a, "trials-file"))
         return FAIL(err, FIRM_E_USAGE,
                     "--data and --trials-file both say where the trials come from; give one");
@@ -250,7 +307,9 @@ const cli_command cli_eval = {"eval",
                               "success of one or more arms on the same trials",
                               "arms: firm (pixels), lewm (pixels, the model of --lewm), "
                               "oracle-config (true configurations, learned transition),\n"
-                              "oracle-dynamics (search through the true simulator), random\n",
+                              "oracle-dynamics (search through the true simulator), random\n"
+                              "A task of recorded data alone has no trials: held-out errors of "
+                              "--data are reported.\n",
                               options,
                               sizeof options / sizeof *options,
                               1,

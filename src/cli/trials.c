@@ -104,6 +104,7 @@ static firm_status run(const args* a, firm_error* err) {
     episodes* e;
     cJSON* json = NULL;
     TRY(cli_task(a, 0, &spec, err));
+    TRY(env_need_simulator(spec, "a trial", err));
     TRY(cli_required(a, "output", &path, err));
     TRY(cli_check_output(path, err));
     TRY(cli_check_draw(a, err));
