@@ -1,8 +1,8 @@
 # The extension of the Python package (python/): built by `pip install ./python` and `make wheel`, through scikit-build-core.
 #
 #   firm/_core            libfirm's folders and src/env, behind nanobind; needs libc and libm alone
-#   firm/sims/pusht.so    src/env with Chipmunk, where it is found; Chipmunk's library goes beside it
-#   firm/sims/mujoco.so   src/env with MuJoCo, whose library comes with the `mujoco` wheel at run time
+#   firm/engines/pusht.so    src/env with Chipmunk, where it is found; Chipmunk's library goes beside it
+#   firm/engines/mujoco.so  src/env with MuJoCo, whose library comes with the `mujoco` wheel at run time
 #   firm/models           the shipped models
 enable_language(CXX)
 set(CMAKE_CXX_STANDARD 17)
@@ -10,7 +10,7 @@ find_package(Python 3.9 REQUIRED COMPONENTS Interpreter Development.Module OPTIO
 execute_process(COMMAND ${Python_EXECUTABLE} -m nanobind --cmake_dir OUTPUT_STRIP_TRAILING_WHITESPACE OUTPUT_VARIABLE nanobind_ROOT)
 find_package(nanobind CONFIG REQUIRED)
 
-set(here ${CMAKE_SOURCE_DIR}/python/src)
+set(here ${CMAKE_SOURCE_DIR}/python/ext)
 file(GLOB python_sources CONFIGURE_DEPENDS ${here}/*.cpp ${here}/*.c)
 list(FILTER python_sources EXCLUDE REGEX "/sims_library\\.c$")
 nanobind_add_module(_core STABLE_ABI NB_STATIC ${python_sources} ${FIRM_RUNTIME_OBJECTS} $<TARGET_OBJECTS:firm_env>)
@@ -30,12 +30,12 @@ function(firm_sims name)
     list(FILTER sources EXCLUDE REGEX "/env/(mujoco/.*|render/(mjscene|native|gl)[^/]*)\\.c$")
   endif()
   add_library(firm_sims_${name} MODULE ${here}/sims_library.c ${sources} $<TARGET_OBJECTS:firm_core> $<TARGET_OBJECTS:firm_task> ${ARGN})
-  set_target_properties(firm_sims_${name} PROPERTIES PREFIX "" OUTPUT_NAME ${name} LIBRARY_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/sims)
+  set_target_properties(firm_sims_${name} PROPERTIES PREFIX "" OUTPUT_NAME ${name} LIBRARY_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/engines)
   target_include_directories(firm_sims_${name} PRIVATE ${CMAKE_SOURCE_DIR}/include ${CMAKE_SOURCE_DIR}/src ${here})
   target_compile_options(firm_sims_${name} PRIVATE -ffunction-sections -fdata-sections)
   target_link_options(firm_sims_${name} PRIVATE -Wl,--gc-sections)
   target_link_libraries(firm_sims_${name} PRIVATE Threads::Threads ${CMAKE_DL_LIBS} m)
-  install(TARGETS firm_sims_${name} LIBRARY DESTINATION firm/sims COMPONENT python)
+  install(TARGETS firm_sims_${name} LIBRARY DESTINATION firm/engines COMPONENT python)
   add_dependencies(firm_python firm_sims_${name})
 endfunction()
 
@@ -49,10 +49,10 @@ if(FIRM_CHIPMUNK AND CHIPMUNK_INCLUDE AND CHIPMUNK_LIBRARY)
   set_target_properties(firm_sims_pusht PROPERTIES INSTALL_RPATH "$ORIGIN")
   get_filename_component(chipmunk_file ${CHIPMUNK_LIBRARY} REALPATH)
   if(NOT chipmunk_file MATCHES "\\.a$")
-    install(FILES ${chipmunk_file} DESTINATION firm/sims COMPONENT python RENAME libchipmunk.so.7)
+    install(FILES ${chipmunk_file} DESTINATION firm/engines COMPONENT python RENAME libchipmunk.so.7)
   endif()
   if(EXISTS /usr/share/doc/libchipmunk-dev/copyright)
-    install(FILES /usr/share/doc/libchipmunk-dev/copyright DESTINATION firm/sims COMPONENT python RENAME LICENSE.chipmunk)
+    install(FILES /usr/share/doc/libchipmunk-dev/copyright DESTINATION firm/engines COMPONENT python RENAME LICENSE.chipmunk)
   endif()
 else()
   message(STATUS "no Chipmunk: Push-T is left out (apt-get install libchipmunk-dev)")
@@ -77,7 +77,7 @@ if(mujoco_library)
   # firm loads the wheel's library first, wherever it is; this is for those who look with ldd
   set_target_properties(firm_sims_mujoco PROPERTIES INSTALL_RPATH "$ORIGIN/../../mujoco" BUILD_WITH_INSTALL_RPATH ON)
   if(EXISTS ${CMAKE_SOURCE_DIR}/third_party/scenes)
-    install(DIRECTORY ${CMAKE_SOURCE_DIR}/third_party/scenes DESTINATION firm COMPONENT python)
+    install(DIRECTORY ${CMAKE_SOURCE_DIR}/third_party/scenes DESTINATION firm/engines COMPONENT python)
   endif()
 else()
   message(STATUS "no MuJoCo: Reacher and Cube are left out (make mujoco)")

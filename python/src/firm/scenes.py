@@ -36,7 +36,7 @@ def cache() -> str:
 
 
 def _folders() -> List[str]:
-    here = os.path.join(os.path.dirname(os.path.abspath(__file__)), "scenes")
+    here = os.path.join(os.path.dirname(os.path.abspath(__file__)), "engines", "scenes")
     return [here, cache()]
 
 

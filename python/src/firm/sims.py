@@ -6,7 +6,7 @@ import ctypes
 import importlib.util
 import os
 from dataclasses import dataclass
-from typing import Any, List, Optional, Tuple
+from typing import Any, Dict, List, Optional, Tuple
 
 import numpy as np
 
@@ -14,10 +14,10 @@ from . import _arrays, _core, scenes
 from .errors import UnavailableError, UsageError
 from .model import Distance
 
-_HERE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "sims")
+_HERE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "engines")
 # task: the library of simulators that it is in; None: the extension itself
 _LIBRARIES = {"tworoom": None, "pusht": "pusht", "reacher": "mujoco", "cube": "mujoco"}
-_MUJOCO = "3.11.0"  # whose library firm/sims/mujoco.so was linked with
+_MUJOCO = "3.11.0"  # whose library firm/engines/mujoco.so was linked with
 
 
 @dataclass(frozen=True)
@@ -44,7 +44,7 @@ def names() -> List[str]:
 
 
 def _load_mujoco() -> None:
-    """Loads the library of the `mujoco` wheel, so that firm/sims/mujoco.so finds it by its name."""
+    """Loads the library of the `mujoco` wheel, so that firm/engines/mujoco.so finds it by its name."""
     spec = importlib.util.find_spec("mujoco")
     folder = list(spec.submodule_search_locations or [""])[0] if spec else ""
     path = os.path.join(folder, f"libmujoco.so.{_MUJOCO}")
@@ -122,6 +122,20 @@ class Simulators:
         """One control: actions (count, action_dim) float32."""
         array = _arrays.numbers(actions, (self.count, self.info.action_dim), "actions")
         self._core.step(self._mask(mask), array)
+
+    def look(self) -> Dict[str, np.ndarray]:
+        """All numbers at once: states, goals, configs, distances and success, by these names."""
+        n = self.count
+        out = {
+            "states": np.empty((n, self.info.state_dim)),
+            "goals": np.empty((n, self.info.state_dim)),
+            "configs": np.empty((n, len(self.info.config)), np.float32),
+            "distances": np.empty((n, len(self.info.distances)), np.float32),
+        }
+        success = np.empty(n, np.uint8)
+        self._core.look(None, None, out["states"], out["goals"], out["configs"], out["distances"], success)
+        out["success"] = success.astype(bool)
+        return out
 
     def frames(self, out: Optional[np.ndarray] = None) -> np.ndarray:
         """Pictures (count, H, W, 3); drawn into `out` if it is given."""

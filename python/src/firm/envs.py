@@ -104,13 +104,13 @@ class Environment(gymnasium.Env):
         return {"pixels": self.sims.frames()[0], "state": self.sims.states()[0]}
 
     def _info(self) -> Dict[str, Any]:
-        distances = self.sims.distances()[0]
+        now = self.sims.look()
         return {
-            "state": self.sims.states()[0],
-            "goal": self.sims.goals()[0],
-            "config": self.sims.configs()[0],
-            "distances": {d.name: float(v) for d, v in zip(self.sims.info.distances, distances)},
-            "success": bool(self.sims.success()[0]),
+            "state": now["states"][0],
+            "goal": now["goals"][0],
+            "config": now["configs"][0],
+            "distances": {d.name: float(v) for d, v in zip(self.sims.info.distances, now["distances"][0])},
+            "success": bool(now["success"][0]),
         }
 
     def reset(self, *, seed: Optional[int] = None, options: Optional[Dict[str, Any]] = None) -> Tuple[Any, Dict[str, Any]]:
@@ -184,13 +184,13 @@ class Environments(gymnasium.vector.VectorEnv):
 
     def _info(self) -> Dict[str, Any]:
         every = np.ones(self.num_envs, bool)
-        distances = self.sims.distances()
+        now = self.sims.look()
         info: Dict[str, Any] = {
-            "state": self.sims.states(),
-            "goal": self.sims.goals(),
-            "config": self.sims.configs(),
-            "distances": {d.name: distances[:, k] for k, d in enumerate(self.sims.info.distances)},
-            "success": self.sims.success(),
+            "state": now["states"],
+            "goal": now["goals"],
+            "config": now["configs"],
+            "distances": {d.name: now["distances"][:, k] for k, d in enumerate(self.sims.info.distances)},
+            "success": now["success"],
         }
         info.update({"_" + name: every for name in list(info)})
         return info

@@ -21,7 +21,10 @@ def _is_shape(shape: Tuple[int, ...], wanted: Sequence[Any]) -> bool:
 
 def frames(value: Any, wanted: Sequence[Any], name: str) -> np.ndarray:
     """RGB bytes of the wanted shape, in C order. Letters in `wanted` stand for any number above 0."""
-    array = value if type(value) is np.ndarray else np.asarray(value)
+    try:
+        array = value if type(value) is np.ndarray else np.asarray(value)
+    except (TypeError, ValueError) as error:
+        raise ArrayTypeError(f"{name} must be RGB bytes (uint8): {error}") from None
     if array.dtype != np.uint8:
         raise ArrayTypeError(
             f"{name} must be RGB bytes (uint8), but holds {array.dtype}; "
