@@ -40,7 +40,7 @@ static void prepare(void) {
     snprintf(folder, sizeof folder, "/dev/shm/firm-fuzz-resume-%ld", (long)getpid());
     snprintf(path, sizeof path, "%s/checkpoint.safetensors", folder);
     opt = (train_options){.folder = folder, .resume = 1, .seed = 7};
-    run = (train_run_state){.settings = settings, .opt = &opt};
+    run = (train_run_state){.settings = settings, .opt = &opt, .set = {.env = env}};
     MUST(model_create(&env->task, &shape, 1, 1, &run.model, NULL) == FIRM_OK);
     for (int i = 0; i < 3; i++) run.model->stats.image_std[i] = 1;
     for (int i = 0; i < env->task.action_dim; i++) run.model->stats.action_std[i] = 1;

@@ -1,6 +1,7 @@
 // audit.c - `firm audit TASK --data F.h5`: can recorded moments be restored and replayed exactly?
 #include "cli/cli.h"
 #include "data/branches.h"
+#include "report/paper.h"
 
 static const arg_option options[] = {
     {"data", 0, ARG_TEXT, 0, 0, NULL, NULL, "F.h5", "recorded episodes"},
@@ -16,26 +17,35 @@ static void show(const cJSON* j) {
     printf("          anchors   mean        P95         max\n");
     printf("  ours    %7.0f   %-9.3g   %-9.3g   %-9.3g\n", json_get(j, "anchors", 0),
            json_get(j, "h5_mean", 0), json_get(j, "h5_p95", 0), json_get(j, "max", 0));
-    printf("  paper   %7.0f   %-9.3g   %-9.3g   %-9.3g\n\n", json_get(paper, "anchors", 0),
-           json_get(paper, "h5_mean", 0), json_get(paper, "h5_p95", 0), json_get(paper, "max", 0));
-    printf("gate (P95 at most 0.25 after 5 to 25 controls, max at most 1): %s\n",
+    if (cJSON_IsObject(paper))
+        printf("  paper   %7.0f   %-9.3g   %-9.3g   %-9.3g\n", json_get(paper, "anchors", 0),
+               json_get(paper, "h5_mean", 0), json_get(paper, "h5_p95", 0),
+               json_get(paper, "max", 0));
+    printf("\ngate (P95 at most 0.25 after 5 to 25 controls, max at most 1): %s\n",
            cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(j, "pass")) ? "passed" : "failed");
 }
 
+// Of a task that the paper does not have there is nothing to compare with: null.
+static int add_paper(cJSON* j, const char* task) {
+    const paper_audit* p = paper_find_audit(task);
+    if (!p) return cJSON_AddNullToObject(j, "paper") != NULL;
+    cJSON* paper = cJSON_AddObjectToObject(j, "paper");
+    return paper && cJSON_AddNumberToObject(paper, "anchors", p->anchors) &&
+           json_add_number(paper, "h5_mean", p->h5_mean, 6) &&
+           json_add_number(paper, "h5_p95", p->h5_p95, 6) &&
+           json_add_number(paper, "max", p->max, 6);
+}
+
 static cJSON* describe(const env_spec* spec, const audit_result* r) {
-    cJSON *j = cJSON_CreateObject(), *paper, *p95;
+    cJSON *j = cJSON_CreateObject(), *p95;
     int ok = j && cJSON_AddStringToObject(j, "task", spec->task.name) &&
              cJSON_AddNumberToObject(j, "anchors", r->anchors) &&
              json_add_number(j, "h5_mean", r->h5_mean, 6) &&
              json_add_number(j, "h5_p95", r->h5_p95, 6) && json_add_number(j, "max", r->max, 6) &&
              cJSON_AddBoolToObject(j, "pass", r->pass) &&
-             (p95 = cJSON_AddArrayToObject(j, "p95_by_horizon")) &&
-             (paper = cJSON_AddObjectToObject(j, "paper")) &&
-             cJSON_AddNumberToObject(paper, "anchors", r->paper_anchors) &&
-             json_add_number(paper, "h5_mean", r->paper_mean, 6) &&
-             json_add_number(paper, "h5_p95", r->paper_p95, 6) &&
-             json_add_number(paper, "max", r->paper_max, 6);
-    for (int i = 0; ok && i < 5; i++) ok = cJSON_AddItemToArray(p95, json_number(r->p95[i], 6));
+             (p95 = cJSON_AddArrayToObject(j, "p95_by_horizon")) && add_paper(j, spec->task.name);
+    for (int i = 0; ok && i < r->horizons; i++)
+        ok = cJSON_AddItemToArray(p95, json_number(r->p95[i], 6));
     if (ok) return j;
     cJSON_Delete(j);
     return NULL;

@@ -43,7 +43,7 @@ static void work_piece(void* arg, int item, int worker) {
     e->spec->sim->reset(e, &r);
     for (int i = 0; i < w->per_item; i++) {
         if (w->render)
-            e->spec->sim->render(e, w->picture + (size_t)worker * ENV_FRAME_BYTES);
+            e->spec->sim->render(e, w->picture + (size_t)worker * task_frame_bytes(&e->spec->task));
         else
             e->spec->sim->step(e, w->action + i * e->spec->task.action_dim);
     }
@@ -56,7 +56,7 @@ static firm_status measure_env(const env_spec* spec, int render, double seconds,
     const int most = render ? 8 : 1024;
     env_work w = {.render = render, .per_item = render ? 8 : 128, .seed = seed};
     TRY(env_create_many(spec, threads, &w.envs, err));
-    w.picture = mem_alloc((size_t)threads * ENV_FRAME_BYTES);
+    w.picture = mem_alloc((size_t)threads * task_frame_bytes(&spec->task));
     w.action = mem_alloc((size_t)(most * spec->task.action_dim) * sizeof *w.action);
     firm_status status = w.picture && w.action ? FIRM_OK : cli_no_memory(err);
     if (status == FIRM_OK && render) status = env_render_ready(w.envs, threads, err);

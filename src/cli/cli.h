@@ -26,6 +26,7 @@ typedef struct cli_command {
 
 #define CLI_COMMANDS(X) \
     X(tasks)            \
+    X(check)            \
     X(collect)          \
     X(intervene)        \
     X(describe)         \
@@ -59,7 +60,11 @@ firm_status cli_read_data(const args* a, const env_spec* spec, episodes** out, f
 firm_status cli_train_inputs(const args* a, const env_spec* spec, const char* pack,
                              train_inputs* in, firm_error* err);
 void cli_free_inputs(train_inputs* in);
-// Loads a model and checks that it is for the task.
+// Loads a model and checks that it is for the task. World: FIRM's or LeWM's.
+firm_status cli_load_world(const char* path, const env_spec* spec, firm_model** out,
+                           firm_error* err);
+firm_status cli_load_lewm(const char* path, const env_spec* spec, firm_model** out,
+                          firm_error* err);
 firm_status cli_load_model(const char* path, const env_spec* spec, firm_model** out,
                            firm_error* err);
 // models/TASK.safetensors: beside the program's source tree, in its share folder, or here.

@@ -33,7 +33,7 @@ firm_status cli_finish(const args* a, cJSON* json, void (*show)(const cJSON* jso
 
 firm_status cli_task(const args* a, int which, const env_spec** spec, firm_error* err) {
     CHECK(which < a->positionals, "firm %s: argument %d was not required", a->command, which);
-    return env_find_or_fail(a->positional[which], spec, err);
+    return env_open_task(a->positional[which], spec, err);
 }
 
 firm_status cli_settings(const args* a, const char* task, const firm_model* model, config** out,
@@ -69,14 +69,36 @@ firm_status cli_read_data(const args* a, const env_spec* spec, episodes** out, f
     return episodes_read(path, spec, out, err);
 }
 
-firm_status cli_load_model(const char* path, const env_spec* spec, firm_model** out,
+static firm_status let_go(firm_model** model, firm_status status) {
+    firm_model_free(*model);
+    *model = NULL;
+    return status;
+}
+
+firm_status cli_load_world(const char* path, const env_spec* spec, firm_model** out,
                            firm_error* err) {
     TRY(firm_model_load(path, out, err));
     firm_status status = task_expect(path, &(*out)->task, &spec->task, err);
-    if (status == FIRM_OK) return FIRM_OK;
-    firm_model_free(*out);
-    *out = NULL;
-    return status;
+    return status == FIRM_OK ? FIRM_OK : let_go(out, status);
+}
+
+firm_status cli_load_model(const char* path, const env_spec* spec, firm_model** out,
+                           firm_error* err) {
+    TRY(cli_load_world(path, spec, out, err));
+    if (!(*out)->lewm) return FIRM_OK;
+    return let_go(out, FAIL(err, FIRM_E_USAGE,
+                            "%s is a model of LeWM and this command needs one of FIRM; `firm plan "
+                            "--model` and `firm eval --lewm` take it",
+                            path));
+}
+
+firm_status cli_load_lewm(const char* path, const env_spec* spec, firm_model** out,
+                          firm_error* err) {
+    TRY(cli_load_world(path, spec, out, err));
+    if ((*out)->lewm) return FIRM_OK;
+    return let_go(out,
+                  FAIL(err, FIRM_E_USAGE,
+                       "%s is a model of FIRM; --lewm takes one of LeWM, --model this one", path));
 }
 
 // It is an input without being named.

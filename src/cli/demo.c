@@ -3,9 +3,9 @@
 // page and output say so.
 //
 // The goal is searched for: among a few dozen fresh start and goal pairs the farthest one that a
-// greedy search through the true simulator (one macro action ahead) does not reach; in TwoRoom, one
-// behind the wall. How many episodes are recorded for that, and how far a goal is away, stands in
-// the task's env_demo, since simulators differ in speed by a factor of 300.
+// greedy search through the true simulator (one macro action ahead) does not reach: one
+// behind a wall, say. How many episodes are recorded for that, and how far a goal is away, stands
+// in the task's env_demo, since simulators differ in speed by a factor of 300.
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -271,7 +271,7 @@ static firm_status prepare(showcase* s, const args* a, firm_error* err) {
     } else {
         data_action_stats(s->data, NULL, mean, deviation);
     }
-    s->actions = plan_actions_of(&s->spec->task, MODEL_CONTROLS, mean, deviation);
+    s->actions = plan_actions_of(&s->spec->task, mean, deviation);
     trial_options draw = {.count = PAIRS, .offset = s->offset, .seed = seed, .unsolved = 1};
     TRY(eval_trials_draw(s->data, &draw, &s->trials, err));
     TRY(frames_open(s->data, 1, 0, &s->pictures, err));

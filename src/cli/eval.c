@@ -8,6 +8,7 @@
 
 static const arg_option options[] = {
     {"model", 0, ARG_TEXT, 0, 0, NULL, NULL, "M", "model file; the shipped one if not given"},
+    {"lewm", 0, ARG_TEXT, 0, 0, NULL, NULL, "M", "model file of LeWM, for the arm lewm"},
     {"data", 0, ARG_TEXT, 0, 0, NULL, NULL, "F.h5",
      "trials from its validation episodes; else fresh ones are collected"},
     {"trials-file", 0, ARG_TEXT, 0, 0, NULL, NULL, "T.h5",
@@ -19,7 +20,7 @@ static const arg_option options[] = {
     {"offset", 0, ARG_INT, 1, TRIAL_OFFSET_MAX, "25", NULL, "N",
      "controls from start to goal in the recording; the budget is twice that"},
     {"arms", 0, ARG_TEXT, 0, 0, "firm", NULL, "a,b",
-     "firm, oracle-config, oracle-dynamics, random"},
+     "firm, lewm, oracle-config, oracle-dynamics, random"},
     {"unsolved", 0, ARG_SWITCH, 0, 0, NULL, NULL, NULL,
      "only pairs that are not solved at the start"},
     {"seed", 0, ARG_SEED, 0, 0, "42", NULL, "S", "of trials, fresh episodes and planner"},
@@ -138,18 +139,28 @@ static firm_status read_trials(const args* a, const env_spec* spec, trial_set** 
     return status;
 }
 
-static firm_status evaluate(const args* a, const env_spec* spec, const firm_model* model,
-                            const char* model_path, const episodes* data, const trial_set* set,
-                            cJSON** json, firm_error* err) {
+// What an evaluation reads.
+typedef struct inputs {
+    firm_model *model, *lewm;
+    const char* model_path;
+    episodes* data;
+    trial_set* set;
+} inputs;
+
+static firm_status evaluate(const args* a, const env_spec* spec, const inputs* in, cJSON** json,
+                            firm_error* err) {
+    const trial_set* set = in->set;
     config* settings;
     const char* output = args_text(a, "output");
     cJSON* traces = NULL;
-    TRY(cli_settings(a, spec->task.name, model, &settings, err));
+    TRY(cli_settings(a, spec->task.name, in->model ? in->model : in->lewm, &settings, err));
     eval_params p = {.spec = spec,
-                     .model = model,
-                     .model_path = model_path,
+                     .model = in->model,
+                     .model_path = in->model_path,
+                     .lewm = in->lewm,
+                     .lewm_path = args_text(a, "lewm"),
                      .settings = settings,
-                     .data = data,
+                     .data = in->data,
                      .set = set,
                      .mode = cli_mode(args_text(a, "mode")),
                      .solver = cli_solver(a),
@@ -185,14 +196,15 @@ static firm_status run(const args* a, firm_error* err) {
     const env_spec* spec;
     const char *output = args_text(a, "output"), *arms = args_text(a, "arms");
     char found[1024];
-    firm_model* model = NULL;
-    episodes* data = NULL;
-    trial_set* set = NULL;
+    inputs in = {0};
     cJSON* json = NULL;
     TRY(cli_task(a, 0, &spec, err));
     if (args_given(a, "data") && args_given(a, "trials-file"))
         return FAIL(err, FIRM_E_USAGE,
                     "--data and --trials-file both say where the trials come from; give one");
+    if (strstr(arms, "lewm") && !args_given(a, "lewm"))
+        return FAIL(err, FIRM_E_USAGE,
+                    "the arm 'lewm' needs a model of LeWM; give one with --lewm");
     if (args_int(a, "traces") && !output)
         return FAIL(err, FIRM_E_USAGE, "--traces needs -o FILE, beside which they are written");
     // a device such as /dev/stdout is fine too, so the early check is for plain files
@@ -201,29 +213,34 @@ static firm_status run(const args* a, firm_error* err) {
     // serve
     int learned = strstr(arms, "firm") || strstr(arms, "oracle-config") || args_given(a, "model");
     if (learned) TRY(cli_model_path(a, spec, found, err));
-    const char* model_path = learned ? found : NULL;
-    firm_status status = model_path ? cli_load_model(model_path, spec, &model, err) : FIRM_OK;
-    if (status == FIRM_OK && args_given(a, "data")) status = cli_read_data(a, spec, &data, err);
-    if (status == FIRM_OK && args_given(a, "trials-file")) status = read_trials(a, spec, &set, err);
-    if (status == FIRM_OK) status = evaluate(a, spec, model, model_path, data, set, &json, err);
-    episodes_free(data);
-    trial_set_free(set);
-    firm_model_free(model);
+    in.model_path = learned ? found : NULL;
+    firm_status status = learned ? cli_load_model(found, spec, &in.model, err) : FIRM_OK;
+    if (status == FIRM_OK && args_given(a, "lewm"))
+        status = cli_load_lewm(args_text(a, "lewm"), spec, &in.lewm, err);
+    if (status == FIRM_OK && args_given(a, "data")) status = cli_read_data(a, spec, &in.data, err);
+    if (status == FIRM_OK && args_given(a, "trials-file"))
+        status = read_trials(a, spec, &in.set, err);
+    if (status == FIRM_OK) status = evaluate(a, spec, &in, &json, err);
+    episodes_free(in.data);
+    trial_set_free(in.set);
+    firm_model_free(in.model);
+    firm_model_free(in.lewm);
     if (status == FIRM_OK) return cli_finish(a, json, show, err);
     cJSON_Delete(json);
     return status;
 }
 
-const cli_command cli_eval = {
-    "eval",
-    "eval TASK [--model M] [--data F.h5 | --trials-file T.h5 | --seed S] [--trials N --mode "
-    "contract|reach --offset N "
-    "--arms a,b]",
-    "success of one or more arms on the same trials",
-    "arms: firm (pixels), oracle-config (true configurations, learned transition),\n"
-    "oracle-dynamics (search through the true simulator), random\n",
-    options,
-    sizeof options / sizeof *options,
-    1,
-    1,
-    run};
+const cli_command cli_eval = {"eval",
+                              "eval TASK [--model M] [--lewm M] [--data F.h5 | --trials-file T.h5 "
+                              "| --seed S] [--trials N --mode "
+                              "contract|reach --offset N "
+                              "--arms a,b]",
+                              "success of one or more arms on the same trials",
+                              "arms: firm (pixels), lewm (pixels, the model of --lewm), "
+                              "oracle-config (true configurations, learned transition),\n"
+                              "oracle-dynamics (search through the true simulator), random\n",
+                              options,
+                              sizeof options / sizeof *options,
+                              1,
+                              1,
+                              run};

@@ -101,7 +101,7 @@ static firm_status branch(const args* a, const episodes* e, const config* settin
               cJSON_AddStringToObject(j, "file", path) &&
               cJSON_AddNumberToObject(j, "anchors", b->anchors) &&
               cJSON_AddNumberToObject(j, "per_anchor", b->per_anchor) &&
-              cJSON_AddNumberToObject(j, "controls", BRANCH_CONTROLS) &&
+              cJSON_AddNumberToObject(j, "controls", task_span(&e->spec->task)) &&
               cJSON_AddNumberToObject(j, "seed", (double)seed) &&
               cJSON_AddStringToObject(j, "proposal", branches_proposal(b)) && add_classes(b, j) &&
               json_add_number(j, "seconds", clock_seconds() - begun, 4)))

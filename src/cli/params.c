@@ -53,8 +53,9 @@ static firm_status run(const args* a, firm_error* err) {
     cJSON* json = cJSON_CreateObject();
     cJSON* tasks = json ? cJSON_AddObjectToObject(json, "tasks") : NULL;
     firm_status status = tasks ? FIRM_OK : cli_no_memory(err);
-    for (int i = 0; status == FIRM_OK && env_at(i); i++)
-        if (!only || only == env_at(i)) status = add_task(a, env_at(i), tasks, err);
+    if (only && status == FIRM_OK) status = add_task(a, only, tasks, err);
+    for (int i = 0; status == FIRM_OK && !only && env_at(i); i++)
+        status = add_task(a, env_at(i), tasks, err);
     if (status == FIRM_OK) return cli_finish(a, json, show, err);
     cJSON_Delete(json);
     return status;

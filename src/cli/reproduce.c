@@ -45,18 +45,13 @@ const study_ablation* study_ablation_at(const study* s, const env_spec* spec, in
                                           {"no-fiber", "--no-fiber", NULL, 1},
                                           {"mismatch", "--mismatch", NULL, 1}};
     // the paper ablates the sources on two tasks, and the rest on one of them, with one seed
-    int count = strcmp(spec->task.name, "reacher") == 0 ? 4
-                : strcmp(spec->task.name, "cube") == 0  ? 2
-                                                        : 0;
+    int count = spec->study ? spec->study->ablations : 0;
     if (args_switch(s->a, "no-ablations") || args_switch(s->a, "quick")) count = 0;
     return i < count ? &list[i] : NULL;
 }
 
-const study_extra* study_plus(const study* s, const env_spec* spec) {
-    static const study_extra list[] = {{"pusht", "pusht-plus"}, {"cube", "cube-plus"}};
-    for (size_t i = 0; args_switch(s->a, "plus") && i < sizeof list / sizeof *list; i++)
-        if (strcmp(list[i].task, spec->task.name) == 0) return &list[i];
-    return NULL;
+const char* study_plus(const study* s, const env_spec* spec) {
+    return args_switch(s->a, "plus") && spec->study ? spec->study->plus : NULL;
 }
 
 static firm_status read_tasks(study* s, firm_error* err) {

@@ -65,10 +65,7 @@ typedef struct study_ablation {
 const study_ablation* study_ablation_at(const study* s, const env_spec* spec, int i);
 // The second settings of a task, TASK-plus: more interventions of a wider kind, and stages of their
 // own. NULL if it has none or none are asked for.
-typedef struct study_extra {
-    const char *task, *config;
-} study_extra;
-const study_extra* study_plus(const study* s, const env_spec* spec);
+const char* study_plus(const study* s, const env_spec* spec);
 
 // A command line under construction; 185 kB, so the steps keep theirs static.
 enum { LINE_WORD = 1100, LINE_WORDS = 40 + 2 * ARGS_MAX_VALUES };  // the study's own, and --set

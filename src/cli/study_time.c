@@ -157,7 +157,7 @@ static firm_status add_plus(study* s, int task, const char* name, const speeds* 
 }
 
 firm_status study_estimate(study* s, int task, double* seconds, firm_error* err) {
-    const study_extra* plus = study_plus(s, s->task[task]);
+    const char* plus = study_plus(s, s->task[task]);
     config* settings;
     speeds v = {0};
     *seconds = 60;  // branches, audit, page
@@ -169,5 +169,5 @@ firm_status study_estimate(study* s, int task, double* seconds, firm_error* err)
     if (status == FIRM_OK) add_main(s, task, settings, &v, seconds);
     config_free(settings);
     TRY(status);
-    return plus ? add_plus(s, task, plus->config, &v, seconds, err) : FIRM_OK;
+    return plus ? add_plus(s, task, plus, &v, seconds, err) : FIRM_OK;
 }

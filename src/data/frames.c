@@ -17,7 +17,8 @@ struct frames {
     env** worker_env;  // (workers) each thread's renderer
     int64_t slots;     // 0: no cache
     int64_t* tag;      // (slots) row held, -1: none
-    uint8_t* frame;    // (slots, 224, 224, 3)
+    size_t bytes;      // of a frame
+    uint8_t* frame;    // (slots, bytes)
     pthread_mutex_t lock[STRIPES];
 };
 
@@ -30,16 +31,17 @@ firm_status frames_open(const episodes* e, int workers, size_t cache_bytes, fram
     if (!f) return FAIL(err, FIRM_E_MEMORY, "no memory for a frame cache");
     f->e = e;
     f->workers = workers;
+    f->bytes = task_frame_bytes(&e->spec->task);
     for (int i = 0; i < STRIPES; i++) pthread_mutex_init(&f->lock[i], NULL);
 
     // no more slots than rows, and tags are part of the budget
-    f->slots = (int64_t)(cache_bytes / (ENV_FRAME_BYTES + sizeof *f->tag));
+    f->slots = (int64_t)(cache_bytes / (f->bytes + sizeof *f->tag));
     if (f->slots > e->rows) f->slots = e->rows;
     firm_status status = env_create_many(e->spec, workers, &f->worker_env, err);
     if (status == FIRM_OK) status = env_render_ready(f->worker_env, workers, err);
     if (f->slots) {
         f->tag = mem_alloc((size_t)f->slots * sizeof *f->tag);
-        f->frame = mem_alloc((size_t)f->slots * ENV_FRAME_BYTES);
+        f->frame = mem_alloc((size_t)f->slots * f->bytes);
     }
     if (status == FIRM_OK && f->slots && (!f->tag || !f->frame))
         status =
@@ -49,7 +51,7 @@ firm_status frames_open(const episodes* e, int workers, size_t cache_bytes, fram
 
     // a missing decompression filter shows here, where there is a place for the sentence
     if (status == FIRM_OK && e->pixels) {
-        uint8_t* first = mem_alloc(ENV_FRAME_BYTES);
+        uint8_t* first = mem_alloc(f->bytes);
         if (!first)
             status = FAIL(err, FIRM_E_MEMORY, "no memory for a frame");
         else if (hdf5_get_row(e->pixels, "pixels", 0, first))
@@ -84,17 +86,17 @@ firm_status frames_get(frames* f, int worker, int64_t row, uint8_t* rgb) {
     if (f->slots == 0) return produce(f, worker, row, rgb);
 
     const int64_t slot = row % f->slots;
-    uint8_t* kept = f->frame + slot * ENV_FRAME_BYTES;
+    uint8_t* kept = f->frame + (size_t)slot * f->bytes;
     pthread_mutex_t* lock = &f->lock[slot % STRIPES];
     pthread_mutex_lock(lock);
     int hit = f->tag[slot] == row;
-    if (hit) memcpy(rgb, kept, ENV_FRAME_BYTES);
+    if (hit) memcpy(rgb, kept, f->bytes);
     pthread_mutex_unlock(lock);
     if (hit) return FIRM_OK;
 
     TRY(produce(f, worker, row, rgb));
     pthread_mutex_lock(lock);
-    memcpy(kept, rgb, ENV_FRAME_BYTES);
+    memcpy(kept, rgb, f->bytes);
     f->tag[slot] = row;
     pthread_mutex_unlock(lock);
     return FIRM_OK;

@@ -10,7 +10,9 @@ typedef struct eval_params {
     const env_spec* spec;
     const firm_model* model;  // nullable, if no arm needs it
     const char* model_path;   // for the record; nullable
-    const config* settings;   // [plan] and the split's seed
+    const firm_model* lewm;   // of LeWM, for the arm lewm; nullable
+    const char* lewm_path;
+    const config* settings;  // [plan] and the split's seed
     const episodes*
         data;  // recorded episodes of which the validation part is used; NULL: fresh ones
     // trials read from a file, instead of data; offset, seed and unsolved below are then its own

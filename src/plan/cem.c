@@ -19,6 +19,7 @@ static size_t layout(plan_solver* s, char* memory) {
     size_t n = (size_t)o->candidates, e = (size_t)o->elites, p = (size_t)s->longest;
     size_t a = (size_t)s->setup.world.model.action, c = (size_t)s->setup.world.model.state, at = 0;
     size_t basis = p * (size_t)s->setup.actions.controls * (size_t)s->terms;
+    size_t members = plan_doubt_asked(&s->doubt) ? (size_t)s->doubt.members : 0;
     struct {
         void* slot;
         size_t bytes;
@@ -45,11 +46,13 @@ static size_t layout(plan_solver* s, char* memory) {
         {&s->goal, 4 * c},
         {&s->weight, 8 * (n + e)},
         {&s->basis, 4 * basis},
+        {&s->each, 4 * n * members * p * c},
     };
     for (size_t i = 0; i < sizeof part / sizeof *part; i++) {
         if (memory) memcpy(part[i].slot, &(char*){memory + at}, sizeof(char*));
         at += (part[i].bytes + 63) / 64 * 64;
     }
+    if (!members) s->each = NULL;
     return at;
 }
 
@@ -112,6 +115,9 @@ firm_status plan_solver_create(const plan_setup* setup, plan_solver** out, firm_
                           .running = setup->options.running,
                           .arrive = setup->options.arrive,
                           .stray = setup->options.stray};
+    s->doubt = (plan_doubt){.members = setup->world.model.members,
+                            .price = setup->options.ensemble_price,
+                            .quantile = setup->options.ensemble_quantile};
     s->bytes = layout(s, NULL);
     s->memory = mem_calloc(s->bytes, 1);
     if (!s->memory) {
@@ -260,8 +266,8 @@ static void take_mean(plan_solver* s, plan_result* r) {
     if (r->iterations == 0) return;
     int64_t begun = clock_ns();
     float* path = s->path + s->setup.world.model.state;
-    s->setup.world.model.rollout(s->setup.world.model.context, 0, 1, s->horizon, s->plan, path);
-    r->cost = plan_cost_path(&s->cost, s->c0, path, s->horizon, s->goal, &r->arrival);
+    plan_predict(s, 0, 0, 1, s->plan, path);
+    r->cost = plan_cost_of(s, 0, path, &r->arrival);
     plan_pace_add(&s->pace, 1, s->horizon, clock_ns() - begun);
 }
 

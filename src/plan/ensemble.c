@@ -84,14 +84,24 @@ void plan_ensemble_mean(const float* c, int count, int config, int pairs, float*
     finish(mean, count, config, pairs);
 }
 
+// Member k's paths (n, path) into each (n, members, path).
+static void keep_each(const plan_ensemble* e, int k, int n, size_t path, const float* from,
+                      float* each) {
+    for (int i = 0; i < n; i++)
+        memcpy(each + (size_t)(i * e->count + k) * path, from + (size_t)i * path,
+               path * sizeof *each);
+}
+
 static int predict_block(plan_ensemble* e, int worker, int n, int horizon, const float* u,
-                         float* c_out) {
+                         float* c_out, float* each) {
     float* other = (float*)(void*)(e->scratch + (size_t)worker * e->stride);
     const int config = e->model->state;
-    const size_t numbers = (size_t)n * (size_t)(horizon * config);
+    const size_t path = (size_t)(horizon * config), numbers = (size_t)n * path;
     e->model[0].rollout(e->model[0].context, worker, n, horizon, u, c_out);
+    if (each) keep_each(e, 0, n, path, c_out, each);
     for (int k = 1; k < e->count; k++) {
         e->model[k].rollout(e->model[k].context, worker, n, horizon, u, other);
+        if (each) keep_each(e, k, n, path, other, each);
         for (size_t i = 0; i < numbers; i++) c_out[i] += other[i];
     }
     int nonfinite = 0;
@@ -104,8 +114,8 @@ static int predict_block(plan_ensemble* e, int worker, int n, int horizon, const
     return nonfinite;
 }
 
-static int ensemble_rollout(void* context, int worker, int n, int horizon, const float* u,
-                            float* c_out) {
+static int rollout_each(void* context, int worker, int n, int horizon, const float* u, float* c_out,
+                        float* each) {
     plan_ensemble* e = context;
     const size_t us = (size_t)(horizon * e->model->action),
                  cs = (size_t)(horizon * e->model->state);
@@ -114,14 +124,22 @@ static int ensemble_rollout(void* context, int worker, int n, int horizon, const
     for (int from = 0; from < n; from += e->block) {
         int count = n - from < e->block ? n - from : e->block;
         nonfinite += predict_block(e, worker, count, horizon, u + (size_t)from * us,
-                                   c_out + (size_t)from * cs);
+                                   c_out + (size_t)from * cs,
+                                   each ? each + (size_t)(from * e->count) * cs : NULL);
     }
     return nonfinite;
+}
+
+static int ensemble_rollout(void* context, int worker, int n, int horizon, const float* u,
+                            float* c_out) {
+    return rollout_each(context, worker, n, horizon, u, c_out, NULL);
 }
 
 plan_model plan_ensemble_model(plan_ensemble* e) {
     plan_model m = *e->model;
     m.context = e;
     m.rollout = ensemble_rollout;
+    m.members = e->count;
+    m.rollout_each = rollout_each;
     return m;
 }

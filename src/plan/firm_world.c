@@ -64,7 +64,8 @@ static firm_status make_gpu(const plan_world_setup* s, const firm_model* m, memb
 
 static firm_status member_open(const plan_world_setup* s, const firm_model* m, int number,
                                member* e, firm_error* err) {
-    TRY(perception_create(m, s->threads, &e->eyes, err));
+    perception* first = number ? e[-number].eyes : NULL;
+    TRY(perception_create(m, first, s->threads, &e->eyes, err));
     e->fiber = mem_calloc((size_t)m->shape.fiber, sizeof *e->fiber);
     if (!e->fiber) return no_memory(err);
     if (s->device == FIRM_DEVICE_CUDA) return make_gpu(s, m, e, err);
@@ -167,7 +168,7 @@ static int recall(void* context, const float* now, const float* goal, const floa
     firm_world* w = context;
     float chi[TASK_MAX_CHI];
     perception_chi(w->member[0].eyes, chi);
-    *length = MODEL_RECORDED * w->m->task.action_dim;
+    *length = task_span(&w->m->task) * w->m->task.action_dim;
     return plan_recall_find(w->recall, now, chi, goal, plan);
 }
 
@@ -218,7 +219,7 @@ static void close_world(void* context) {
     if (!w) return;
     plan_support_free(w->support);
     plan_ensemble_free(w->ensemble);
-    for (int i = 0; i < w->members; i++) member_close(&w->member[i]);
+    for (int i = w->members - 1; i >= 0; i--) member_close(&w->member[i]);
     plan_recall_free(w->recall);
     mem_free(w);
 }
@@ -263,8 +264,7 @@ static firm_status open_world(firm_world* w, const plan_world_setup* s, plan_wor
                                 m->support_radius, &w->support, err));
     // as many as its iterations can try
     int recalled = plan_recorded_each(o) * o->iterations;
-    plan_actions actions =
-        plan_actions_of(&m->task, MODEL_CONTROLS, m->stats.action_mean, m->stats.action_std);
+    plan_actions actions = plan_actions_of(&m->task, m->stats.action_mean, m->stats.action_std);
     if (recalled > 0 && o->mode == FIRM_MODE_REACH)
         TRY(plan_recall_create(m, &actions, recalled, &w->recall, err));
     w->typed = (plan_typed){.task = &m->task, .support = w->support};

@@ -45,6 +45,25 @@ static void draw_piece(void* arg, int item, int worker) {
     for (int i = from; i < to; i++) plan_propose(&s->proposal, i, s->u + (size_t)i * us);
 }
 
+// What the members predict for candidate i and later ones, if that is asked for.
+static float* each_of(const plan_solver* s, int i) {
+    size_t path = (size_t)s->horizon * (size_t)s->setup.world.model.state;
+    return s->each ? s->each + (size_t)i * (size_t)s->doubt.members * path : NULL;
+}
+
+int plan_predict(plan_solver* s, int worker, int from, int count, const float* u, float* c) {
+    const plan_model* model = &s->setup.world.model;
+    return s->each ? model->rollout_each(model->context, worker, count, s->horizon, u, c,
+                                         each_of(s, from))
+                   : model->rollout(model->context, worker, count, s->horizon, u, c);
+}
+
+float plan_cost_of(const plan_solver* s, int i, const float* c, int* arrival) {
+    if (!s->each) return plan_cost_path(&s->cost, s->c0, c, s->horizon, s->goal, arrival);
+    const plan_paths path = {.mean = c, .each = each_of(s, i), .horizon = s->horizon};
+    return plan_doubt_cost(&s->doubt, &s->cost, s->c0, &path, s->goal, arrival);
+}
+
 static void price_piece(void* arg, int item, int worker) {
     (void)worker;
     plan_solver* s = arg;
@@ -52,8 +71,7 @@ static void price_piece(void* arg, int item, int worker) {
     piece_range(s, item, &from, &to);
     size_t cs = (size_t)s->horizon * (size_t)s->setup.world.model.state;
     for (int i = from; i < to; i++)
-        s->value[i] = plan_cost_path(&s->cost, s->c0, s->c + (size_t)i * cs, s->horizon, s->goal,
-                                     &s->arrive[i]);
+        s->value[i] = plan_cost_of(s, i, s->c + (size_t)i * cs, &s->arrive[i]);
 }
 
 static void run_piece(void* arg, int item, int worker) {
@@ -64,8 +82,8 @@ static void run_piece(void* arg, int item, int worker) {
     size_t us = (size_t)s->horizon * (size_t)model->action,
            cs = (size_t)s->horizon * (size_t)model->state;
     draw_piece(s, item, worker);
-    s->nonfinite_piece[item] = model->rollout(model->context, worker, to - from, s->horizon,
-                                              s->u + (size_t)from * us, s->c + (size_t)from * cs);
+    s->nonfinite_piece[item] = plan_predict(s, worker, from, to - from, s->u + (size_t)from * us,
+                                            s->c + (size_t)from * cs);
     price_piece(s, item, worker);
 }
 
@@ -76,7 +94,7 @@ static int run_candidates(plan_solver* s) {
     s->pieces = count_pieces(s);
     if (model->whole) {
         pool_for(s->setup.threads, s->pieces, draw_piece, s);
-        nonfinite = model->rollout(model->context, 0, s->now.candidates, s->horizon, s->u, s->c);
+        nonfinite = plan_predict(s, 0, 0, s->now.candidates, s->u, s->c);
         pool_for(s->setup.threads, s->pieces, price_piece, s);
         return nonfinite;
     }

@@ -19,6 +19,10 @@ const plan_setting plan_settings[] = {
     INT("contract_horizon", 1, 100, "5",
         "macro actions of a plan, all executed before the next solve"),
     REAL("contract_spread", 1e-6, 100, "1", "start deviation in standardised action units"),
+    REAL("ensemble_price", 0, 1000, "0",
+         "ensembles: price of the members' spread around their mean; 0: none"),
+    REAL("ensemble_quantile", 0, 1, "0",
+         "ensembles: a plan costs this quantile of the members' costs; 0: the cost of their mean"),
     INT("reach_candidates", 2, 65535, "128", "candidates per iteration, reach mode"),
     INT("reach_iterations", 1, 10000, "6", "most iterations per horizon tried"),
     INT("reach_elites", 2, 65535, "12", "best candidates that the next proposals are fitted to"),
@@ -75,7 +79,9 @@ void plan_options_read(plan_value_fn value, const void* from, firm_mode mode, pl
                               .iterations = GET_INT("contract_iterations"),
                               .elites = GET_INT("contract_elites"),
                               .horizon = GET_INT("contract_horizon"),
-                              .spread = GET_REAL("contract_spread")};
+                              .spread = GET_REAL("contract_spread"),
+                              .ensemble_price = GET_REAL("ensemble_price"),
+                              .ensemble_quantile = GET_REAL("ensemble_quantile")};
         out->replan = out->horizon_max = out->horizon;
         read_rule(value, from, out);
         return;
@@ -99,7 +105,9 @@ void plan_options_read(plan_value_fn value, const void* from, firm_mode mode, pl
                           .running = GET_REAL("reach_running"),
                           .arrive = GET_REAL("reach_arrive"),
                           .stray = GET_REAL("reach_stray"),
-                          .patience = GET_INT("reach_patience")};
+                          .patience = GET_INT("reach_patience"),
+                          .ensemble_price = GET_REAL("ensemble_price"),
+                          .ensemble_quantile = GET_REAL("ensemble_quantile")};
     read_rule(value, from, out);
     if (out->horizon_max < out->horizon) out->horizon_max = out->horizon;
     if (out->keep > out->elites) out->keep = out->elites;
@@ -178,6 +186,12 @@ firm_status plan_options_check(const plan_options* o, firm_error* err) {
             "a planner with %d candidates, %d elites, %d iterations and horizon %d cannot run; "
             "elites must be 2 .. candidates, the others positive",
             o->candidates, o->elites, o->iterations, o->horizon);
+    if (!(o->ensemble_price >= 0.0f) || !(o->ensemble_quantile >= 0.0f) ||
+        o->ensemble_quantile > 1.0f)
+        return FAIL(
+            err, FIRM_E_VALUE,
+            "ensemble_price = %g must not be negative, ensemble_quantile = %g must be 0 .. 1",
+            (double)o->ensemble_price, (double)o->ensemble_quantile);
     if (!(o->spread > 0.0f))
         return FAIL(err, FIRM_E_VALUE, "the planner's spread must be positive");
     if ((unsigned)o->solver > PLAN_ICEM)

@@ -20,6 +20,7 @@ typedef struct plan_options {
     int horizon;   // macro actions looked ahead; in reach mode at first
     int replan;    // macro actions executed before the next solve
     float spread;  // start deviation of the proposals, standardised action units
+    float ensemble_price, ensemble_quantile;  // see doubt.h; 0: off
 
     // reach mode only; contract mode ignores these
     int horizon_max;    // looked ahead when nothing shorter arrives

@@ -7,7 +7,7 @@
 #include "core/mem.h"
 #include "nn/exec.h"
 
-enum { HIST = MODEL_HISTORY, BYTES = MODEL_IMAGE * MODEL_IMAGE * 3 };
+enum { HIST = MODEL_HISTORY };
 
 typedef struct seen_frame {
     uint8_t* rgb;
@@ -20,7 +20,9 @@ typedef struct seen_frame {
 
 struct perception {
     const firm_model* m;
+    perception* first;  // whose frames it looks at; NULL: its own
     pool* threads;
+    size_t bytes;            // of a frame
     int tokens;              // numbers in a frame's tokens
     seen_frame frame[HIST];  // oldest first
     int count;
@@ -37,12 +39,16 @@ struct perception {
     firm_status status[2];   // of grounding and of comparing
 };
 
-static firm_status build(perception* p, pool* threads, firm_error* err) {
+static const perception* seer(const perception* p) {
+    return p->first ? p->first : p;
+}
+
+static firm_status build_sight(perception* p, pool* threads, firm_error* err) {
     const firm_model* m = p->m;
     nn_exec_options one = {.batch = 1, .shard = 1, .lanes = 1},
                     two = {.batch = HIST - 1, .shard = 1, .lanes = 1};
     TRY(nn_graph_create(m->store, &p->still, err));
-    p->still_image = nn_image(p->still, "image", MODEL_IMAGE);
+    p->still_image = nn_image(p->still, "image", m->task.image);
     p->still_tokens = model_tokens(p->still, m, p->still_image, NN_NONE);
     p->still_config = model_ground(p->still, m, p->still_tokens);
     nn_output(p->still, p->still_tokens);
@@ -50,12 +56,16 @@ static firm_status build(perception* p, pool* threads, firm_error* err) {
     TRY(nn_exec_create(p->still, nn_backend_cpu(), &one, NULL, &p->still_run, err));
 
     TRY(nn_graph_create(m->store, &p->change, err));
-    p->change_image = nn_image(p->change, "image", MODEL_IMAGE);
-    p->change_before = nn_image(p->change, "before", MODEL_IMAGE);
+    p->change_image = nn_image(p->change, "image", m->task.image);
+    p->change_before = nn_image(p->change, "before", m->task.image);
     p->change_tokens = model_tokens(p->change, m, p->change_image, p->change_before);
     nn_output(p->change, p->change_tokens);
-    TRY(nn_exec_create(p->change, nn_backend_cpu(), &two, threads, &p->change_run, err));
+    return nn_exec_create(p->change, nn_backend_cpu(), &two, threads, &p->change_run, err);
+}
 
+static firm_status build_belief(perception* p, firm_error* err) {
+    const firm_model* m = p->m;
+    nn_exec_options one = {.batch = 1, .shard = 1, .lanes = 1};
     TRY(nn_graph_create(m->store, &p->belief, err));
     int shape[2] = {model_token_count(m), model_token_width(m)};
     for (int f = 0; f < HIST; f++) {
@@ -73,23 +83,30 @@ static firm_status build(perception* p, pool* threads, firm_error* err) {
     return nn_exec_create(p->belief, nn_backend_cpu(), &one, NULL, &p->belief_run, err);
 }
 
-firm_status perception_create(const firm_model* m, pool* threads, perception** out,
-                              firm_error* err) {
+static firm_status take_frames(perception* p, firm_error* err) {
+    for (int f = 0; f < HIST; f++) {
+        p->frame[f].rgb = mem_calloc(1, p->bytes);
+        p->frame[f].tokens = mem_calloc((size_t)p->tokens, sizeof(float));
+        p->frame[f].change = mem_calloc((size_t)p->tokens, sizeof(float));
+        if (!p->frame[f].rgb || !p->frame[f].tokens || !p->frame[f].change)
+            return FAIL(err, FIRM_E_MEMORY, "no memory for a controller");
+    }
+    return FIRM_OK;
+}
+
+firm_status perception_create(const firm_model* m, perception* first, pool* threads,
+                              perception** out, firm_error* err) {
     *out = NULL;
     perception* p = mem_calloc(1, sizeof *p);
     if (!p) return FAIL(err, FIRM_E_MEMORY, "no memory for a controller");
     p->m = m;
+    p->first = m->shares ? first : NULL;
     p->threads = threads;
+    p->bytes = task_frame_bytes(&m->task);
     p->tokens = model_token_count(m) * model_token_width(m);
-    firm_status st = FIRM_OK;
-    for (int f = 0; f < HIST; f++) {
-        p->frame[f].rgb = mem_calloc(1, BYTES);
-        p->frame[f].tokens = mem_calloc((size_t)p->tokens, sizeof(float));
-        p->frame[f].change = mem_calloc((size_t)p->tokens, sizeof(float));
-        if (!p->frame[f].rgb || !p->frame[f].tokens || !p->frame[f].change) st = FIRM_E_MEMORY;
-    }
-    if (st != FIRM_OK) FAIL(err, st, "no memory for a controller");
-    if (st == FIRM_OK) st = build(p, threads, err);
+    firm_status st = p->first ? FIRM_OK : take_frames(p, err);
+    if (st == FIRM_OK && !p->first) st = build_sight(p, threads, err);
+    if (st == FIRM_OK) st = build_belief(p, err);
     if (st != FIRM_OK) {
         perception_free(p);
         return st;
@@ -115,32 +132,34 @@ void perception_free(perception* p) {
 }
 
 size_t perception_bytes(const perception* p) {
-    return sizeof *p + HIST * (BYTES + 2 * (size_t)p->tokens * sizeof(float)) +
-           nn_exec_bytes(p->still_run) + nn_exec_bytes(p->change_run) +
-           nn_exec_bytes(p->belief_run);
+    size_t bytes = sizeof *p + nn_exec_bytes(p->belief_run);
+    if (p->first) return bytes;
+    return bytes + HIST * (p->bytes + 2 * (size_t)p->tokens * sizeof(float)) +
+           nn_exec_bytes(p->still_run) + nn_exec_bytes(p->change_run);
 }
 
 void perception_reset(perception* p) {
     p->count = 0;
 }
 int perception_frames(const perception* p) {
-    return p->count;
+    return seer(p)->count;
 }
 const float* perception_config(const perception* p) {
-    return p->frame[HIST - 1].config;
+    return seer(p)->frame[HIST - 1].config;
 }
 
 const float* perception_tokens(const perception* p) {
-    return p->frame[HIST - 1].tokens;
+    return seer(p)->frame[HIST - 1].tokens;
 }
 
 static firm_status fill_still(void* ctx, const nn_feed* feed) {
     perception* p = ctx;
-    memcpy(nn_feed_bytes(feed, p->still_image), p->rgb, BYTES);
+    memcpy(nn_feed_bytes(feed, p->still_image), p->rgb, p->bytes);
     return FIRM_OK;
 }
 
 firm_status perception_ground(perception* p, const uint8_t* rgb, float* c) {
+    if (p->first) p = p->first;
     p->rgb = rgb;
     TRY(nn_exec_forward(p->still_run, 1, fill_still, p));
     memcpy(c, nn_exec_output(p->still_run, p->still_config),
@@ -152,9 +171,10 @@ static firm_status fill_change(void* ctx, const nn_feed* feed) {
     perception* p = ctx;
     for (int i = 0; i < feed->count; i++) {
         int f = p->compared[feed->first + i];
-        memcpy(nn_feed_bytes(feed, p->change_image) + (size_t)i * BYTES, p->frame[f].rgb, BYTES);
-        memcpy(nn_feed_bytes(feed, p->change_before) + (size_t)i * BYTES, p->frame[f - 1].rgb,
-               BYTES);
+        memcpy(nn_feed_bytes(feed, p->change_image) + (size_t)i * p->bytes, p->frame[f].rgb,
+               p->bytes);
+        memcpy(nn_feed_bytes(feed, p->change_before) + (size_t)i * p->bytes, p->frame[f - 1].rgb,
+               p->bytes);
     }
     return FIRM_OK;
 }
@@ -184,11 +204,12 @@ static void look(void* arg, int item, int worker) {
 }
 
 firm_status perception_push(perception* p, const uint8_t* rgb, const float* action, int soon) {
+    if (p->first) return FIRM_OK;  // it has seen the frame
     seen_frame oldest = p->frame[0];
     memmove(&p->frame[0], &p->frame[1], (HIST - 1) * sizeof *p->frame);
     p->frame[HIST - 1] = oldest;
     seen_frame* f = &p->frame[HIST - 1];
-    memcpy(f->rgb, rgb, BYTES);
+    memcpy(f->rgb, rgb, p->bytes);
     f->changed = 0;
     p->status[1] = FIRM_OK;
     pool_for(p->threads, soon && p->count && !p->m->shape.no_fiber ? 2 : 1, look, p);
@@ -201,7 +222,7 @@ firm_status perception_push(perception* p, const uint8_t* rgb, const float* acti
     if (p->count == 0) {
         // the first frame of an episode: nothing moved before it
         for (int i = 0; i + 1 < HIST; i++) {
-            memcpy(p->frame[i].rgb, rgb, BYTES);
+            memcpy(p->frame[i].rgb, rgb, p->bytes);
             memcpy(p->frame[i].tokens, f->tokens, (size_t)p->tokens * sizeof(float));
             memcpy(p->frame[i].config, f->config, sizeof f->config);
             memcpy(p->frame[i].action, f->action, sizeof f->action);
@@ -214,14 +235,15 @@ firm_status perception_push(perception* p, const uint8_t* rgb, const float* acti
 
 static firm_status fill_belief(void* ctx, const nn_feed* feed) {
     perception* p = ctx;
+    const seen_frame* frame = seer(p)->frame;
     size_t size = (size_t)p->tokens, dim = (size_t)p->m->task.config_dim;
     for (int f = 0; f < HIST; f++) {
-        memcpy(nn_feed_real(feed, p->belief_tokens[f]), f ? p->frame[f].change : p->frame[0].tokens,
+        memcpy(nn_feed_real(feed, p->belief_tokens[f]), f ? frame[f].change : frame[0].tokens,
                size * sizeof(float));
         memcpy(nn_feed_real(feed, p->belief_config[f]),
-               p->truth ? p->truth + (size_t)f * dim : p->frame[f].config, dim * sizeof(float));
+               p->truth ? p->truth + (size_t)f * dim : frame[f].config, dim * sizeof(float));
         if (f + 1 < HIST)
-            memcpy(nn_feed_real(feed, p->belief_action[f]), p->frame[f + 1].action,
+            memcpy(nn_feed_real(feed, p->belief_action[f]), frame[f + 1].action,
                    (size_t)p->m->task.action_dim * sizeof(float));
     }
     return FIRM_OK;
@@ -230,12 +252,12 @@ static firm_status fill_belief(void* ctx, const nn_feed* feed) {
 firm_status perception_state(perception* p, const float* truth, float* c0, float* fiber) {
     p->truth = truth;
     size_t dim = (size_t)p->m->task.config_dim;
-    memcpy(c0, truth ? truth + (HIST - 1) * dim : p->frame[HIST - 1].config, dim * sizeof *c0);
+    memcpy(c0, truth ? truth + (HIST - 1) * dim : perception_config(p), dim * sizeof *c0);
     if (p->m->shape.no_fiber) {
         memset(fiber, 0, (size_t)p->m->shape.fiber * sizeof *fiber);
         return FIRM_OK;
     }
-    TRY(compare(p, 1));
+    TRY(compare(p->first ? p->first : p, 1));
     TRY(nn_exec_forward(p->belief_run, 1, fill_belief, p));
     memcpy(fiber, nn_exec_output(p->belief_run, p->belief_fiber),
            (size_t)p->m->shape.fiber * sizeof *fiber);
@@ -251,10 +273,11 @@ void perception_chi(const perception* p, float* chi) {
 }
 
 void perception_walk(perception* p, blob* b) {
+    if (p->first) return;
     BLOB_FIELD(b, p->count);
     for (int i = 0; i < HIST; i++) {
         seen_frame* f = &p->frame[i];
-        blob_field(b, f->rgb, BYTES);
+        blob_field(b, f->rgb, p->bytes);
         blob_field(b, f->tokens, (size_t)p->tokens * sizeof *f->tokens);
         blob_field(b, f->change, (size_t)p->tokens * sizeof *f->change);
         BLOB_FIELD(b, f->changed);

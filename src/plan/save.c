@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "core/crc.h"
+#include "model/lewm/lewm.h"
 #include "plan/controller_internal.h"
 
 typedef struct head {
@@ -21,7 +22,8 @@ uint32_t controller_weights_sum(const firm_model* m) {
     crc sum;
     crc_start(&sum);
     crc_add(&sum, m->task.name, strlen(m->task.name));
-    crc_add(&sum, m->store->value, m->store->count * sizeof *m->store->value);
+    const nn_store* store = m->lewm ? m->lewm->store : m->store;
+    crc_add(&sum, store->value, store->count * sizeof *store->value);
     for (int i = 0; i < m->members; i++)
         crc_add(&sum, m->member[i]->store->value,
                 m->member[i]->store->count * sizeof *m->store->value);
@@ -32,11 +34,12 @@ uint32_t controller_weights_sum(const firm_model* m) {
 static uint32_t settings_sum(const firm_controller* c) {
     const plan_options* o = &c->options;
     const double value[] = {
-        o->mode,        o->candidates,  o->iterations,     o->elites, o->horizon, o->replan,
-        o->spread,      o->horizon_max, o->knots,          o->box,    o->floor,   o->wide_share,
-        o->wide_spread, o->recorded,    o->keep,           o->price,  o->running, o->arrive,
-        o->stray,       o->patience,    c->m->members + 1, c->fan,    o->solver,  o->temperature,
-        o->colour,      o->decay,       o->momentum,       o->carry};
+        o->mode,           o->candidates, o->iterations,  o->elites,         o->horizon,
+        o->replan,         o->spread,     o->horizon_max, o->knots,          o->box,
+        o->floor,          o->wide_share, o->wide_spread, o->recorded,       o->keep,
+        o->price,          o->running,    o->arrive,      o->stray,          o->patience,
+        c->m->members + 1, c->fan,        o->solver,      o->temperature,    o->colour,
+        o->decay,          o->momentum,   o->carry,       o->ensemble_price, o->ensemble_quantile};
     crc sum;
     crc_start(&sum);
     crc_add(&sum, value, sizeof value);

@@ -33,6 +33,10 @@ typedef struct plan_model {
     // state). Called from several threads at once, each with its own worker number. Returns the
     // number of candidates that are not finite.
     int (*rollout)(void* context, int worker, int n, int horizon, const float* u, float* path);
+    // Of an ensemble: likewise, and what each member predicts, (n, members, horizon, state).
+    int members;  // 0 and NULL: a single model
+    int (*rollout_each)(void* context, int worker, int n, int horizon, const float* u, float* path,
+                        float* each);
 } plan_model;
 
 // ---- price --------------------------------------------------------------------------------------
@@ -41,6 +45,7 @@ typedef struct plan_model {
 typedef struct plan_price {
     void* context;
     int state;      // numbers in a state
+    int named;      // how many of them are the task's coordinates: all or none
     int distances;  // named distances that measure() writes
     // What the contract search minimises, at its last state.
     float (*cost)(const void* context, const float* state, const float* goal);

@@ -7,7 +7,7 @@
 #define REPORT_NAMES_H
 
 typedef struct result_name {
-    char run[96];         // "pusht-plus-2": results with the same one belong together
+    char run[96];         // "TASK-plus-2": results with the same one belong together
     char edition[48];     // "", "plus", "shipped", "plus shipped": shown apart
     const char* variant;  // "" or the ablation, in the words of paper_success()
     int seed;             // -1: the name has none

@@ -98,13 +98,11 @@ firm_status study_put_rates(sheet_list* list, const report_entry* e, firm_error*
 // ---- the main table -----------------------------------------------------------------------------
 
 static void quoted_rows(const report_data* data, sheet_list* list) {
-    int methods;
-    const paper_method* m = paper_methods(&methods);
-    for (int k = 0; k < methods; k++) {
+    for (int k = 0; paper_method(k); k++) {
         sheet_line_new(list, SHEET_QUOTED);
-        sheet_put(list, "%s", m[k].name);
+        sheet_put(list, "%s", paper_method(k));
         for (int i = 0; paper_task(i); i++) {
-            paper_value v = paper_method_task(&m[k], paper_task(i));
+            paper_value v = paper_method_success(paper_method(k), paper_task(i));
             if (study_shows(data, paper_task(i))) sheet_value(list, v.mean, v.sd, 1, "\u2013");
         }
     }

@@ -8,10 +8,8 @@
 #include "nn/trainer.h"
 #include "train/train.h"
 
-enum { HIST = MODEL_HISTORY, STEPS = MODEL_HORIZON, SPAN = MODEL_HORIZON * MODEL_CONTROLS };
-_Static_assert((int)RECORD_FRAMES == HIST && (int)RECORD_POINTS == STEPS + 1 &&
-                   (int)RECORD_CONTROLS == SPAN,
-               "records are made for other horizons");
+enum { HIST = MODEL_HISTORY, MOST_STEPS = TASK_MAX_HORIZON };
+_Static_assert((int)RECORD_FRAMES == HIST, "records are made for other histories");
 
 // Sources of samples, numbered as in data/pack.h: F recorded, I common-reset, S structured.
 enum { SOURCES = 3, SOURCE_F = 1, SOURCE_I = 2, SOURCE_S = 4 };
@@ -43,7 +41,7 @@ firm_status train_device_open(const config* settings, const char* name, nn_devic
 firm_status train_set_stats(train_set* s, model_stats* stats, firm_error* err);
 // The pairs of a source (pack_source) `lag` apart; NULL if no stage asked for them.
 const pairs* train_pairs(const train_set* s, int source, int lag);
-// A scene's frame into (224, 224, 3) bytes, by the pool's worker of that number.
+// A scene's frame into (image, image, 3) bytes, by the pool's worker of that number.
 firm_status train_frame(const train_set* s, int worker, int64_t scene, uint8_t* rgb);
 // Why a run over frames failed: the device's reason, or a `kind` ("training") frame that cannot be
 // read.
@@ -87,9 +85,13 @@ typedef struct stage {
         char prefix[32];  // "grounder."
         float factor;     // of the rate
     } module[MOST_MODULES];
-    int modules;  // those trained
-    int records;  // dynamics, rollout: the first so many of a source; 0: all
-    int lag;      // pixel stages: rows between the two frames of a pair
+    int modules;        // those trained
+    int records;        // dynamics, rollout: the first so many of a source; 0: all
+    double average;     // share of the updates whose weights are averaged; 0: none
+    int average_every;  // updates between two weights of the mean
+    float noise;        // rollout: deviation of the noise on the configurations of a history
+    int bootstrap;      // rollout: the run sees its own sample of the histories
+    int lag;            // pixel stages: rows between the two frames of a pair
     pixel_terms terms;
     const char* loss;   // rollout: the [loss.NAME] of all sources; "": each its own
     int spatial;        // rollout: the spatial residual sees its extra inputs
@@ -162,8 +164,8 @@ typedef struct rollout_graph {
     nn_graph* g;
     nn_id belief;                        // from the cache, or
     nn_id tokens[HIST], past[HIST - 1];  // the history module's inputs, where it is trained
-    nn_id config[HIST], zero_fiber, u[STEPS], target, chi0, chi;
-    nn_id path;  // (5, config_dim) predicted
+    nn_id config[HIST], zero_fiber, u[MOST_STEPS], target, chi0, chi;
+    nn_id path;  // (horizon, config_dim) predicted
 } rollout_graph;
 // w NULL: predictions only; s NULL: nothing is trained.
 firm_status rollout_graph_build(const firm_model* m, const loss_weights* w, const stage* s,
@@ -178,18 +180,36 @@ typedef struct rollout_batch {
     const token_cache* tokens;  // of histories, where the history module is trained
     const int* order;           // balanced: the record of a row; NULL: its own number
     int first;                  // sample i, or row i of a trainer's table, is record first + i
+    // with noise, the table holds its rows NOISE_DRAWS times, each time with other noise
+    int rows;
+    float noise;
+    nn_pick noise_key;
 } rollout_batch;
+enum { NOISE_DRAWS = 8 };
 firm_status rollout_fill(void* ctx, const nn_feed* feed);
 
 // Rows of a table in which rare and other samples come equally often: *rows indices below n, to be
 // freed with mem_free; NULL and n rows if one of the kinds is missing.
 firm_status balanced_order(const uint8_t* rare, int n, int** order, int* rows, firm_error* err);
 
+// sample.c: a run's own sample of a source's histories, drawn with replacement by its seed: as many
+// as there are, each with all its records. Every stage of a run sees the same one.
+typedef struct history_sample {
+    int count;      // records in it
+    int* record;    // (count) their numbers
+    uint8_t* rare;  // (count) as in records
+} history_sample;
+firm_status sample_histories(const records* r, uint64_t seed, int source, history_sample* out,
+                             firm_error* err);
+// An order of `rows` places in the sample (*order NULL: all in turn) becomes one of records.
+void sample_take(history_sample* s, int** order, int rows);
+void sample_free(history_sample* s);
+
 // ---- gates --------------------------------------------------------------------------------------
 
 // Held-out rollout error by horizon in tolerance units.
 typedef struct rollout_error {
-    double mean[STEPS], p95[STEPS];
+    double mean[MOST_STEPS], p95[MOST_STEPS];
 } rollout_error;
 firm_status gate_rollout(const train_set* s, const firm_model* m, const records* of,
                          const history_cache* cache, pool* p, rollout_error* out, firm_error* err);

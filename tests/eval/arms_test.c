@@ -48,13 +48,12 @@ static void stage_close(stage* s) {
 static eval_arm* make_arm(const stage* s, const char* name, firm_mode mode, int threads) {
     firm_error err;
     float mean[2] = {0, 0}, deviation[2] = {0.7f, 0.7f};
-    eval_setup setup = {
-        .spec = s->spec,
-        .model = s->model,
-        .threads = threads,
-        .seed = 3,
-        .fan = 4,
-        .actions = plan_actions_of(&s->spec->task, MODEL_CONTROLS, mean, deviation)};
+    eval_setup setup = {.spec = s->spec,
+                        .model = s->model,
+                        .threads = threads,
+                        .seed = 3,
+                        .fan = 4,
+                        .actions = plan_actions_of(&s->spec->task, mean, deviation)};
     eval_arm* arm = NULL;
     if (eval_plan_options(s->settings, mode, 0, 0, 0, &setup.options, &err) != FIRM_OK ||
         eval_arm_create(name, &setup, &arm, &err) != FIRM_OK)

@@ -8,7 +8,7 @@
 #include "eval/settings.h"
 #include "train/shape.h"
 
-enum { ANCHORS = 3, BRANCHES = 5, SIZE = ANCHORS * BRANCHES * BRANCH_CONTROLS * 2 };
+enum { ANCHORS = 3, BRANCHES = 5, SIZE = ANCHORS * BRANCHES * ENV_SPAN * 2 };
 
 // Interventions through a random model's searches; NULL after a failure, which is reported.
 static branches* planned(const episodes* e, const firm_model* m, int threads) {

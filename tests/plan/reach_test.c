@@ -89,7 +89,7 @@ static int walk(firm_mode mode, const double* start, const double* goal_state, i
     eval_oracle* oracle = NULL;
     plan_solver* solver = NULL;
     float mean[2] = {0.05f, -0.02f}, deviation[2] = {0.83f, 0.85f}, goal[2], c0[2];
-    plan_setup setup = {.actions = plan_actions_of(&spec->task, 5, mean, deviation), .seed = seed};
+    plan_setup setup = {.actions = plan_actions_of(&spec->task, mean, deviation), .seed = seed};
     int arrived = 0;
     if (settings_load("", NULL, NULL, 0, &c, &err) == FIRM_OK)
         settings_plan(c, mode, &setup.options);

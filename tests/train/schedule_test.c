@@ -163,7 +163,7 @@ TEST(train, pictures_turn_as_keypoints_do) {
         memset(frame, 0, sizeof frame);
         frame[(y * ENV_IMAGE + x) * 3 + 1] = 255;
         turning t = turning_of(n);
-        turn_frame(&t, frame, turned);
+        turn_frame(&t, ENV_IMAGE, frame, turned);
         double px = (x + 0.5) / 112 - 1, py = (y + 0.5) / 112 - 1;
         double wx = t.xx * px + t.xy * py + t.dx / 112.0;
         double wy = t.yx * px + t.yy * py + t.dy / 112.0;
