@@ -133,8 +133,7 @@ static firm_status predict(batch* b, firm_controller* c, int item) {
         TRY(firm_controller_goal_config(c, q->goal_values, q->goal_given));
     const size_t controls = (size_t)(q->macros * info->controls_per_macro);
     return firm_controller_predict(
-        c, q->plan + i * controls * wide, q->macros,
-        b->path + i * rows * (size_t)info->config_dim,
+        c, q->plan + i * controls * wide, q->macros, b->path + i * rows * (size_t)info->config_dim,
         b->distance ? b->distance + i * rows * (size_t)info->distance_dim : NULL);
 }
 

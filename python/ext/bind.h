@@ -1,7 +1,7 @@
 // bind.h - what the files of the extension share: errors, locks, arrays.
 //
-// The Python layer (python/src/firm/*.py) checks shapes and types and says what is wrong with them; the
-// functions here take arrays that are right already, and refuse the others without a sentence.
+// The Python layer (python/src/firm/*.py) checks shapes and types and says what is wrong with them;
+// the functions here take arrays that are right already, and refuse the others without a sentence.
 #ifndef PYTHON_BIND_H
 #define PYTHON_BIND_H
 

@@ -39,8 +39,8 @@ static nb::tuple pack(const firm_model_info& i, const firm_step& s) {
     const size_t plan = (size_t)(s.horizon * i.controls_per_macro) * a, path = rows * c;
     const size_t fan = s.fan_path ? (size_t)s.fan * rows * c : 0;
     const size_t total = a + 2 * d + c + plan + path + fan;
-    nb::object block = nb::steal(
-        PyByteArray_FromStringAndSize(nullptr, (Py_ssize_t)(total * sizeof(float))));
+    nb::object block =
+        nb::steal(PyByteArray_FromStringAndSize(nullptr, (Py_ssize_t)(total * sizeof(float))));
     if (!block.is_valid()) throw nb::python_error();
     float* to = reinterpret_cast<float*>(PyByteArray_AsString(block.ptr()));
     auto put = [&to](const float* from, size_t n) {

@@ -99,9 +99,7 @@ struct Batch {
 };
 
 void bind_model(nb::module_& m) {
-    nb::class_<Model>(m, "Model")
-        .def(nb::init<const std::string&>(), "path"_a)
-        .def("info", &info);
+    nb::class_<Model>(m, "Model").def(nb::init<const std::string&>(), "path"_a).def("info", &info);
     nb::class_<Batch>(m, "Batch")
         .def(nb::init<const Model&, int, int>(), "model"_a, "macros"_a, "threads"_a,
              nb::keep_alive<1, 2>())

@@ -32,7 +32,7 @@ struct sims {
 firm_status sims_task(const char* task, const char* library, const env_spec** out,
                       firm_error* err) {
     *out = NULL;
-    if (!library) return env_find_or_fail(task, out, err);
+    if (!library) return env_open_task(task, out, err);
     void* handle = dlopen(library, RTLD_NOW | RTLD_LOCAL);
     if (!handle)
         return FAIL(err, FIRM_E_UNAVAILABLE, "the simulator of '%.64s' cannot be loaded: %.300s",
@@ -97,8 +97,8 @@ int sims_count(const sims* s) {
     return s->count;
 }
 
-const env_spec* sims_spec(const sims* s) {
-    return s->spec;
+size_t sims_frame_bytes(const sims* s) {
+    return (size_t)s->spec->task.image * (size_t)s->spec->task.image * 3;
 }
 
 // ---- running ------------------------------------------------------------------------------------
@@ -198,8 +198,10 @@ firm_status sims_step(sims* s, const uint8_t* mask, const float* action, firm_er
     for (int i = 0; i < s->count; i++)
         for (int k = 0; k < width && (!mask || mask[i]); k++)
             if (!isfinite(action[i * width + k]))
-                return FAIL(err, FIRM_E_VALUE, "number %d of the action of simulator %d is not "
-                            "finite; no simulator was stepped", k, i);
+                return FAIL(err, FIRM_E_VALUE,
+                            "number %d of the action of simulator %d is not "
+                            "finite; no simulator was stepped",
+                            k, i);
     s->action = action;
     return all(s, mask, step_piece, err);
 }
@@ -220,14 +222,14 @@ static void look_piece(void* arg, int i, int worker) {
     if (v->state) memcpy(v->state + i * dim(s), state, (size_t)dim(s) * sizeof *state);
     if (v->goal) memcpy(v->goal + i * dim(s), goal, (size_t)dim(s) * sizeof *goal);
     if (v->config || v->distance) env_config(s->spec, state, c);
-    if (v->config) memcpy(v->config + i * task->config_dim, c, (size_t)task->config_dim * sizeof *c);
+    if (v->config)
+        memcpy(v->config + i * task->config_dim, c, (size_t)task->config_dim * sizeof *c);
     if (v->distance) {
         env_config(s->spec, goal, g);
         task_measure(task, c, g, v->distance + i * task->distances);
     }
     if (v->success) v->success[i] = (uint8_t)env_success(s->spec, state, goal);
-    if (v->frames)
-        s->spec->sim->render(e, v->frames + (size_t)i * ENV_FRAME_BYTES);
+    if (v->frames) s->spec->sim->render(e, v->frames + (size_t)i * sims_frame_bytes(s));
 }
 
 firm_status sims_look(sims* s, const uint8_t* mask, const sims_view* out, firm_error* err) {

@@ -62,8 +62,7 @@ struct Sims {
         const uint64_t* seed = pointer(seeds, count());
         call([&](firm_error* err) { return sims_reset(s, m, seed, err); });
     }
-    void set(int i, const std::optional<doubles_in>& state,
-             const std::optional<doubles_in>& goal) {
+    void set(int i, const std::optional<doubles_in>& state, const std::optional<doubles_in>& goal) {
         const double* to = pointer(state, dim());
         const double* aim = pointer(goal, dim());
         call([&](firm_error* err) { return sims_set(s, i, to, aim, err); });
@@ -80,7 +79,7 @@ struct Sims {
         const task_typed& t = spec->task;
         const uint8_t* m = pointer(mask, count());
         sims_view v{};
-        v.frames = pointer(frames, count() * (size_t)ENV_FRAME_BYTES);
+        v.frames = pointer(frames, count() * sims_frame_bytes(s));
         v.state = pointer(state, count() * dim());
         v.goal = pointer(goal, count() * dim());
         v.config = pointer(config, count() * (size_t)t.config_dim);
@@ -90,7 +89,7 @@ struct Sims {
     }
     void picture(const doubles_in& state, const bytes_out& rgb) {
         const double* from = pointer(state, dim());
-        uint8_t* to = pointer(rgb, (size_t)ENV_FRAME_BYTES);
+        uint8_t* to = pointer(rgb, sims_frame_bytes(s));
         call([&](firm_error* err) { return sims_picture(s, from, to, err); });
     }
 };

@@ -18,15 +18,15 @@ typedef struct sims sims;
 typedef const env_spec* (*sims_find_fn)(const char* task);
 #define SIMS_FIND "firm_sims_find"
 
-// The task of that name: built in, or from `library` (nullable: none). It stays while the process
-// lives.
+// The task of that name: from `library`, or without one (NULL) built in or a plug-in's path. It
+// stays while the process lives.
 firm_status sims_task(const char* task, const char* library, const env_spec** out, firm_error* err);
 
 // `threads` 0: all cores. The caller frees *out.
 firm_status sims_create(const env_spec* spec, int count, int threads, sims** out, firm_error* err);
 void sims_free(sims* s);
 int sims_count(const sims* s);
-const env_spec* sims_spec(const sims* s);
+size_t sims_frame_bytes(const sims* s);
 
 // mask (count): 0 leaves a simulator alone; NULL: all. Each draws a random start, and another
 // random state as its goal, one that the start does not solve already: seed (count).

@@ -55,8 +55,10 @@ def _load_mujoco() -> None:
 
 
 def _library(task: str) -> Optional[str]:
+    if os.sep in task:
+        return None  # a plug-in, which the extension opens
     if task not in _LIBRARIES:
-        raise UsageError(f"there is no task {task!r}; the tasks are: {', '.join(_LIBRARIES)}")
+        raise UsageError(f"there is no task {task!r}; the tasks are: {', '.join(_LIBRARIES)}, and plug-ins by path, as in ./task.so")
     name = _LIBRARIES[task]
     if name is None:
         return None
@@ -74,7 +76,8 @@ def _library(task: str) -> Optional[str]:
 
 
 class Simulators:
-    """`count` simulators of one task, run side by side by a thread pool.
+    """`count` simulators of one task, run side by side by a thread pool. The task is a name ("tworoom"), or the path of
+    a plug-in ("./task.so", docs/your-task.md).
 
     States are float64, as the reference package's setters take them. Each simulator has a goal state, which success and
     distances refer to. The same seeds give the same bits, for any number of threads (0: all cores)."""
