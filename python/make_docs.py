@@ -24,7 +24,7 @@ make test-python                         # the package's tests
 | models, controllers, TwoRoom, plug-ins | a C and C++ compiler; CMake and Ninja come from PyPI | NumPy, gymnasium |
 | Push-T | `libchipmunk-dev`; its library goes into the wheel | nothing more |
 | Reacher, Cube | the `mujoco` package, which pip fetches to build | `mujoco==3.11.0`, and the scenes |
-| `firm.torch` | nothing more | `torch`, `safetensors` |
+| `firm.torch` | nothing more | `torch` (extra `[torch]`) |
 
 Collecting data, training and evaluation are the program's ([commands](commands.md)); the package does not have them.
 """
@@ -78,6 +78,32 @@ def section(title, module, names, prefix="firm."):
     return lines
 
 
+def torch_section():
+    """The module needs PyTorch, the page does not: its text is read without importing it."""
+    import ast
+
+    import firm
+
+    with open(os.path.join(os.path.dirname(firm.__file__), "torch.py")) as file:
+        tree = ast.parse(file.read())
+    lines = ["## PyTorch", "", ast.get_docstring(tree), ""]
+
+    def words(node):
+        return f"({ast.unparse(node.args)})".replace("self, ", "").replace("'", "").replace('"', "")
+
+    for node in tree.body:
+        if isinstance(node, ast.FunctionDef) and node.name in ("load", "save"):
+            text = " ".join(ast.get_docstring(node).split())
+            lines += [f"### firm.torch.{node.name}", "", "```python", f"firm.torch.{node.name}{words(node)}", "```", "", text, ""]
+        elif isinstance(node, ast.ClassDef):
+            lines += [f"### firm.torch.{node.name}", "", ast.get_docstring(node), ""]
+            for f in node.body:
+                if isinstance(f, ast.FunctionDef) and not f.name.startswith("_"):
+                    lines.append(f"- `{f.name}{words(f)}`: {' '.join(ast.get_docstring(f).split())}")
+            lines.append("")
+    return lines
+
+
 def page():
     import firm
     from firm import controller, envs, errors, model, scenes, sims
@@ -87,6 +113,7 @@ def page():
     lines += section("Controllers", controller, ["Controller", "Step", "Controllers", "Steps"])
     lines += section("Environments", envs, ["Environment", "Environments"], "firm.envs.")
     lines += section("Simulators", sims, ["Simulators", "TaskInfo"])
+    lines += torch_section()
     lines += section("Scenes of Reacher and Cube", scenes, ["find", "fetch"], "firm.scenes.")
     lines += ["## Errors", "", text(errors), "", "| exception | when |", "|---|---|"]
     for name, kind in vars(errors).items():

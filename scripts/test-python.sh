@@ -20,8 +20,8 @@ if ! $venv/bin/python -c 'import gymnasium, mujoco, pytest' 2>/dev/null && ! ins
     exit 77
 fi
 install --upgrade ./python || { echo "python: pip install ./python failed"; exit 1; }
-if [ "$form" = whole ] && ! $venv/bin/python -c 'import torch, safetensors' 2>/dev/null; then
-    install torch safetensors || echo "python: PyTorch could not be fetched; its tests are skipped"
+if [ "$form" = whole ] && ! $venv/bin/python -c 'import torch' 2>/dev/null; then
+    install torch || echo "python: PyTorch could not be fetched; its tests are skipped"
 fi
 
 select=()

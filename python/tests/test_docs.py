@@ -45,3 +45,13 @@ def test_the_notebook_runs():
     for cell in cells:
         exec(compile(cell, "quickstart.ipynb", "exec"), space)
     assert space["reached"]
+
+
+@pytest.mark.long
+def test_the_pytorch_example_learns():
+    pytest.importorskip("torch")
+    path = os.path.join(ROOT, "python", "examples", "finetune.py")
+    out = subprocess.run(
+        [sys.executable, path], capture_output=True, text=True, timeout=600, env={**os.environ, "STEPS": "10", "OMP_NUM_THREADS": "1"}
+    )
+    assert out.returncode == 0, out.stdout + out.stderr
