@@ -276,6 +276,13 @@ nn_id nn_relative(nn_graph* g, nn_id x, nn_id y, int pairs) {
 }
 
 nn_id nn_concat(nn_graph* g, int axis, int count, const nn_id* x) {
+    if (count > NN_MAX_IN) {  // more than an op takes: all but the last few first
+        nn_id part[NN_MAX_IN];
+        int rest = (count - 1) % (NN_MAX_IN - 1) + 1;
+        part[0] = nn_concat(g, axis, count - rest, x);
+        memcpy(part + 1, x + count - rest, (size_t)rest * sizeof *x);
+        return nn_concat(g, axis, rest + 1, part);
+    }
     int dim[NN_MAX_RANK], rank = g->tensor[x[0]].rank;
     memcpy(dim, nn_dims(g, x[0]), sizeof dim);
     for (int i = 1; i < count; i++) {

@@ -102,8 +102,8 @@ nn_id nn_addp(nn_graph* g, nn_id x, nn_id p);
 nn_id nn_mul(nn_graph* g, nn_id x, nn_id y);
 nn_id nn_pairnorm(nn_graph* g, nn_id x, int pairs);
 nn_id nn_clamp(nn_graph* g, nn_id x, float lo, float hi);
-nn_id nn_relative(nn_graph* g, nn_id x, nn_id y, int pairs);  // topology-aware x - y
-nn_id nn_concat(nn_graph* g, int axis, int count, const nn_id* x);
+nn_id nn_relative(nn_graph* g, nn_id x, nn_id y, int pairs);        // topology-aware x - y
+nn_id nn_concat(nn_graph* g, int axis, int count, const nn_id* x);  // any number of them
 nn_id nn_slice(nn_graph* g, nn_id x, int axis, int from, int count);
 nn_id nn_mean(nn_graph* g, nn_id x);
 nn_id nn_prepend(nn_graph* g, nn_id x, nn_id p);

@@ -32,10 +32,10 @@ static void backward_map(const nn_call* c, const char* what, const float* const 
 // ----
 
 #define GELU_SCALE 0.7978845608028654f
-#define GELU_CUBE 0.044715f
+#define GELU_CUBIC 0.044715f
 
 __device__ __forceinline__ float gelu_sigmoid(float x) {
-    return 1.0f / (1.0f + expf(-2.0f * GELU_SCALE * (x + GELU_CUBE * x * x * x)));
+    return 1.0f / (1.0f + expf(-2.0f * GELU_SCALE * (x + GELU_CUBIC * x * x * x)));
 }
 
 struct gelu_value {
@@ -48,7 +48,7 @@ struct gelu_value {
 struct gelu_slope {
     __device__ void operator()(const float* in, float* d, uint32_t) const {
         float x = in[1], s = gelu_sigmoid(x);
-        float inner = 2.0f * GELU_SCALE * (1.0f + 3.0f * GELU_CUBE * x * x);
+        float inner = 2.0f * GELU_SCALE * (1.0f + 3.0f * GELU_CUBIC * x * x);
         d[0] = in[0] * (s + x * s * (1.0f - s) * inner);
         d[1] = 0.0f;  // not stored
     }

@@ -9,13 +9,13 @@ static size_t count_of(const nn_call* c) {
 
 // ---- GELU: 0.5 x (1 + tanh(sqrt(2/pi) (x + 0.044715 x^3))) ----
 
-static const double GELU_SCALE = 0.7978845608028654, GELU_CUBE = 0.044715;
+static const double GELU_SCALE = 0.7978845608028654, GELU_CUBIC = 0.044715;
 
 void nn_ref_gelu_forward(const nn_call* c) {
     const double* x = c->in[0];
     double* y = c->out;
     for (size_t i = 0; i < count_of(c); i++) {
-        y[i] = 0.5 * x[i] * (1 + tanh(GELU_SCALE * (x[i] + GELU_CUBE * x[i] * x[i] * x[i])));
+        y[i] = 0.5 * x[i] * (1 + tanh(GELU_SCALE * (x[i] + GELU_CUBIC * x[i] * x[i] * x[i])));
     }
 }
 
@@ -23,8 +23,8 @@ void nn_ref_gelu_backward(const nn_call* c) {
     const double *x = c->in[0], *dy = c->dout;
     double* dx = nn_ref_grad(c, 0);
     for (size_t i = 0; dx && i < count_of(c); i++) {
-        double t = tanh(GELU_SCALE * (x[i] + GELU_CUBE * x[i] * x[i] * x[i]));
-        double inner = GELU_SCALE * (1 + 3 * GELU_CUBE * x[i] * x[i]);
+        double t = tanh(GELU_SCALE * (x[i] + GELU_CUBIC * x[i] * x[i] * x[i]));
+        double inner = GELU_SCALE * (1 + 3 * GELU_CUBIC * x[i] * x[i]);
         dx[i] += dy[i] * (0.5 * (1 + t) + 0.5 * x[i] * (1 - t * t) * inner);
     }
 }
