@@ -149,7 +149,7 @@ static int add_share(cJSON* j, const char* key, double value) {
 static firm_status bench_train(const args* a, const env_spec* spec, cJSON* j, firm_error* err) {
     config* settings;
     train_speed s;
-    TRY(cli_settings(a, spec->task.name, NULL, &settings, err));
+    TRY(cli_settings(a, &spec->task, NULL, &settings, err));
     int threads = (int)args_int(a, "threads");
     firm_status status = train_bench(settings, spec, args_text(a, "device"), threads,
                                      args_real(a, "seconds"), &s, err);
@@ -185,6 +185,7 @@ static firm_status run(const args* a, firm_error* err) {
     const char* what = a->positional[0];
     const env_spec* spec = env_at(0);
     if (a->positionals > 1) TRY(cli_task(a, 1, &spec, err));
+    TRY(env_need_simulator(spec, "a benchmark", err));
     int on_gpu = strcmp(what, "train") == 0 || strcmp(what, "plan") == 0;
     if (strcmp(args_text(a, "device"), "cuda") == 0 && !on_gpu)
         return FAIL(err, FIRM_E_UNAVAILABLE,

@@ -50,8 +50,8 @@ firm_status cli_no_memory(firm_error* err);
 // The task named by the first positional argument; `which` counts from 0.
 firm_status cli_task(const args* a, int which, const env_spec** spec, firm_error* err);
 // Settings: of the model's training run if it has some, else the task's; then --config and --set.
-firm_status cli_settings(const args* a, const char* task, const firm_model* model, config** out,
-                         firm_error* err);
+firm_status cli_settings(const args* a, const task_typed* task, const firm_model* model,
+                         config** out, firm_error* err);
 // --NAME must be given.
 firm_status cli_required(const args* a, const char* name, const char** out, firm_error* err);
 // Episodes of --data.
@@ -89,6 +89,9 @@ firm_status cli_device(const args* a, firm_device* device, firm_precision* preci
         "precision", 0, ARG_CHOICE, 0, 0, NULL, "fp32|tf32|bf16", NULL,               \
             "operands of the planner's products; else tf32 on a GPU, fp32 on the CPU" \
     }
+
+// A named draw of trials has a seed of its own.
+firm_status cli_check_draw(const args* a, firm_error* err);
 
 // A data set's distribution under the keys of `firm describe`; ended: percent of episodes that the
 // task ended, NaN if unknown. 0: out of memory.
