@@ -52,6 +52,12 @@ foreach(folder ${FIRM_FOLDERS})
   if(NOT sources)
     continue()
   endif()
+  # a task from the table of firm_task.h: its entry is called by its file's name
+  foreach(file ${sources})
+    if(file MATCHES "/env/tasks/([a-z0-9_]+)\\.c$")
+      set_source_files_properties(${file} PROPERTIES COMPILE_DEFINITIONS firm_task_entry=${CMAKE_MATCH_1}_task_entry)
+    endif()
+  endforeach()
   # kernels for one instruction set that the table below does not have; empty files elsewhere
   if(CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|amd64")
     foreach(file ${sources})
