@@ -185,6 +185,7 @@ static firm_status run(const args* a, firm_error* err) {
     const char* what = a->positional[0];
     const env_spec* spec = env_at(0);
     if (a->positionals > 1) TRY(cli_task(a, 1, &spec, err));
+    TRY(env_need_simulator(spec, "a benchmark", err));
     int on_gpu = strcmp(what, "train") == 0 || strcmp(what, "plan") == 0;
     if (strcmp(args_text(a, "device"), "cuda") == 0 && !on_gpu)
         return FAIL(err, FIRM_E_UNAVAILABLE,

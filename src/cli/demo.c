@@ -322,6 +322,7 @@ static firm_status run(const args* a, firm_error* err) {
     showcase s = {.spec = env_at(0)};
     char model_path[1024], folder[1024];
     if (a->positionals) TRY(cli_task(a, 0, &s.spec, err));
+    TRY(env_need_simulator(s.spec, "a demo", err));
     TRY(find_model(&s, a, model_path, err));
     s.offset = args_given(a, "offset") ? (int)args_int(a, "offset") : env_demo_of(s.spec).offset;
     if (args_given(a, "output"))

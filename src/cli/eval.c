@@ -5,6 +5,7 @@
 
 #include "cli/cli.h"
 #include "core/file.h"
+#include "eval/draws.h"
 
 static const arg_option options[] = {
     {"model", 0, ARG_TEXT, 0, 0, NULL, NULL, "M", "model file; the shipped one if not given"},
@@ -24,6 +25,8 @@ static const arg_option options[] = {
     {"unsolved", 0, ARG_SWITCH, 0, 0, NULL, NULL, NULL,
      "only pairs that are not solved at the start"},
     {"seed", 0, ARG_SEED, 0, 0, "42", NULL, "S", "of trials, fresh episodes and planner"},
+    {"draw", 0, ARG_CHOICE, 0, 0, NULL, EVAL_DRAWS, NULL,
+     "trials of this kind, with its own seed; the three never overlap"},
     {"deadline-ms", 0, ARG_REAL, 0, 1e9, "0", NULL, "T", "per decision; 0: none"},
     {"seconds", 0, ARG_REAL, 0, 1e9, "0", NULL, "T",
      "for the whole evaluation, shared among the decisions; 0: no limit"},
@@ -120,6 +123,11 @@ static firm_status check_against(const args* a, const trial_set* set, firm_error
                     "--seed %lld contradicts %s, whose trials were drawn with seed %llu; leave it "
                     "out, or write other trials with firm trials",
                     (long long)args_int(a, "seed"), path, (unsigned long long)set->seed);
+    if (args_given(a, "draw") && eval_draw_of(args_text(a, "draw")) != set->drawn)
+        return FAIL(err, FIRM_E_USAGE,
+                    "--draw %s contradicts %s, whose trials were not drawn for that; leave it out, "
+                    "or write other trials with firm trials --draw",
+                    args_text(a, "draw"), path);
     if (args_switch(a, "unsolved") && !set->unsolved)
         return FAIL(err, FIRM_E_USAGE,
                     "--unsolved contradicts %s, which also holds pairs solved at the start; leave "
@@ -177,7 +185,10 @@ static firm_status evaluate(const args* a, const env_spec* spec, const inputs* i
                      .horizon = (int)args_int(a, "horizon"),
                      .traces = (int)args_int(a, "traces"),
                      .batch = (int)args_int(a, "batch")};
+    p.draw = args_given(a, "draw") ? eval_draw_of(args_text(a, "draw")) : TRIAL_ANY;
+    if (p.draw) p.seed = eval_draw_seed(p.draw, settings);
     if (set) {
+        p.draw = set->drawn;
         if (!args_given(a, "trials")) p.trials = set->count;
         p.offset = set->offset;
         p.seed = set->seed;
@@ -192,6 +203,62 @@ static firm_status evaluate(const args* a, const env_spec* spec, const inputs* i
     return status;
 }
 
+// ---- recorded data alone ----
+
+static void show_held_out(const cJSON* j) {
+    const cJSON *d, *ground = cJSON_GetObjectItemCaseSensitive(j, "grounder_error");
+    const cJSON *mean = cJSON_GetObjectItemCaseSensitive(j, "rollout_error"),
+                *p95 = cJSON_GetObjectItemCaseSensitive(j, "rollout_error_p95");
+    printf("%s, %.0f held-out segments of %.0f episodes; no simulator, so no trials\n\n",
+           cJSON_GetObjectItemCaseSensitive(j, "task")->valuestring,
+           json_get(j, "held_out_segments", 0), json_get(j, "held_out_episodes", 0));
+    printf("  seen in a picture: %.4f tolerances from the truth, 95 %% within %.4f\n",
+           json_get(ground, "units", 0), json_get(ground, "units_p95", 0));
+    cJSON_ArrayForEach(d, ground) if (cJSON_IsObject(d))
+        printf("    %-16s mean %.4g %s, largest %.4g\n", d->string, json_get(d, "mean", 0),
+               cJSON_GetObjectItemCaseSensitive(d, "unit")->valuestring, json_get(d, "max", 0));
+    for (int k = 0; k < cJSON_GetArraySize(mean); k++)
+        printf("  predicted %d macro action%s ahead: %.4f tolerances, 95 %% within %.4f\n", k + 1,
+               k ? "s" : "", cJSON_GetArrayItem(mean, k)->valuedouble,
+               cJSON_GetArrayItem(p95, k)->valuedouble);
+}
+
+static firm_status measure(const args* a, const env_spec* spec, const firm_model* model,
+                           const episodes* data, cJSON** json, firm_error* err) {
+    config* settings;
+    TRY(cli_settings(a, spec->task.name, model, &settings, err));
+    train_inputs in = {.data = data};
+    train_options opt = {
+        .threads = (int)args_int(a, "threads"), .sources = "F", .device = args_text(a, "device")};
+    firm_status status = train_measure(settings, spec, &in, &opt, model, json, err);
+    config_free(settings);
+    return status;
+}
+
+static firm_status run_recorded(const args* a, const env_spec* spec, firm_error* err) {
+    const char *data_path, *model_path, *output = args_text(a, "output");
+    firm_model* model = NULL;
+    episodes* data = NULL;
+    cJSON* json = NULL;
+    if (args_given(a, "trials-file") || args_given(a, "arms") || args_given(a, "traces") ||
+        args_given(a, "mode") || args_given(a, "trials"))
+        TRY(env_need_simulator(spec, "a trial", err));
+    TRY(cli_required(a, "data", &data_path, err));
+    TRY(cli_required(a, "model", &model_path, err));
+    if (output && strncmp(output, "/dev/", 5) != 0) TRY(cli_check_output(output, err));
+    firm_status status = cli_load_model(model_path, spec, &model, err);
+    if (status == FIRM_OK) status = cli_read_data(a, spec, &data, err);
+    if (status == FIRM_OK) status = measure(a, spec, model, data, &json, err);
+    if (status == FIRM_OK && !cJSON_AddStringToObject(json, "model", model_path))
+        status = cli_no_memory(err);
+    if (status == FIRM_OK && output) status = json_write_file(output, json, err);
+    episodes_free(data);
+    firm_model_free(model);
+    if (status == FIRM_OK) return cli_finish(a, json, show_held_out, err);
+    cJSON_Delete(json);
+    return status;
+}
+
 static firm_status run(const args* a, firm_error* err) {
     const env_spec* spec;
     const char *output = args_text(a, "output"), *arms = args_text(a, "arms");
@@ -199,9 +266,11 @@ static firm_status run(const args* a, firm_error* err) {
     inputs in = {0};
     cJSON* json = NULL;
     TRY(cli_task(a, 0, &spec, err));
+    if (!spec->sim) return run_recorded(a, spec, err);
     if (args_given(a, "data") && args_given(a, "trials-file"))
         return FAIL(err, FIRM_E_USAGE,
                     "--data and --trials-file both say where the trials come from; give one");
+    TRY(cli_check_draw(a, err));
     if (strstr(arms, "lewm") && !args_given(a, "lewm"))
         return FAIL(err, FIRM_E_USAGE,
                     "the arm 'lewm' needs a model of LeWM; give one with --lewm");
@@ -238,7 +307,9 @@ const cli_command cli_eval = {"eval",
                               "success of one or more arms on the same trials",
                               "arms: firm (pixels), lewm (pixels, the model of --lewm), "
                               "oracle-config (true configurations, learned transition),\n"
-                              "oracle-dynamics (search through the true simulator), random\n",
+                              "oracle-dynamics (search through the true simulator), random\n"
+                              "A task of recorded data alone has no trials: held-out errors of "
+                              "--data are reported.\n",
                               options,
                               sizeof options / sizeof *options,
                               1,

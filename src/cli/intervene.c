@@ -270,6 +270,7 @@ static firm_status run(const args* a, firm_error* err) {
     firm_model* model = NULL;
     proposals* planned = NULL;
     TRY(cli_task(a, 0, &spec, err));
+    TRY(env_need_simulator(spec, "intervening", err));
     TRY(cli_required(a, "output", &path, err));
     TRY(cli_check_output(path, err));
     if (args_switch(a, "attempts") || args_switch(a, "searched"))

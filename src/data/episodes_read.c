@@ -251,6 +251,7 @@ static firm_status read_open(source* s, episodes** out, firm_error* err) {
 
 firm_status episodes_read(const char* path, const env_spec* spec, episodes** out, firm_error* err) {
     *out = NULL;
+    if (spec->layout->recording) return recording_read(path, spec, out, err);
     source s = {.path = path, .spec = spec};
     TRY(hdf5_open(path, &s.file, err));
     firm_status status = read_open(&s, out, err);

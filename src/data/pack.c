@@ -294,7 +294,7 @@ static firm_status put_notes(hdf5_writer* w, const pack* p, int64_t used, uint64
                              firm_error* err) {
     TRY(made_for_put(w, p->spec, err));
     TRY(hdf5_put_text(w, "kind", "pack", err));
-    TRY(hdf5_put_text(w, "renderer", p->spec->sim->renderer, err));
+    TRY(hdf5_put_text(w, "renderer", p->spec->sim ? p->spec->sim->renderer : "recorded", err));
     TRY(hdf5_put_text(w, "selection", p->selection, err));
     TRY(hdf5_put_u64(w, "data_hash", p->data_hash, err));
     TRY(hdf5_put_u64(w, "data_seed", p->data_seed, err));

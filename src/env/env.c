@@ -92,8 +92,17 @@ env_demo env_demo_of(const env_spec* spec) {
     return spec->study ? spec->study->demo : (env_demo){.episodes = 50, .offset = 50, .tries = 8};
 }
 
+firm_status env_need_simulator(const env_spec* spec, const char* needs, firm_error* err) {
+    if (spec->sim) return FIRM_OK;
+    return FAIL(err, FIRM_E_UNAVAILABLE,
+                "%s needs a simulator, and the task %s is recorded data alone; name a MuJoCo model "
+                "in its task file, or write a plug-in",
+                needs, spec->task.name);
+}
+
 firm_status env_create(const env_spec* spec, env** out, firm_error* err) {
     *out = NULL;
+    TRY(env_need_simulator(spec, "an environment", err));
     env* e = mem_calloc(1, spec->sim->bytes);
     if (!e) return FAIL(err, FIRM_E_MEMORY, "no memory for a %s environment", spec->task.name);
     e->spec = spec;

@@ -174,6 +174,19 @@ typedef struct env_column {
     const char* text;  // of a column of texts
 } env_column;
 
+// Recorded data alone, as a task file describes them: which column holds what. Number k of a state
+// is number `index` of a row of state[k].column.
+typedef struct env_source {
+    const char* column;
+    int index;
+} env_source;
+
+typedef struct env_recording {
+    const char *image, *action;
+    const char* time;         // of a row, in seconds; NULL: the file tells none
+    const env_source* state;  // (state dim)
+} env_recording;
+
 // A column that gives a public file away.
 typedef struct env_sign {
     const char* column;  // NULL ends a list
@@ -181,10 +194,11 @@ typedef struct env_sign {
 } env_sign;
 
 typedef struct env_layout {
-    const char* state_column;    // holds the (leading part of the) state: "pos_agent"
-    const char* state_also[3];   // other names of it in public files, tried in order; NULL ends
-    int state_bits;              // 32 or 64: its precision in the file
-    env_field state_more[4];     // columns that hold the rest of the state, in order
+    const env_recording* recording;  // NULL: the public layout, by the members below
+    const char* state_column;        // holds the (leading part of the) state: "pos_agent"
+    const char* state_also[3];       // other names of it in public files, tried in order; NULL ends
+    int state_bits;                  // 32 or 64: its precision in the file
+    env_field state_more[4];         // columns that hold the rest of the state, in order
     const env_sign* signs;       // what a file without the task's name is known by; NULL: nothing
     const char* episode_column;  // of episode numbers; NULL: "ep_idx"
     int extra_dim;               // numbers per row that extra_get notes for the columns below
@@ -249,6 +263,8 @@ int env_success(const env_spec* spec, const double* state, const double* goal_st
 // ---- running one ----
 
 firm_status env_create(const env_spec* spec, env** out, firm_error* err);
+// The task has a simulator; else one sentence that says what `needs` it.
+firm_status env_need_simulator(const env_spec* spec, const char* needs, firm_error* err);
 void env_free(env* e);
 // Brings a recorded moment back as exactly as its state allows; sets the environment's fault if it
 // cannot.

@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "env/env.h"
+#include "env/filetask.h"
 #include "env/plugin.h"
 
 static int ends_in(const char* text, const char* ending) {
@@ -16,7 +17,7 @@ int env_is_path(const char* name) {
 firm_status env_open_task(const char* name, const env_spec** spec, firm_error* err) {
     if (!env_is_path(name)) return env_find_or_fail(name, spec, err);
     *spec = NULL;
-    TRY(plugin_open(name, spec, err));
+    TRY((ends_in(name, ".ini") ? filetask_open : plugin_open)(name, spec, err));
     if (env_find((*spec)->task.name))
         return FAIL(err, FIRM_E_USAGE,
                     "%s calls its task '%s', which is one of the program's own; give it another "

@@ -97,13 +97,15 @@ firm_status rollout_graph_build(const firm_model* m, const loss_weights* w, cons
         nn_loss(g, "chi0", nn_mse(g, model_reading(g, m, c, fiber), r->chi0), 1);
         return FIRM_OK;
     }
-    nn_id chi0 = m->shape.no_fiber ? NN_NONE : model_chi(g, m, fiber);
+    // deployed models have no such head, and predictions need none
+    int heads = w && !m->shape.no_fiber;
+    nn_id chi0 = heads ? model_chi(g, m, fiber) : NN_NONE;
     nn_id path[MOST_STEPS], target[MOST_STEPS], chi[MOST_STEPS], start = c;
     for (int k = 0; k < steps; k++) {
         model_transition(g, m, r->u[k], &c, &fiber);
         target[k] = nn_slice(g, r->target, 0, k * dim, dim);
         path[k] = c;
-        if (!m->shape.no_fiber) chi[k] = model_chi(g, m, fiber);
+        if (heads) chi[k] = model_chi(g, m, fiber);
     }
     r->path = nn_concat(g, 0, steps, path);
     nn_output(g, r->path);
@@ -114,7 +116,7 @@ firm_status rollout_graph_build(const firm_model* m, const loss_weights* w, cons
             nn_mse(g, changes(g, m, w, path, start), changes(g, m, w, target, start)),
             w->displacement);
     nn_loss_topmean(g, "tail", tail_errors(g, m, w, r, path, target), w->tail, 0.25f);
-    if (m->shape.no_fiber) return FIRM_OK;
+    if (!heads) return FIRM_OK;
     nn_loss(g, "chi", nn_mse(g, nn_concat(g, 0, steps, chi), r->chi), w->chi);
     if (w->chi0 > 0) nn_loss(g, "chi0", nn_mse(g, chi0, r->chi0), w->chi0);
     return FIRM_OK;
