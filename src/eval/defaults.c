@@ -1,6 +1,7 @@
-// defaults.c - the rules behind settings that nobody wrote. The stages are TwoRoom's; sizes and
-// numbers of updates follow the task. Times are for two cores that make 180 billion multiply-adds a
-// second together: about 20 minutes for pictures of 224 pixels and 2 to 4 coordinates.
+// defaults.c - the rules behind settings that nobody wrote. The stages are the paper's simplest;
+// sizes and numbers of updates follow the task. Times are for two cores that make 180 billion
+// multiply-adds a second together: about 20 minutes for pictures of 224 pixels and 2 to 4
+// coordinates.
 #include "eval/defaults.h"
 
 #include "core/text.h"
