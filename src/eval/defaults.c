@@ -52,7 +52,7 @@ defaults defaults_choose(const task_typed* t) {
         .ground_gate = 0.25,
         .rollout_gate = 1,
         .horizon = t->horizon,
-        // as many controls as TwoRoom's 16 macro actions of 5 have
+        // as many controls as 16 macro actions of 5 have
         .horizon_most = within(80 / t->controls, t->horizon, 40),
         .candidates = within(64 * t->action_dim, 128, 512),
     };
