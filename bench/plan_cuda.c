@@ -86,22 +86,22 @@ static plan_gpu* make(const subject* s, plan_precision precision, plan_gpu_way w
     return NULL;
 }
 
-static void problems(const subject* s, int count, plan_gpu_problem* q) {
+static void problems(const subject* s, int count, plan_problem* q) {
     static float c0[MANY][8], m0[MANY][128], goal[MANY][8];
     for (int i = 0; i < count; i++) {
         rng r = rng_start(2, RNG_STREAM(RNG_TEST, i));
         for (int k = 0; k < s->shape.config; k++) c0[i][k] = 0.3f * rng_gauss(&r);
         for (int k = 0; k < s->shape.config; k++) goal[i][k] = 0.3f * rng_gauss(&r);
         for (int k = 0; k < 128; k++) m0[i][k] = rng_gauss(&r);
-        q[i] = (plan_gpu_problem){c0[i], m0[i], goal[i], (uint64_t)i, 0};
+        q[i] = (plan_problem){c0[i], m0[i], goal[i], (uint64_t)i, 0};
     }
 }
 
 // Median and best milliseconds of `count` searches at once; NAN if it failed.
 static double solve_ms(const subject* s, plan_gpu* g, int count, int iterations, int repeats,
                        double* best) {
-    plan_gpu_problem q[MANY];
-    plan_gpu_answer a[MANY];
+    plan_problem q[MANY];
+    plan_answer a[MANY];
     double ms[REPEATS];
     firm_error err = {0};
     problems(s, count, q);
@@ -132,7 +132,7 @@ static void one_search(const subject* s, plan_precision p, plan_gpu_way way) {
 static void parts(const subject* s, plan_precision p) {
     plan_gpu* g = make(s, p, PLAN_GPU_CLUSTER, 1);
     float zeros[128] = {0};
-    plan_gpu_problem q = {zeros, zeros, zeros, 1, 0};
+    plan_problem q = {zeros, zeros, zeros, 1, 0};
     const char* name[32];
     double cycles[32], sum = 0;
     int count = 0;
@@ -169,7 +169,7 @@ static void phases(const subject* s, plan_precision p) {
     if (!g) return;
     for (size_t i = 0; i < sizeof counts / sizeof *counts; i++) {
         int n = counts[i];
-        plan_gpu_problem q[MANY];
+        plan_problem q[MANY];
         double ms[3], best, whole = solve_ms(s, g, n, s->iterations, 5, &best);
         double macs = (double)plan_net_macs(&s->shape) * 300 * 5 * s->iterations * n;
         firm_error err = {0};
@@ -209,7 +209,7 @@ static void fused_parts(const subject* s) {
     plan_gpu* g = make(s, PLAN_BF16, PLAN_GPU_BATCH, 1);
     variant = 0;
     float zeros[128] = {0};
-    plan_gpu_problem q = {zeros, zeros, zeros, 1, 0};
+    plan_problem q = {zeros, zeros, zeros, 1, 0};
     const char* name[64];
     double cycles[64], sum[2] = {0, 0};
     int count = 0, steps = 5 * s->iterations + 5;  // and the means' predictions

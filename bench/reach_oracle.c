@@ -41,24 +41,26 @@ static void collect(const env_spec* spec, uint64_t seed, episode* out, float* me
     double sum[FIRM_MAX_ACTION] = {0}, squares[FIRM_MAX_ACTION] = {0}, count = 0;
     for (int i = 0; i < EPISODES; i++) {
         rng r = rng_start(seed, RNG_STREAM(RNG_COLLECT, i));
-        out[i].state =
-            mem_calloc((size_t)(spec->episode_cap + 1) * (size_t)spec->state_dim, sizeof(double));
+        out[i].state = mem_calloc(
+            (size_t)(spec->collection->policy[0].episode_cap + 1) * (size_t)spec->state->dim,
+            sizeof(double));
         if (!out[i].state) die("out of memory");
-        spec->reset(world, &r);
-        spec->state_get(world, out[i].state);
+        spec->sim->reset(world, &r);
+        spec->sim->state_get(world, out[i].state);
         out[i].rows = 1;
-        for (int t = 0; t < spec->episode_cap; t++) {
+        for (int t = 0; t < spec->collection->policy[0].episode_cap; t++) {
             float action[FIRM_MAX_ACTION];
-            spec->expert(world, &r, action);
+            spec->collection->policy[0].act(world, &r, action);
             for (int k = 0; k < spec->task.action_dim; k++) {
                 sum[k] += action[k];
                 squares[k] += (double)action[k] * action[k];
             }
             count++;
-            spec->step(world, action);
-            spec->state_get(world, out[i].state + (size_t)out[i].rows * (size_t)spec->state_dim);
+            spec->sim->step(world, action);
+            spec->sim->state_get(world,
+                                 out[i].state + (size_t)out[i].rows * (size_t)spec->state->dim);
             out[i].rows++;
-            if (spec->terminated(world)) break;
+            if (spec->collection->policy[0].terminated(world)) break;
         }
     }
     for (int k = 0; k < spec->task.action_dim; k++) {
@@ -80,15 +82,15 @@ static void run_trial(const env_spec* spec, env* world, eval_oracle* oracle, pla
                       int verbose) {
     float goal[FIRM_MAX_CONFIG], c0[FIRM_MAX_CONFIG];
     double state[ENV_MAX_STATE];
-    spec->config(goal_state, goal);
-    spec->state_set(world, start);
-    t->solved_at_start += spec->success(start, goal_state);
+    env_config(spec, goal_state, goal);
+    spec->sim->state_set(world, start);
+    t->solved_at_start += env_success(spec, start, goal_state);
     plan_solver_reset(solver, seed);
     rng noise = rng_start(seed, RNG_STREAM(RNG_TEST, 0));
     for (int done = 0; done < budget;) {
         plan_result r;
-        spec->state_get(world, state);
-        spec->config(state, c0);
+        spec->sim->state_get(world, state);
+        env_config(spec, state, c0);
         eval_oracle_start(oracle, state);
         plan_solver_solve(solver, c0, goal, 0, &r);
         t->solves++;
@@ -105,9 +107,9 @@ static void run_trial(const env_spec* spec, env* world, eval_oracle* oracle, pla
             float raw[FIRM_MAX_ACTION];
             plan_actions_raw(actions, r.plan + k * spec->task.action_dim, 1, raw);
             for (int j = 0; j < spec->task.action_dim; j++) raw[j] += disturb * rng_gauss(&noise);
-            spec->step(world, raw);
-            spec->state_get(world, state);
-            if (spec->success(state, goal_state)) {
+            spec->sim->step(world, raw);
+            spec->sim->state_get(world, state);
+            if (env_success(spec, state, goal_state)) {
                 t->success++;
                 return;
             }
@@ -149,14 +151,14 @@ int main(int argc, char** argv) {
     }
     const env_spec* spec;
     if (env_find_or_fail(task, &spec, &err) != FIRM_OK) die(err.message);
-    if (offset < 1 || offset > spec->episode_cap || trials < 1)
+    if (offset < 1 || offset > spec->collection->policy[0].episode_cap || trials < 1)
         die("give an offset within an episode and some trials");
 
     static episode data[EPISODES];
     float mean[FIRM_MAX_ACTION], deviation[FIRM_MAX_ACTION];
     collect(spec, seed, data, mean, deviation);
     plan_actions actions = plan_actions_of(&spec->task, CONTROLS, mean, deviation);
-    plan_setup setup = {.spec = spec, .actions = actions, .seed = seed};
+    plan_setup setup = {.actions = actions, .seed = seed};
     settings_plan(settings, mode, &setup.options);
     if (pool_create(threads, &setup.threads, &err) != FIRM_OK) die(err.message);
     eval_oracle* oracle;
@@ -165,7 +167,7 @@ int main(int argc, char** argv) {
     if (eval_oracle_create(spec, &actions, pool_threads(setup.threads), &oracle, &err) != FIRM_OK ||
         env_create(spec, &world, &err) != FIRM_OK)
         die(err.message);
-    setup.model = eval_oracle_model(oracle);
+    setup.world = eval_oracle_world(oracle);
     if (plan_solver_create(&setup, &solver, &err) != FIRM_OK) die(err.message);
 
     int pairs = 0;
@@ -178,11 +180,11 @@ int main(int argc, char** argv) {
         int at = (int)rng_below(&draw, (uint32_t)pairs), e = 0;
         for (; at >= (data[e].rows > offset ? data[e].rows - offset : 0); e++)
             at -= data[e].rows > offset ? data[e].rows - offset : 0;
-        const double* start = data[e].state + (size_t)at * (size_t)spec->state_dim;
+        const double* start = data[e].state + (size_t)at * (size_t)spec->state->dim;
         int before = t.success;
         int64_t rows = t.rows;
         run_trial(spec, world, oracle, solver, &setup.options, &actions, start,
-                  start + (size_t)offset * (size_t)spec->state_dim, 2 * offset, (uint64_t)n,
+                  start + (size_t)offset * (size_t)spec->state->dim, 2 * offset, (uint64_t)n,
                   disturb, &t, verbose);
         if (verbose)
             printf("trial %d %s rows %lld\n", n, t.success > before ? "ok" : "FAILED",

@@ -44,7 +44,7 @@ static void check_branches(const char* path) {
         MUST(b->row[i] >= 0 && b->row[i] < e->rows);
         MUST(b->row[i] - e->offset[episodes_of_row(e, b->row[i])] >= 2);
     }
-    for (int64_t i = 0; i < states; i++) MUST(e->spec->fits(b->state + 2 * i));
+    for (int64_t i = 0; i < states; i++) MUST(env_fits(e->spec, b->state + 2 * i));
     const scenes from = {e, {b, NULL}};
     records r;
     pairs p;

@@ -52,7 +52,7 @@ static void check_episodes(const char* path) {
         MUST(e->offset[i] == next && e->length[i] >= 1);
         next += e->length[i];
         for (int64_t row = e->offset[i]; row < next; row++) {
-            MUST(e->spec->fits(e->state + 2 * row));
+            MUST(env_fits(e->spec, e->state + 2 * row));
             for (int k = 0; k < 2 && row < next - 1; k++) MUST(isfinite(e->action[2 * row + k]));
         }
     }

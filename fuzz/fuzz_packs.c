@@ -138,7 +138,7 @@ static void check_pack(const char* path) {
     MUST(p.scenes >= 1 && !p.state == !!p.picture && p.action_std[0] > 0);
     for (int64_t i = 0; i < p.scenes; i++) {
         if (p.state)
-            MUST(p.spec->fits(pack_state(&p, i)));
+            MUST(env_fits(p.spec, pack_state(&p, i)));
         else
             (void)picture_unpack(p.picture + p.picture_at[i],
                                  (size_t)(p.picture_at[i + 1] - p.picture_at[i]), p.background,

@@ -38,7 +38,7 @@ static void write_trials(const char* path, const change* numbers, int count) {
 
 static void check_sound(const trial_set* s, const char* path) {
     char second[80];
-    const int numbers = s->count * TRIAL_ROWS * s->rows->spec->state_dim;
+    const int numbers = s->count * TRIAL_ROWS * s->rows->spec->state->dim;
     MUST(s->count >= 1 && s->offset >= 1);
     for (int i = 0; i < numbers; i++) MUST(isfinite(s->rows->state[i]));
     for (int i = 0; i < s->count; i++) MUST(s->row[i] >= 2 && s->draw[i] < s->count);

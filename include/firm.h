@@ -129,6 +129,14 @@ typedef enum firm_precision {
     FIRM_PRECISION_BF16   // 7-bit mantissas; the CPU needs AMX or AVX512-BF16 instructions
 } firm_precision;
 
+// How a search fits its next candidates to those it has tried.
+typedef enum firm_solver {
+    FIRM_SOLVER_DEFAULT,  // the model's own; that of the shipped models is cem
+    FIRM_SOLVER_CEM,      // mean and deviation of the best candidates: the paper's
+    FIRM_SOLVER_MPPI,     // of all candidates, weighted by their cost
+    FIRM_SOLVER_ICEM      // cem with noise that is coloured in time, fewer candidates later on
+} firm_solver;
+
 // Start from firm_controller_params_default(). Zero in any number means the model's own default for
 // the task and mode. The size tells the library which members there are: a program compiled with an
 // older header has fewer, and the others have their defaults.
@@ -147,6 +155,7 @@ typedef struct firm_controller_params {
     // (threads) the core that each thread is bound to, read by create; NULL: none is bound. Needs
     // `threads`. Thread 0 is the caller's own, which the library never binds.
     const int* affinity;
+    firm_solver solver;
 } firm_controller_params;
 
 // What one call of firm_controller_act() found. Pointers stay valid until the next call on the

@@ -40,12 +40,12 @@ static void work_piece(void* arg, int item, int worker) {
     env* e = w->envs[worker];
     // a fresh start each time: without walls, a thousand random controls can lead far away
     rng r = rng_start(w->seed, RNG_STREAM(RNG_ARM, item));
-    e->spec->reset(e, &r);
+    e->spec->sim->reset(e, &r);
     for (int i = 0; i < w->per_item; i++) {
         if (w->render)
-            e->spec->render(e, w->picture + (size_t)worker * ENV_FRAME_BYTES);
+            e->spec->sim->render(e, w->picture + (size_t)worker * ENV_FRAME_BYTES);
         else
-            e->spec->step(e, w->action + i * e->spec->task.action_dim);
+            e->spec->sim->step(e, w->action + i * e->spec->task.action_dim);
     }
 }
 
@@ -94,7 +94,7 @@ static firm_status add_comparison(const args* a, const env_spec* spec, double ra
     int states = (int)args_int(a, "states");
     firm_status status = FIRM_E_UNAVAILABLE;
     const char* name = render_name(spec);  // before the comparison chooses for itself
-    if (states > 0 && spec->render_ready) {
+    if (states > 0 && spec->sim->render_ready) {
         setenv("LP_NUM_THREADS", "0", 0);  // Mesa's rasteriser would take the other cores too
         status = render_compare(spec, "gl-osmesa", states, (uint64_t)args_int(a, "seed"),
                                 args_text(a, "picture"), &r, &why);

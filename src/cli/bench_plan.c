@@ -43,8 +43,8 @@ static firm_status draw_pictures(const env_spec* spec, uint8_t* picture, firm_er
     firm_status status = env_render_ready(&world, 1, err);
     for (int i = 0; i < 2 && status == FIRM_OK; i++) {
         rng r = rng_start(0, RNG_STREAM(RNG_TRIAL, i + 1));
-        spec->reset(world, &r);
-        spec->render(world, picture + (size_t)i * ENV_FRAME_BYTES);
+        spec->sim->reset(world, &r);
+        spec->sim->render(world, picture + (size_t)i * ENV_FRAME_BYTES);
     }
     env_free(world);
     return status;
@@ -164,15 +164,15 @@ static firm_status measure(subject* s, const firm_controller_params* how, int re
 }
 
 // Searches from as many starts to as many goals, all at once, and per search.
-static firm_status run_batch(subject* s, plan_gpu* gpu, measured* m, plan_gpu_problem* problem,
-                             plan_gpu_answer* answer, float* numbers, firm_error* err) {
+static firm_status run_batch(subject* s, plan_gpu* gpu, measured* m, plan_problem* problem,
+                             plan_answer* answer, float* numbers, firm_error* err) {
     int config = s->model->task.config_dim, fiber = s->model->shape.fiber;
     rng_fill_normal(1, RNG_STREAM(RNG_TRIAL, 0), 0, numbers, m->batch * (fiber + 2 * config));
     for (int i = 0; i < m->batch; i++) {
         float* at = numbers + i * (fiber + 2 * config);
         for (int k = 0; k < 2 * config; k++) at[fiber + k] *= 0.3f;
-        problem[i] = (plan_gpu_problem){
-            .c0 = at + fiber, .m0 = at, .goal = at + fiber + config, .seed = (uint64_t)i};
+        problem[i] = (plan_problem){
+            .now = at + fiber, .memory = at, .goal = at + fiber + config, .seed = (uint64_t)i};
     }
     eval_times times = {0};
     firm_status status = FIRM_OK;
@@ -193,8 +193,8 @@ static firm_status measure_batch(subject* s, const firm_controller_params* how, 
     plan_gpu_choice choice = {(plan_precision)how->precision, PLAN_GPU_BATCH, m->batch, how->gpu};
     TRY(plan_gpu_for_model(s->model, &s->options, &choice, &gpu, err));
     size_t n = (size_t)m->batch;
-    plan_gpu_problem* problem = mem_calloc(n, sizeof *problem);
-    plan_gpu_answer* answer = mem_calloc(n, sizeof *answer);
+    plan_problem* problem = mem_calloc(n, sizeof *problem);
+    plan_answer* answer = mem_calloc(n, sizeof *answer);
     float* numbers = mem_calloc(
         n, (size_t)(s->model->shape.fiber + 2 * s->model->task.config_dim) * sizeof *numbers);
     firm_status status = problem && answer && numbers

@@ -69,6 +69,13 @@ firm_status cli_model_path(const args* a, const env_spec* spec, char path[1024],
 // Fails early when a file cannot be written there.
 firm_status cli_check_output(const char* path, firm_error* err);
 firm_mode cli_mode(const char* text);
+// --solver; without it the model's own.
+firm_solver cli_solver(const args* a);
+#define CLI_SOLVER_OPTION                                           \
+    {                                                               \
+        "solver", 0, ARG_CHOICE, 0, 0, NULL, "cem|mppi|icem", NULL, \
+            "update rule of the search; else from the settings"     \
+    }
 // --device and --precision; without the latter fp32 on the CPU and tf32 on a GPU.
 firm_status cli_device(const args* a, firm_device* device, firm_precision* precision,
                        firm_error* err);

@@ -135,6 +135,14 @@ firm_status cli_device(const args* a, firm_device* device, firm_precision* preci
     return FIRM_OK;
 }
 
+firm_solver cli_solver(const args* a) {
+    static const char* const names[] = {"", "cem", "mppi", "icem"};
+    const char* text = args_text(a, "solver");
+    for (int i = 1; i <= FIRM_SOLVER_ICEM && text; i++)
+        if (strcmp(text, names[i]) == 0) return (firm_solver)i;
+    return FIRM_SOLVER_DEFAULT;
+}
+
 firm_mode cli_mode(const char* text) {
     return strcmp(text, "reach") == 0 ? FIRM_MODE_REACH : FIRM_MODE_CONTRACT;
 }

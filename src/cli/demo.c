@@ -63,8 +63,8 @@ static void close_showcase(showcase* s) {
 static float start_distance(const showcase* s, int trial) {
     const eval_trial* t = &s->trials->trial[trial];
     float start[FIRM_MAX_CONFIG], goal[FIRM_MAX_CONFIG];
-    s->spec->config(s->data->state + t->start * s->spec->state_dim, start);
-    s->spec->config(s->data->state + t->goal * s->spec->state_dim, goal);
+    env_config(s->spec, s->data->state + t->start * s->spec->state->dim, start);
+    env_config(s->spec, s->data->state + t->goal * s->spec->state->dim, goal);
     return task_tolerance_units(&s->spec->task, start, goal);
 }
 
@@ -91,7 +91,7 @@ static firm_status pick_trial(showcase* s, const args* a, firm_error* err) {
     float distance[PAIRS];
     for (int i = 0; i < s->trials->count; i++) distance[i] = start_distance(s, i);
     int next = s->pick = take_farthest(distance, s->trials->count);
-    if (s->spec->demo.tries == 0) return FIRM_OK;
+    if (env_demo_of(s->spec).tries == 0) return FIRM_OK;
     plan_options greedy;
     TRY(eval_plan_options(s->settings, FIRM_MODE_REACH, 32, 3, 1, &greedy, err));
     greedy.horizon_max = 1;
@@ -99,7 +99,8 @@ static firm_status pick_trial(showcase* s, const args* a, firm_error* err) {
     eval_arm* arm;
     TRY(eval_arm_create("oracle-dynamics", &setup, &arm, err));
     firm_status status = FIRM_OK;
-    for (int tries = 0; tries < s->spec->demo.tries && next >= 0 && status == FIRM_OK; tries++) {
+    for (int tries = 0; tries < env_demo_of(s->spec).tries && next >= 0 && status == FIRM_OK;
+         tries++) {
         eval_outcome o;
         status = eval_arm_run(arm, s->trials, s->pictures, next, &o, NULL, NULL, err);
         if (status == FIRM_OK && !o.success) {
@@ -170,7 +171,7 @@ static firm_status more_goals(showcase* s, const args* a, int goals, const char*
                      .settings = s->settings,
                      .mode = FIRM_MODE_REACH,
                      .trials = goals,
-                     .episodes = s->spec->demo.episodes,
+                     .episodes = env_demo_of(s->spec).episodes,
                      .offset = s->offset,
                      .seed = (uint64_t)args_int(a, "seed"),
                      .arms = arms,
@@ -261,8 +262,8 @@ static firm_status prepare(showcase* s, const args* a, firm_error* err) {
     if (s->model_path) TRY(cli_load_model(s->model_path, s->spec, &s->model, err));
     TRY(cli_settings(a, s->spec->task.name, s->model, &s->settings, err));
     TRY(pool_create((int)args_int(a, "threads"), &s->threads, err));
-    TRY(eval_fresh_episodes(s->spec, PAIRS, s->spec->demo.episodes, seed, s->threads, &s->data,
-                            err));
+    TRY(eval_fresh_episodes(s->spec, PAIRS, env_demo_of(s->spec).episodes, seed, s->threads,
+                            &s->data, err));
     if (s->model) {
         TRY(eval_check_model(s->model, s->data, 1, err));
         memcpy(mean, s->model->stats.action_mean, sizeof mean);
@@ -322,7 +323,7 @@ static firm_status run(const args* a, firm_error* err) {
     char model_path[1024], folder[1024];
     if (a->positionals) TRY(cli_task(a, 0, &s.spec, err));
     TRY(find_model(&s, a, model_path, err));
-    s.offset = args_given(a, "offset") ? (int)args_int(a, "offset") : s.spec->demo.offset;
+    s.offset = args_given(a, "offset") ? (int)args_int(a, "offset") : env_demo_of(s.spec).offset;
     if (args_given(a, "output"))
         snprintf(folder, sizeof folder, "%s", args_text(a, "output"));
     else

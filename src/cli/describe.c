@@ -24,11 +24,12 @@ static int add_list(cJSON* to, const char* key, const double* value, int n) {
 static int add_state(cJSON* j, const env_spec* spec, const data_stats* s) {
     cJSON* all = cJSON_AddObjectToObject(j, "state");
     int rest = 0, at = 0;
-    for (int i = 0; i < 4 && spec->state_more[i].name; i++) rest += spec->state_more[i].width;
-    for (int i = -1; all && i < 4 && (i < 0 || spec->state_more[i].name); i++) {
-        const int width = i < 0 ? spec->state_dim - rest : spec->state_more[i].width;
-        cJSON* column =
-            cJSON_AddObjectToObject(all, i < 0 ? spec->state_column : spec->state_more[i].name);
+    for (int i = 0; i < 4 && spec->layout->state_more[i].name; i++)
+        rest += spec->layout->state_more[i].width;
+    for (int i = -1; all && i < 4 && (i < 0 || spec->layout->state_more[i].name); i++) {
+        const int width = i < 0 ? spec->state->dim - rest : spec->layout->state_more[i].width;
+        cJSON* column = cJSON_AddObjectToObject(
+            all, i < 0 ? spec->layout->state_column : spec->layout->state_more[i].name);
         if (!column || !add_list(column, "mean", s->state_mean + at, width) ||
             !add_list(column, "std", s->state_std + at, width) ||
             !add_list(column, "min", s->state_min + at, width) ||

@@ -62,8 +62,9 @@ static int add_classes(const branches* b, cJSON* j) {
     if (!b->anchor_class) return 1;
     cJSON* classes = cJSON_AddObjectToObject(j, "classes");
     for (int i = 0; i < b->anchors; i++) count[b->anchor_class[i]]++;
-    for (int c = 0; classes && c < b->spec->structured->classes; c++)
-        if (!cJSON_AddNumberToObject(classes, b->spec->structured->class_name[c], count[c]))
+    for (int c = 0; classes && c < b->spec->collection->structured->classes; c++)
+        if (!cJSON_AddNumberToObject(classes, b->spec->collection->structured->class_name[c],
+                                     count[c]))
             return 0;
     return classes != NULL;
 }

@@ -15,6 +15,7 @@ static const arg_option options[] = {
     {"actions", 0, ARG_TEXT, 0, 0, NULL, NULL, "'a1,a2;b1,b2'", "controls executed between them"},
     {"goal", 0, ARG_TEXT, 0, 0, NULL, NULL, "G.png", "the goal picture"},
     {"mode", 0, ARG_CHOICE, 0, 0, "reach", "contract|reach", NULL, "planner"},
+    CLI_SOLVER_OPTION,
     CLI_DEVICE_OPTIONS,
     {"deadline-ms", 0, ARG_REAL, 0, 1e9, "0", NULL, "T",
      "answer within this time; 0: take all it needs"},
@@ -159,6 +160,7 @@ static firm_status decide(const args* a, const firm_model* model, const firm_mod
     firm_controller_params p = firm_controller_params_default();
     if (status == FIRM_OK) status = cli_device(a, &p.device, &p.precision, err);
     p.mode = cli_mode(args_text(a, "mode"));
+    p.solver = cli_solver(a);
     p.seed = (uint64_t)args_int(a, "seed");
     p.threads = (int)args_int(a, "threads");
     firm_controller* ctl = NULL;

@@ -115,7 +115,7 @@ static firm_status intervene(study* s, places* p, firm_error* err) {
     }
     line_settings(s, p->spec, p->config, &l);
     TRY(study_add(s, &l, (step_result){.file = p->branches}, err));
-    if (!p->spec->structured && !p->plus) return FIRM_OK;
+    if (!p->spec->collection->structured && !p->plus) return FIRM_OK;
     line_begin(&l, "intervene", p->spec);
     line_flag(&l, "--data", p->data);
     line_flag(&l, "-o", p->structured);
@@ -173,7 +173,7 @@ static const struct {
 static void add_sources(const places* p, line* l) {
     line_flag(l, "--data", p->data);
     line_flag(l, "--branches", p->branches);
-    if (p->plus || p->spec->structured) line_flag(l, "--structured", p->structured);
+    if (p->plus || p->spec->collection->structured) line_flag(l, "--structured", p->structured);
 }
 
 // Frames are drawn once for all trainings.

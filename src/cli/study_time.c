@@ -115,7 +115,7 @@ static void add_main(study* s, int task, const config* settings, const speeds* v
     const study_ablation* a;
     for (int i = 0; (a = study_ablation_at(s, spec, i)); i++) ablations += a->once ? 1 : s->seeds;
     double episodes = args_given(s->a, "episodes") ? (double)args_int(s->a, "episodes")
-                                                   : (double)spec->default_episodes;
+                                                   : (double)spec->collection->episodes;
     s->packed[task][0] = can_pack(settings) && s->seeds + ablations > 1;
     *seconds += episodes / v->train.episodes_per_s;
     *seconds += 1.2 * ((s->seeds + ablations) * training + s->seeds * solving_seconds(trials, v) +

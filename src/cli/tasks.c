@@ -33,10 +33,10 @@ static int describe(const env_spec* spec, cJSON* list) {
     int ok = cJSON_AddStringToObject(t, "name", spec->task.name) &&
              cJSON_AddStringToObject(t, "title", spec->title) &&
              cJSON_AddNumberToObject(t, "action_dim", spec->task.action_dim) &&
-             cJSON_AddNumberToObject(t, "state_dim", spec->state_dim) &&
+             cJSON_AddNumberToObject(t, "state_dim", spec->state->dim) &&
              cJSON_AddNumberToObject(t, "chi_dim", spec->task.chi_dim) &&
              cJSON_AddNumberToObject(t, "image_size", ENV_IMAGE) &&
-             cJSON_AddNumberToObject(t, "default_episodes", spec->default_episodes);
+             cJSON_AddNumberToObject(t, "default_episodes", spec->collection->episodes);
     cJSON *names = cJSON_AddArrayToObject(t, "config"),
           *distances = cJSON_AddArrayToObject(t, "distances");
     for (int i = 0; names && i < spec->task.config_dim; i++)

@@ -69,8 +69,8 @@ static firm_status open_draw(draw* d, const data_split* split, int count, int us
 // May the row be an anchor? Not where its recorded continuation could never be replayed.
 static int replayable(const draw* d, int64_t row) {
     const env_spec* spec = d->e->spec;
-    for (int t = 0; spec->erratic && t <= BRANCH_CONTROLS; t++)
-        if (spec->erratic(d->e->state + (row + t) * spec->state_dim)) return 0;
+    for (int t = 0; t <= BRANCH_CONTROLS; t++)
+        if (env_erratic(spec, d->e->state + (row + t) * spec->state->dim)) return 0;
     return 1;
 }
 
@@ -104,7 +104,8 @@ firm_status anchors_draw(const episodes* e, const data_split* split, uint64_t se
                          int64_t** rows, firm_error* err) {
     draw d = {.e = e, .seed = seed};
     *rows = NULL;
-    firm_status status = open_draw(&d, split, *count, e->spec->interventions.anchors, 0, err);
+    firm_status status =
+        open_draw(&d, split, *count, e->spec->collection->interventions.anchors, 0, err);
     for (int i = 0; status == FIRM_OK && i < d.count && d.drawn < d.wanted; i++) take_any(&d, i);
     if (status == FIRM_OK) status = settle(&d, *count, "anchors", err);
     if (status == FIRM_OK) {
@@ -122,12 +123,12 @@ firm_status anchors_draw(const episodes* e, const data_split* split, uint64_t se
 static int class_of(const draw* d, int64_t row) {
     const env_spec* spec = d->e->spec;
     if (!replayable(d, row)) return -1;
-    return spec->structured->classify(d->e->state + row * spec->state_dim, MACRO_ROWS);
+    return spec->collection->structured->classify(d->e->state + row * spec->state->dim, MACRO_ROWS);
 }
 
 // Takes a moment of the class that lacks most, of those the i-th episode has; it may have none.
 static void take_one(draw* d, int i, int lacking[ENV_MAX_CLASS]) {
-    const int classes = d->e->spec->structured->classes;
+    const int classes = d->e->spec->collection->structured->classes;
     int have[ENV_MAX_CLASS] = {0}, best = -1;
     for (int t = 0; t < moments(d, i); t++) {
         int kind = class_of(d, first_row(d, i) + t);
@@ -147,7 +148,7 @@ static void take_one(draw* d, int i, int lacking[ENV_MAX_CLASS]) {
 
 firm_status anchors_draw_balanced(const episodes* e, const data_split* split, uint64_t seed,
                                   int* count, int64_t** rows, int** classes, firm_error* err) {
-    const env_structured* set = e->spec->structured;
+    const env_structured* set = e->spec->collection->structured;
     draw d = {.e = e, .seed = seed};
     *rows = NULL;
     *classes = NULL;

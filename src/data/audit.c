@@ -23,15 +23,15 @@ static void replay_anchor(void* arg, int item, int worker) {
     const env_spec* spec = r->e->spec;
     env* world = r->envs[worker];
     const int64_t row = r->row[item];
-    env_recall(world, r->e->state + row * spec->state_dim);
+    env_recall(world, r->e->state + row * spec->state->dim);
     for (int i = 1; i <= BRANCH_CONTROLS; i++) {
-        spec->step(world, r->e->action + (row + i - 1) * spec->task.action_dim);
+        spec->sim->step(world, r->e->action + (row + i - 1) * spec->task.action_dim);
         if (i % CONTROLS_PER_MACRO) continue;
         double state[ENV_MAX_STATE];
         float c[FIRM_MAX_CONFIG], recorded[FIRM_MAX_CONFIG];
-        spec->state_get(world, state);
-        spec->config(state, c);
-        spec->config(r->e->state + (row + i) * spec->state_dim, recorded);
+        spec->sim->state_get(world, state);
+        env_config(spec, state, c);
+        env_config(spec, r->e->state + (row + i) * spec->state->dim, recorded);
         double error =
             world->fault == FIRM_OK ? task_tolerance_units(&spec->task, c, recorded) : INFINITY;
         r->error[(i / CONTROLS_PER_MACRO - 1) * r->anchors + item] = error;
@@ -67,11 +67,13 @@ void audit_judge(double* error, int anchors, audit_result* out) {
 
 firm_status branches_audit(const episodes* e, int anchors, uint64_t seed, uint64_t split_seed,
                            pool* p, audit_result* out, firm_error* err) {
-    const env_interventions* paper = &e->spec->interventions;
-    *out = (audit_result){.paper_mean = paper->paper_mean,
-                          .paper_p95 = paper->paper_p95,
-                          .paper_max = paper->paper_max,
-                          .paper_anchors = paper->paper_anchors};
+    const env_study* paper = e->spec->study;
+    *out = (audit_result){0};
+    if (paper)
+        *out = (audit_result){.paper_mean = paper->audit.mean,
+                              .paper_p95 = paper->audit.p95,
+                              .paper_max = paper->audit.max,
+                              .paper_anchors = paper->audit.anchors};
     data_split split;
     TRY(data_split_make(e, split_seed, &split, err));
     int64_t* rows = NULL;

@@ -26,7 +26,7 @@ typedef struct run {
 static void draw_action(const run* r, rng* g, float* action) {
     const env_spec* spec = r->b->spec;
     for (int k = 0; k < spec->task.action_dim; k++) {
-        float a = spec->interventions.proposal == ENV_PROPOSAL_UNIFORM
+        float a = spec->collection->interventions.proposal == ENV_PROPOSAL_UNIFORM
                       ? (float)rng_uniform(g, spec->task.action_low, spec->task.action_high)
                       : r->mean[k] + r->std[k] * rng_gauss(g);
         if (a < spec->task.action_low) a = spec->task.action_low;
@@ -38,25 +38,26 @@ static void draw_action(const run* r, rng* g, float* action) {
 // Manoeuvres take turns over the branches; where branch 0 is a replay, that is number 0.
 static int manoeuvre_of(const run* r, int branch) {
     const env_spec* spec = r->b->spec;
-    return (branch - (spec->interventions.replay ? 1 : 0)) % spec->structured->manoeuvres;
+    return (branch - (spec->collection->interventions.replay ? 1 : 0)) %
+           spec->collection->structured->manoeuvres;
 }
 
 static void run_branch(void* arg, int index, int worker) {
     run* r = arg;
     const int item = r->first + index, branch = item % r->b->per_anchor;
     const env_spec* spec = r->b->spec;
-    const int replay = branch == 0 && spec->interventions.replay;
+    const int replay = branch == 0 && spec->collection->interventions.replay;
     const int64_t row = r->b->row[item / r->b->per_anchor];
     env* world = r->envs[worker];
-    double* state = r->b->state + (size_t)item * STATES * (size_t)spec->state_dim;
+    double* state = r->b->state + (size_t)item * STATES * (size_t)spec->state->dim;
     float* action = r->b->action + (size_t)item * BRANCH_CONTROLS * (size_t)spec->task.action_dim;
     _Alignas(16) char manoeuvre[ENV_MANOEUVRE_BYTES];
     rng g = rng_start(r->b->seed, RNG_STREAM(RNG_BRANCH, item));
 
-    env_recall(world, r->e->state + row * spec->state_dim);
-    spec->state_get(world, state);
+    env_recall(world, r->e->state + row * spec->state->dim);
+    spec->sim->state_get(world, state);
     if (r->b->anchor_class && !replay)
-        spec->structured->begin(manoeuvre_of(r, branch), state, &g, manoeuvre);
+        spec->collection->structured->begin(manoeuvre_of(r, branch), state, &g, manoeuvre);
     if (r->b->mixed && !replay)
         mixed_actions(spec, branch % MIXED_KINDS, r->mean, r->std,
                       r->e->action + row * spec->task.action_dim, BRANCH_CONTROLS, &g, action);
@@ -65,13 +66,13 @@ static void run_branch(void* arg, int index, int worker) {
             memcpy(action, r->e->action + (row + i) * spec->task.action_dim,
                    sizeof *action * (size_t)spec->task.action_dim);
         else if (r->b->anchor_class)
-            spec->structured->act(manoeuvre, state, &g, action);
+            spec->collection->structured->act(manoeuvre, state, &g, action);
         else if (!r->b->mixed && !r->b->planned)
             draw_action(r, &g, action);
-        spec->step(world, action);
+        spec->sim->step(world, action);
         action += spec->task.action_dim;
-        state += spec->state_dim;
-        spec->state_get(world, state);
+        state += spec->state->dim;
+        spec->sim->state_get(world, state);
     }
     r->fault[item] = world->fault != FIRM_OK;
 }
@@ -106,7 +107,7 @@ static firm_status run_all(run* r, pool* p, firm_error* err) {
 
 // Asks for the actions before anything is simulated, one after the other.
 static firm_status ask_all(branches* b, const intervene_options* opt, firm_error* err) {
-    const int first = b->spec->interventions.replay ? 1 : 0;
+    const int first = b->spec->collection->interventions.replay ? 1 : 0;
     const size_t size = (size_t)(BRANCH_CONTROLS * b->spec->task.action_dim);
     progress bar;
     progress_begin(&bar, "propose", b->anchors);
@@ -126,7 +127,7 @@ firm_status branches_collect(const episodes* e, const intervene_options* opt, po
                              branches** out, firm_error* err) {
     const env_spec* spec = e->spec;
     *out = NULL;
-    if (opt->structured && !spec->structured)
+    if (opt->structured && !spec->collection->structured)
         return FAIL(err, FIRM_E_USAGE,
                     "the task '%s' has no structured interventions; leave out --structured",
                     spec->task.name);
@@ -134,8 +135,8 @@ firm_status branches_collect(const episodes* e, const intervene_options* opt, po
         return FAIL(err, FIRM_E_USAGE,
                     "--structured, --mixed and --planned are three sets; ask for one");
     int per_anchor = opt->per_anchor   ? opt->per_anchor
-                     : opt->structured ? spec->structured->per_anchor
-                                       : spec->interventions.per_anchor;
+                     : opt->structured ? spec->collection->structured->per_anchor
+                                       : spec->collection->interventions.per_anchor;
     if (per_anchor < 1 || per_anchor > 65536)
         return FAIL(err, FIRM_E_USAGE, "%d branches per anchor asked for; give 1 to 65536",
                     per_anchor);
@@ -143,8 +144,9 @@ firm_status branches_collect(const episodes* e, const intervene_options* opt, po
     data_split split;
     TRY(data_split_make(e, opt->split_seed, &split, err));
     run r = {.e = e};
-    data_action_stats(e, spec->interventions.proposal == ENV_PROPOSAL_TABLE ? NULL : &split, r.mean,
-                      r.std);
+    data_action_stats(
+        e, spec->collection->interventions.proposal == ENV_PROPOSAL_TABLE ? NULL : &split, r.mean,
+        r.std);
     branches* b = mem_calloc(1, sizeof *b);
     firm_status status = b ? FIRM_OK : FAIL(err, FIRM_E_MEMORY, "no memory for branches");
     if (status == FIRM_OK) {
@@ -162,7 +164,7 @@ firm_status branches_collect(const episodes* e, const intervene_options* opt, po
     data_split_free(&split);
     if (status == FIRM_OK) {
         size_t items = (size_t)b->anchors * (size_t)per_anchor;
-        b->state = mem_calloc(items, sizeof *b->state * STATES * (size_t)spec->state_dim);
+        b->state = mem_calloc(items, sizeof *b->state * STATES * (size_t)spec->state->dim);
         b->action =
             mem_calloc(items, sizeof *b->action * BRANCH_CONTROLS * (size_t)spec->task.action_dim);
         if (items > INT32_MAX || !b->state || !b->action)

@@ -21,7 +21,7 @@ static const char structured_name[] = "structured", mixed_name[] = "mixed",
 static uint64_t branches_hash(const branches* b) {
     size_t items = (size_t)b->anchors * (size_t)b->per_anchor;
     uint64_t h = hdf5_hash(HDF5_HASH_START, b->row, sizeof *b->row * (size_t)b->anchors);
-    h = hdf5_hash(h, b->state, items * STATES * sizeof *b->state * (size_t)b->spec->state_dim);
+    h = hdf5_hash(h, b->state, items * STATES * sizeof *b->state * (size_t)b->spec->state->dim);
     return hdf5_hash(
         h, b->action,
         items * BRANCH_CONTROLS * sizeof *b->action * (size_t)b->spec->task.action_dim);
@@ -32,14 +32,14 @@ static uint64_t branches_hash(const branches* b) {
 // configurations and chi after each macro action, (anchors, per_anchor, 5, config_dim | chi_dim)
 static void fill_targets(const branches* b, float* c, float* chi) {
     const env_spec* spec = b->spec;
-    const int dim = spec->state_dim;
+    const int dim = spec->state->dim;
     for (int item = 0; item < b->anchors * b->per_anchor; item++)
         for (int k = 1; k <= MACROS; k++) {
             const double* now = b->state + ((int64_t)item * STATES + k * CONTROLS_PER_MACRO) * dim;
             const int64_t at = (int64_t)item * MACROS + k - 1;
-            spec->config(now, c + at * spec->task.config_dim);
-            spec->chi(now, now - dim, now - CONTROLS_PER_MACRO * dim,
-                      chi + at * spec->task.chi_dim);
+            env_config(spec, now, c + at * spec->task.config_dim);
+            env_chi(spec, now, now - dim, now - CONTROLS_PER_MACRO * dim,
+                    chi + at * spec->task.chi_dim);
         }
 }
 
@@ -47,12 +47,13 @@ const char* branches_proposal(const branches* b) {
     if (b->anchor_class) return structured_name;
     if (b->mixed) return mixed_name;
     if (b->planned) return planned_name;
-    return b->spec->interventions.proposal == ENV_PROPOSAL_UNIFORM ? "uniform" : "clipped gaussian";
+    return b->spec->collection->interventions.proposal == ENV_PROPOSAL_UNIFORM ? "uniform"
+                                                                               : "clipped gaussian";
 }
 
 // Of structured sets: the anchors' classes, and what the numbers there mean.
 static firm_status write_classes(hdf5_writer* w, const branches* b, firm_error* err) {
-    const env_structured* set = b->spec->structured;
+    const env_structured* set = b->spec->collection->structured;
     char names[128] = "", attribute[64];
     if (!b->anchor_class) return FIRM_OK;
     for (int i = 0; i < set->classes; i++)
@@ -76,10 +77,10 @@ static firm_status write_attributes(hdf5_writer* w, const branches* b, firm_erro
     TRY(hdf5_put_text(w, "version", text, err));
     TRY(hdf5_put_u64(w, "seed", b->seed, err));
     TRY(hdf5_put_text(w, "proposal", branches_proposal(b), err));
-    snprintf(text, sizeof text, "%s%s", b->spec->interventions.replay ? "replay + " : "",
-             branches_proposal(b));
+    snprintf(text, sizeof text, "%s%s",
+             b->spec->collection->interventions.replay ? "replay + " : "", branches_proposal(b));
     TRY(hdf5_put_text(w, "policy", text, err));
-    TRY(hdf5_put_text(w, "physics", b->spec->physics, err));
+    TRY(hdf5_put_text(w, "physics", b->spec->sim->physics, err));
     TRY(hdf5_put_text(w, "renderer", render_label(b->spec), err));
     TRY(hdf5_put_u64(w, "data_hash", b->data_hash, err));
     return hdf5_put_u64(w, "checksum", branches_hash(b), err);
@@ -109,7 +110,7 @@ firm_status branches_write(const branches* b, const char* path, firm_error* err)
              H5T_IEEE_F64LE,
              H5T_NATIVE_DOUBLE,
              4,
-             {a, k, STATES, (hsize_t)spec->state_dim},
+             {a, k, STATES, (hsize_t)spec->state->dim},
              b->state},
             {"action",
              H5T_IEEE_F32LE,
@@ -177,7 +178,7 @@ static firm_status check_shapes(hdf5_file* file, const char* path, const env_spe
     int fit = rank == 1 && rank2 == 4 && rank3 == 4 && rows[0] >= 1 && rows[0] <= 1000000 &&
               state[0] == rows[0] && action[0] == rows[0] && state[1] >= 1 && state[1] <= 65536 &&
               state[1] == action[1] && state[2] == STATES && action[2] == BRANCH_CONTROLS &&
-              state[3] == spec->state_dim && action[3] == spec->task.action_dim &&
+              state[3] == spec->state->dim && action[3] == spec->task.action_dim &&
               rows[0] * state[1] <= INT32_MAX / STATES;
     if (!fit)
         return FAIL(err, FIRM_E_FORMAT,
@@ -189,7 +190,7 @@ static firm_status check_shapes(hdf5_file* file, const char* path, const env_spe
 
 // Structured sets say so in `proposal` and tell the class of every anchor.
 static firm_status read_classes(hdf5_file* file, const char* path, branches* b, firm_error* err) {
-    const env_structured* set = b->spec->structured;
+    const env_structured* set = b->spec->collection->structured;
     char proposal[32];
     int rank;
     int64_t dims[HDF5_MAX_RANK];
@@ -220,7 +221,7 @@ static firm_status read_classes(hdf5_file* file, const char* path, branches* b, 
 // An anchor has a history, and what is restored and reached are states of the task.
 static firm_status check_numbers(const char* path, const episodes* e, const branches* b,
                                  firm_error* err) {
-    const int dim = e->spec->state_dim;
+    const int dim = e->spec->state->dim;
     const int64_t states = (int64_t)b->anchors * b->per_anchor * STATES,
                   actions = (int64_t)b->anchors * b->per_anchor * BRANCH_CONTROLS;
     for (int i = 0; i < b->anchors; i++) {
@@ -235,7 +236,7 @@ static firm_status check_numbers(const char* path, const episodes* e, const bran
     for (int64_t i = 0; i < states; i++) {
         int fine = 1;
         for (int k = 0; k < dim; k++) fine = fine && isfinite(b->state[i * dim + k]);
-        if (!fine || !e->spec->fits(b->state + i * dim))
+        if (!fine || !env_fits(e->spec, b->state + i * dim))
             return FAIL(err, FIRM_E_VALUE,
                         "a state of branch %" PRId64 " of %s %s; run `firm intervene` again",
                         i / STATES, path, fine ? "cannot occur in the task" : "is not finite");
@@ -253,7 +254,7 @@ static firm_status fill(hdf5_file* file, const char* path, const episodes* e, br
     TRY(check_shapes(file, path, spec, b, err));
     const size_t items = (size_t)b->anchors * (size_t)b->per_anchor;
     b->row = mem_calloc((size_t)b->anchors, sizeof *b->row);
-    b->state = mem_calloc(items, STATES * sizeof *b->state * (size_t)spec->state_dim);
+    b->state = mem_calloc(items, STATES * sizeof *b->state * (size_t)spec->state->dim);
     b->action =
         mem_calloc(items, BRANCH_CONTROLS * sizeof *b->action * (size_t)spec->task.action_dim);
     if (!b->row || !b->state || !b->action)

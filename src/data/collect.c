@@ -23,8 +23,9 @@ typedef struct collection {
 
 static void note_row(collection* c, const env* world, int64_t row) {
     const env_spec* spec = c->e->spec;
-    spec->state_get(world, c->e->state + row * spec->state_dim);
-    if (spec->extra_dim) spec->extra_get(world, c->e->extra + row * spec->extra_dim);
+    spec->sim->state_get(world, c->e->state + row * spec->state->dim);
+    if (spec->layout->extra_dim)
+        spec->layout->extra_get(world, c->e->extra + row * spec->layout->extra_dim);
 }
 
 // One episode into its own slot of `room` rows; compacted later.
@@ -42,9 +43,9 @@ static void run_episode(void* arg, int item, int worker) {
     while (t < c->policy.episode_cap && !ended) {
         float* action = c->e->action + (base + t) * spec->task.action_dim;
         c->policy.act(world, &r, action);
-        spec->step(world, action);
+        spec->sim->step(world, action);
         note_row(c, world, base + ++t);
-        ended = c->policy.terminated(world);
+        ended = c->policy.terminated && c->policy.terminated(world);
     }
     // row t holds the action taken at t; none is taken at the last
     for (int i = 0; i < spec->task.action_dim; i++)
@@ -56,9 +57,9 @@ static void run_episode(void* arg, int item, int worker) {
 
 // Moves the episodes together, in place.
 static void compact(episodes* e, int room) {
-    const size_t state = sizeof *e->state * (size_t)e->spec->state_dim;
+    const size_t state = sizeof *e->state * (size_t)e->spec->state->dim;
     const size_t action = sizeof *e->action * (size_t)e->spec->task.action_dim;
-    const size_t extra = sizeof *e->extra * (size_t)e->spec->extra_dim;
+    const size_t extra = sizeof *e->extra * (size_t)e->spec->layout->extra_dim;
     int64_t row = 0;
     for (int i = 0; i < e->count; i++) {
         size_t from = (size_t)i * (size_t)room, to = (size_t)row, n = (size_t)e->length[i];
@@ -106,7 +107,7 @@ static firm_status run_all(collection* c, pool* p, firm_error* err) {
 firm_status episodes_collect(const env_spec* spec, const collect_options* opt, pool* p,
                              episodes** out, firm_error* err) {
     *out = NULL;
-    int count = opt->episodes ? opt->episodes : spec->default_episodes;
+    int count = opt->episodes ? opt->episodes : spec->collection->episodes;
     if (count < 1 || count > MAX_EPISODES)
         return FAIL(err, FIRM_E_USAGE, "%d episodes asked for; give 1 to %d", count, MAX_EPISODES);
     env_policy policy;
@@ -120,9 +121,9 @@ firm_status episodes_collect(const env_spec* spec, const collect_options* opt, p
     e->policy = policy.name;
     e->cap = policy.episode_cap;
     e->ended = mem_calloc((size_t)count, 1);
-    if (spec->extra_dim)
-        e->extra = mem_calloc((size_t)rows, sizeof *e->extra * (size_t)spec->extra_dim);
-    if (!e->ended || (spec->extra_dim && !e->extra)) {
+    if (spec->layout->extra_dim)
+        e->extra = mem_calloc((size_t)rows, sizeof *e->extra * (size_t)spec->layout->extra_dim);
+    if (!e->ended || (spec->layout->extra_dim && !e->extra)) {
         episodes_free(e);
         return FAIL(err, FIRM_E_MEMORY, "no memory for %d episodes of %s; ask for fewer", count,
                     spec->task.name);

@@ -14,7 +14,7 @@ firm_status episodes_alloc(const env_spec* spec, int count, int64_t rows, episod
         *e = (episodes){.spec = spec, .count = count, .rows = rows, .seed = UINT64_MAX};
         e->offset = mem_calloc((size_t)count, sizeof *e->offset);
         e->length = mem_calloc((size_t)count, sizeof *e->length);
-        e->state = mem_calloc((size_t)rows, sizeof *e->state * (size_t)spec->state_dim);
+        e->state = mem_calloc((size_t)rows, sizeof *e->state * (size_t)spec->state->dim);
         e->action = mem_calloc((size_t)rows, sizeof *e->action * (size_t)spec->task.action_dim);
     }
     if (!e || !e->offset || !e->length || !e->state || !e->action) {
@@ -52,12 +52,12 @@ int episodes_of_row(const episodes* e, int64_t row) {
 }
 
 double episodes_solved_at(const episodes* e, int offset) {
-    const int dim = e->spec->state_dim;
+    const int dim = e->spec->state->dim;
     int64_t pairs = 0, solved = 0;
     for (int i = 0; i < e->count; i++)
         for (int t = 0; t + offset < e->length[i]; t++) {
             const double* from = e->state + (e->offset[i] + t) * dim;
-            solved += e->spec->success(from, from + (int64_t)offset * dim) != 0;
+            solved += env_success(e->spec, from, from + (int64_t)offset * dim) != 0;
             pairs++;
         }
     return pairs ? 100.0 * (double)solved / (double)pairs : 0.0;
@@ -65,17 +65,18 @@ double episodes_solved_at(const episodes* e, int offset) {
 
 int episodes_state_fields(const env_spec* spec, state_field out[STATE_FIELDS]) {
     int n = 1, rest = 0;
-    for (; n < STATE_FIELDS && spec->state_more[n - 1].name; n++)
-        rest += spec->state_more[n - 1].width;
-    out[0] = (state_field){spec->state_column, 0, spec->state_dim - rest};
+    for (; n < STATE_FIELDS && spec->layout->state_more[n - 1].name; n++)
+        rest += spec->layout->state_more[n - 1].width;
+    out[0] = (state_field){spec->layout->state_column, 0, spec->state->dim - rest};
     for (int i = 1; i < n; i++)
-        out[i] = (state_field){spec->state_more[i - 1].name, out[i - 1].at + out[i - 1].width,
-                               spec->state_more[i - 1].width};
+        out[i] =
+            (state_field){spec->layout->state_more[i - 1].name, out[i - 1].at + out[i - 1].width,
+                          spec->layout->state_more[i - 1].width};
     return n;
 }
 
 uint64_t episodes_hash(const episodes* e) {
-    const size_t state = sizeof *e->state * (size_t)e->spec->state_dim;
+    const size_t state = sizeof *e->state * (size_t)e->spec->state->dim;
     const size_t action = sizeof *e->action * (size_t)e->spec->task.action_dim;
     uint64_t hash = hdf5_hash(HDF5_HASH_START, e->length, sizeof *e->length * (size_t)e->count);
     hash = hdf5_hash(hash, e->state, state * (size_t)e->rows);

@@ -40,8 +40,10 @@ static firm_status check_task(source* s, firm_error* err) {
         return FAIL(err, FIRM_E_FORMAT,
                     "%s holds %s, not episodes; give a file made by `firm collect`", s->path, kind);
     s->fields = episodes_state_fields(s->spec, s->field);
-    for (int i = 0; i < 3 && !hdf5_width(s->file, s->field[0].name) && s->spec->state_also[i]; i++)
-        if (hdf5_width(s->file, s->spec->state_also[i])) s->field[0].name = s->spec->state_also[i];
+    for (int i = 0;
+         i < 3 && !hdf5_width(s->file, s->field[0].name) && s->spec->layout->state_also[i]; i++)
+        if (hdf5_width(s->file, s->spec->layout->state_also[i]))
+            s->field[0].name = s->spec->layout->state_also[i];
 
     // a file with nothing to tell its task by is taken for what it was named as
     const char* found =
@@ -133,7 +135,7 @@ static const char* field_of(const source* s, int k) {
 }
 
 static firm_status check_numbers(const source* s, const episodes* e, firm_error* err) {
-    const int state = s->spec->state_dim, action = s->spec->task.action_dim;
+    const int state = s->spec->state->dim, action = s->spec->task.action_dim;
     for (int i = 0; i < e->count; i++)
         for (int t = 0; t < e->length[i]; t++) {
             const int64_t row = e->offset[i] + t;
@@ -142,7 +144,7 @@ static firm_status check_numbers(const source* s, const episodes* e, firm_error*
                     return FAIL(err, FIRM_E_VALUE,
                                 "'%s' of %s is not finite in episode %d, row %d; collect it again",
                                 field_of(s, k), s->path, i, t);
-            if (!s->spec->fits(e->state + row * state))
+            if (!env_fits(s->spec, e->state + row * state))
                 return FAIL(err, FIRM_E_VALUE,
                             "the state of %s in episode %d, row %d, cannot occur in %s (see "
                             "docs/environments.md); collect it again",
@@ -179,7 +181,7 @@ firm_status episodes_open_pixels(hdf5_file* file, const char* path, episodes* e,
 
 static firm_status read_state(const source* s, episodes* e, firm_error* err) {
     if (s->fields == 1) return hdf5_get(s->file, s->field[0].name, HDF5_DOUBLE, e->state, err);
-    const int dim = s->spec->state_dim;
+    const int dim = s->spec->state->dim;
     firm_status status = FIRM_OK;
     for (int i = 0; i < s->fields && status == FIRM_OK; i++) {
         const state_field* f = &s->field[i];

@@ -54,7 +54,7 @@ static void fill_action(const episodes* e, const column* c, int episode, int64_t
 static void fill_state(const episodes* e, const column* c, int episode, int64_t first, int64_t rows,
                        void* out) {
     (void)episode;
-    const int dim = e->spec->state_dim;
+    const int dim = e->spec->state->dim;
     for (int64_t i = 0; i < rows; i++)
         memcpy((double*)out + i * c->width, e->state + (first + i) * dim + c->at,
                (size_t)c->width * sizeof(double));
@@ -65,8 +65,8 @@ static void fill_view(const episodes* e, const column* c, int episode, int64_t f
     const env_spec* spec = e->spec;
     EACH_ROW({
         const int64_t row = first + i - (c->view->before && t > 0);
-        c->view->get(e->state + row * spec->state_dim,
-                     e->extra ? e->extra + row * spec->extra_dim : NULL,
+        c->view->get(e->state + row * spec->state->dim,
+                     e->extra ? e->extra + row * spec->layout->extra_dim : NULL,
                      (double*)out + i * c->width);
     })
 }
@@ -164,8 +164,8 @@ static firm_status write_constant(hdf5_writer* w, const episodes* e, const env_c
 }
 
 static int task_has(const env_spec* spec, const char* name) {
-    for (int i = 0; i < spec->columns; i++)
-        if (strcmp(spec->column[i].name, name) == 0) return 1;
+    for (int i = 0; i < spec->layout->columns; i++)
+        if (strcmp(spec->layout->column[i].name, name) == 0) return 1;
     return 0;
 }
 
@@ -190,8 +190,8 @@ static firm_status write_columns(hdf5_writer* w, const episodes* e, hid_t flag, 
         {"terminated", flag, flag, 1, fill_terminated, NULL, 0},
         {"truncated", flag, flag, 1, fill_truncated, NULL, 0},
         {"step_idx", i64, l, 1, fill_step, NULL, 0},
-        {spec->episode_column ? spec->episode_column : "ep_idx", H5T_STD_I32LE, H5T_NATIVE_INT32, 1,
-         fill_episode, NULL, 0},
+        {spec->layout->episode_column ? spec->layout->episode_column : "ep_idx", H5T_STD_I32LE,
+         H5T_NATIVE_INT32, 1, fill_episode, NULL, 0},
         {"id", i64, l, 1, fill_id, NULL, 0},
         {"render_time", f64, d, 1, fill_nan, NULL, 0},
     };
@@ -200,13 +200,17 @@ static firm_status write_columns(hdf5_writer* w, const episodes* e, hid_t flag, 
     state_field field[STATE_FIELDS];
     const int fields = episodes_state_fields(spec, field);
     for (int i = 0; i < fields; i++) {
-        column c = {
-            field[i].name, spec->state_bits == 32 ? f32 : f64, d, field[i].width, fill_state, NULL,
-            field[i].at};
+        column c = {field[i].name,
+                    spec->layout->state_bits == 32 ? f32 : f64,
+                    d,
+                    field[i].width,
+                    fill_state,
+                    NULL,
+                    field[i].at};
         TRY(write_column(w, e, &c, block, err));
     }
-    for (int i = 0; i < spec->columns; i++) {
-        const env_column* v = &spec->column[i];
+    for (int i = 0; i < spec->layout->columns; i++) {
+        const env_column* v = &spec->layout->column[i];
         if (!v->get) {
             TRY(write_constant(w, e, v, err));
             continue;
@@ -232,7 +236,7 @@ static void render_row(void* arg, int item, int worker) {
     env* world = r->worker_env[worker];
     const env_spec* spec = r->e->spec;
     // a recorded state was there once, so it can be drawn
-    env_picture(world, r->e->state + (r->first + item) * spec->state_dim,
+    env_picture(world, r->e->state + (r->first + item) * spec->state->dim,
                 r->rgb + (size_t)item * ENV_FRAME_BYTES);
 }
 
@@ -279,22 +283,22 @@ static firm_status write_attributes(hdf5_writer* w, const episodes* e, firm_erro
     TRY(hdf5_put_text(w, "policy", e->policy, err));
     snprintf(text, sizeof text, "episodes=%d cap=%d", e->count, e->cap);
     TRY(hdf5_put_text(w, "config", text, err));
-    TRY(hdf5_put_text(w, "physics", spec->physics, err));
+    TRY(hdf5_put_text(w, "physics", spec->sim->physics, err));
     TRY(hdf5_put_text(w, "renderer", render_label(spec), err));
     return hdf5_put_u64(w, "checksum", e->hash, err);
 }
 
 firm_status episodes_write(const episodes* e, const collect_options* opt, pool* p, const char* path,
                            firm_error* err) {
-    if (!e->ended || (e->spec->extra_dim && !e->extra))
+    if (!e->ended || (e->spec->layout->extra_dim && !e->extra))
         return FAIL(err, FIRM_E_USAGE,
                     "only freshly collected episodes can be written to %s; copy the "
                     "file they were read from instead",
                     path);
-    int widest = e->spec->state_dim > e->spec->task.action_dim ? e->spec->state_dim
-                                                               : e->spec->task.action_dim;
-    for (int i = 0; i < e->spec->columns; i++)
-        if (e->spec->column[i].width > widest) widest = e->spec->column[i].width;
+    int widest = e->spec->state->dim > e->spec->task.action_dim ? e->spec->state->dim
+                                                                : e->spec->task.action_dim;
+    for (int i = 0; i < e->spec->layout->columns; i++)
+        if (e->spec->layout->column[i].width > widest) widest = e->spec->layout->column[i].width;
     const int64_t rows = e->rows < BLOCK_ROWS ? e->rows : BLOCK_ROWS;
     void* block = mem_calloc((size_t)rows, sizeof(double) * (size_t)widest);
     if (!block) return FAIL(err, FIRM_E_MEMORY, "no memory to write %s", path);

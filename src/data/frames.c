@@ -75,7 +75,7 @@ firm_status frames_render(frames* f, int worker, const double* state, uint8_t* r
 
 static firm_status produce(frames* f, int worker, int64_t row, uint8_t* rgb) {
     if (!f->e->pixels)
-        return frames_render(f, worker, f->e->state + row * f->e->spec->state_dim, rgb);
+        return frames_render(f, worker, f->e->state + row * f->e->spec->state->dim, rgb);
     return hdf5_get_row(f->e->pixels, "pixels", row, rgb) ? FIRM_E_IO : FIRM_OK;
 }
 

@@ -18,7 +18,7 @@ static const char* const source_name[PACK_SOURCES] = {"F", "I", "S", "held"};
 
 const double* pack_state(const pack* p, int64_t scene) {
     if (p->from.e) return scene_state(&p->from, scene);
-    return p->state ? p->state + scene * p->spec->state_dim : NULL;
+    return p->state ? p->state + scene * p->spec->state->dim : NULL;
 }
 
 int pack_find(const pack* p, int source, int lag) {
@@ -41,7 +41,7 @@ void pack_free(pack* p) {
 
 firm_status pack_append(pack* p, pack_source source, const records* more, const double* state,
                         int64_t rows, firm_error* err) {
-    const size_t dim = (size_t)p->spec->state_dim * sizeof *state;
+    const size_t dim = (size_t)p->spec->state->dim * sizeof *state;
     if (!p->state)
         return FAIL(err, FIRM_E_USAGE,
                     "the pack holds pictures, to which nothing can be added; give one made "
@@ -57,7 +57,7 @@ firm_status pack_append(pack* p, pack_source source, const records* more, const 
 
 // what of a state is kept: enough for its picture
 static int drawn_dim(const env_spec* spec) {
-    return spec->drawn ? spec->drawn : spec->state_dim;
+    return spec->state->drawn ? spec->state->drawn : spec->state->dim;
 }
 
 // ---- columns ------------------------------------------------------------------------------------
@@ -289,7 +289,7 @@ static firm_status put_notes(hdf5_writer* w, const pack* p, int64_t used, uint64
                              firm_error* err) {
     TRY(hdf5_put_text(w, "task", p->spec->task.name, err));
     TRY(hdf5_put_text(w, "kind", "pack", err));
-    TRY(hdf5_put_text(w, "renderer", p->spec->renderer, err));
+    TRY(hdf5_put_text(w, "renderer", p->spec->sim->renderer, err));
     TRY(hdf5_put_text(w, "selection", p->selection, err));
     TRY(hdf5_put_u64(w, "data_hash", p->data_hash, err));
     TRY(hdf5_put_u64(w, "data_seed", p->data_seed, err));
@@ -431,7 +431,7 @@ static firm_status get_column(hdf5_file* file, const char* path, const column* c
 static firm_status get_states(hdf5_file* file, const char* path, pack* p, uint64_t* hash,
                               firm_error* err) {
     double* drawn = NULL;
-    const size_t dim = (size_t)p->spec->state_dim, n = (size_t)drawn_dim(p->spec);
+    const size_t dim = (size_t)p->spec->state->dim, n = (size_t)drawn_dim(p->spec);
     column c = {.name = "state",
                 .kind = REAL64,
                 .rows = p->scenes,
@@ -500,10 +500,10 @@ static int plausible(const pack* p, const columns* c) {
         for (int j = 0; j < p->set[i].count; j++)
             if (p->set[i].history[j] < 0 || p->set[i].history[j] >= p->set[i].histories) return 0;
     for (int64_t i = 0; p->state && i < p->scenes; i++) {
-        const double* state = p->state + i * spec->state_dim;
-        for (int k = 0; k < spec->state_dim; k++)
+        const double* state = p->state + i * spec->state->dim;
+        for (int k = 0; k < spec->state->dim; k++)
             if (!isfinite(state[k])) return 0;
-        if (!spec->fits(state)) return 0;
+        if (!env_fits(spec, state)) return 0;
     }
     for (int k = 0; k < spec->task.action_dim; k++)
         if (!isfinite(p->action_mean[k]) || !isfinite(p->action_std[k]) || p->action_std[k] <= 0)

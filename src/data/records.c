@@ -27,7 +27,7 @@ int64_t scene_of_branch(const scenes* s, int which, int branch, int control) {
 }
 
 const double* scene_state(const scenes* s, int64_t scene) {
-    int dim = s->e->spec->state_dim;
+    int dim = s->e->spec->state->dim;
     if (scene < s->e->rows) return s->e->state + scene * dim;
     scene -= s->e->rows;
     for (int i = 0; i < SCENE_BRANCHES; i++) {
@@ -60,10 +60,6 @@ static const double* future_state(const future* f, int control) {
     return scene_state(f->s, future_scene(f, control));
 }
 
-static int is_rare(const env_spec* spec, const double* state, const double* before) {
-    return spec->rare && spec->rare(state, before);
-}
-
 static void fill_future(const future* f, records* r, int at) {
     const env_spec* spec = f->s->e->spec;
     const float* action = f->branch < 0
@@ -76,12 +72,12 @@ static void fill_future(const future* f, records* r, int at) {
     for (int k = 0; k < RECORD_POINTS; k++) {
         int control = k * RECORD_MACRO, point = at * RECORD_POINTS + k;
         const double* state = future_state(f, control);
-        spec->config(state, r->config + (size_t)point * (size_t)spec->task.config_dim);
-        spec->chi(state, future_state(f, control - 1), future_state(f, control - RECORD_MACRO),
-                  r->chi + (size_t)point * (size_t)spec->task.chi_dim);
+        env_config(spec, state, r->config + (size_t)point * (size_t)spec->task.config_dim);
+        env_chi(spec, state, future_state(f, control - 1), future_state(f, control - RECORD_MACRO),
+                r->chi + (size_t)point * (size_t)spec->task.chi_dim);
     }
     for (int c = 1; c <= RECORD_CONTROLS; c++)
-        r->rare[at] |= (uint8_t)is_rare(spec, future_state(f, c), future_state(f, c - 1));
+        r->rare[at] |= (uint8_t)env_rare(spec, future_state(f, c), future_state(f, c - 1));
 }
 
 static void fill_history(const scenes* s, int64_t row, records* r, int at) {
@@ -245,10 +241,10 @@ static void set_pair(const scenes* s, pairs* p, int at, int64_t now, int64_t the
     const double* state = scene_state(s, now);
     p->scene[2 * at] = now;
     p->scene[2 * at + 1] = then;
-    spec->config(state, p->config + (size_t)(2 * at) * (size_t)spec->task.config_dim);
-    spec->config(scene_state(s, then),
-                 p->config + (size_t)(2 * at + 1) * (size_t)spec->task.config_dim);
-    p->rare[at] = (uint8_t)is_rare(spec, state, scene_state(s, step));
+    env_config(spec, state, p->config + (size_t)(2 * at) * (size_t)spec->task.config_dim);
+    env_config(spec, scene_state(s, then),
+               p->config + (size_t)(2 * at + 1) * (size_t)spec->task.config_dim);
+    p->rare[at] = (uint8_t)env_rare(spec, state, scene_state(s, step));
 }
 
 // Nothing can be learned from a frame about what it does not show.

@@ -19,7 +19,8 @@ firm_status data_split_make(const episodes* e, uint64_t seed, data_split* out, f
                     "validation; collect at least 2",
                     e->count);
     const env_spec* spec = e->spec;
-    int valid = (int)lround((double)e->count * spec->validation_episodes / spec->default_episodes);
+    int valid =
+        (int)lround((double)e->count * spec->collection->validation / spec->collection->episodes);
     valid = valid < 1 ? 1 : valid > e->count - 1 ? e->count - 1 : valid;
 
     out->valid = mem_calloc((size_t)valid, sizeof *out->valid);

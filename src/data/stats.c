@@ -20,7 +20,7 @@ static void lengths(const episodes* e, data_stats* s) {
 }
 
 static void states(const episodes* e, data_stats* s) {
-    const int dim = e->spec->state_dim;
+    const int dim = e->spec->state->dim;
     for (int k = 0; k < dim; k++) s->state_min[k] = s->state_max[k] = e->state[k];
     for (int64_t row = 0; row < e->rows; row++)
         for (int k = 0; k < dim; k++) {
@@ -61,10 +61,10 @@ static void pairs(const episodes* e, int offset, data_stats* s) {
     int64_t n = 0, count[STATS_NEAR] = {0};
     for (int i = 0; i < e->count; i++)
         for (int t = 0; t + offset < e->length[i]; t++, n++) {
-            const double* from = e->state + (e->offset[i] + t) * spec->state_dim;
+            const double* from = e->state + (e->offset[i] + t) * spec->state->dim;
             float a[FIRM_MAX_CONFIG], b[FIRM_MAX_CONFIG];
-            spec->config(from, a);
-            spec->config(from + (int64_t)offset * spec->state_dim, b);
+            env_config(spec, from, a);
+            env_config(spec, from + (int64_t)offset * spec->state->dim, b);
             const double units = task_tolerance_units(&spec->task, a, b);
             for (int k = 0; k < STATS_NEAR; k++) count[k] += units <= stats_near[k];
         }

@@ -81,7 +81,7 @@ static uint64_t checksum_of(const trial_set* s) {
     h = hdf5_hash(h, s->episode, n * sizeof *s->episode);
     h = hdf5_hash(h, s->draw, n * sizeof *s->draw);
     h = hdf5_hash(h, s->rows->state,
-                  n * TRIAL_ROWS * (size_t)spec->state_dim * sizeof *s->rows->state);
+                  n * TRIAL_ROWS * (size_t)spec->state->dim * sizeof *s->rows->state);
     for (int i = 0; i < s->count; i++)
         h = hdf5_hash(h, actions_of(s, i), TRIAL_ACTIONS * a * sizeof(float));
     h = hdf5_hash(h, s->action_mean, a * sizeof(float));
@@ -98,7 +98,7 @@ static firm_status write_attributes(hdf5_writer* w, const trial_set* s, firm_err
     snprintf(text, sizeof text, "%d.%d.%d", FIRM_VERSION / 10000, FIRM_VERSION / 100 % 100,
              FIRM_VERSION % 100);
     TRY(hdf5_put_text(w, "version", text, err));
-    TRY(hdf5_put_text(w, "physics", spec->physics, err));
+    TRY(hdf5_put_text(w, "physics", spec->sim->physics, err));
     TRY(hdf5_put_text(w, "renderer", render_label(spec), err));
     const struct {
         const char* name;
@@ -132,7 +132,7 @@ static firm_status write_column(hdf5_writer* w, const char* name, hid_t file_typ
 static firm_status write_columns(hdf5_writer* w, const trial_set* s, const float* action,
                                  firm_error* err) {
     const hsize_t n = (hsize_t)s->count, a = (hsize_t)s->rows->spec->task.action_dim,
-                  dim = (hsize_t)s->rows->spec->state_dim;
+                  dim = (hsize_t)s->rows->spec->state->dim;
     const hid_t i32 = H5T_STD_I32LE, i64 = H5T_STD_I64LE, f32 = H5T_IEEE_F32LE;
     const struct {
         const char* name;
@@ -248,7 +248,7 @@ static firm_status check_shapes(hdf5_file* file, const char* path, const env_spe
     } want[] = {
         {"episode", 1, {n[0]}},
         {"draw", 1, {n[0]}},
-        {"state", 3, {n[0], TRIAL_ROWS, spec->state_dim}},
+        {"state", 3, {n[0], TRIAL_ROWS, spec->state->dim}},
         {"action", 3, {n[0], TRIAL_ACTIONS, a}},
         {"action_mean", 1, {a}},
         {"action_std", 1, {a}},
@@ -337,10 +337,10 @@ static firm_status check_order(const char* path, const trial_set* s, firm_error*
 static firm_status check_numbers(const char* path, const trial_set* s, firm_error* err) {
     const env_spec* spec = s->rows->spec;
     for (int64_t row = 0; row < s->rows->rows; row++) {
-        const double* state = s->rows->state + row * spec->state_dim;
+        const double* state = s->rows->state + row * spec->state->dim;
         int fine = 1;
-        for (int k = 0; k < spec->state_dim; k++) fine = fine && isfinite(state[k]);
-        if (!fine || !spec->fits(state))
+        for (int k = 0; k < spec->state->dim; k++) fine = fine && isfinite(state[k]);
+        if (!fine || !env_fits(spec, state))
             return FAIL(err, FIRM_E_VALUE, "a state of trial %d of %s %s; run `firm trials` again",
                         (int)(row / TRIAL_ROWS), path,
                         fine ? "cannot occur in the task" : "is not finite");

@@ -114,14 +114,16 @@ static const env_column columns[] = {
 
 // ---- typed conversions --------------------------------------------------------------------------
 
-static void config(const double* state, float* c) {
+static void config(const env_spec* spec, const double* state, float* c) {
+    (void)spec;
     for (int i = 0; i < 3; i++) c[i] = (float)((state[CUBE_BLOCK + i] - middle[i]) / HALF_WIDTH);
 }
 
 // 25 numbers: joint angles and velocities, end effector, gripper, contact, the block's orientation
 // as two columns of its rotation matrix, which do not care about the quaternion's sign
-static void chi(const double* state, const double* before, const double* macro_before, float* out) {
-    (void)before, (void)macro_before;
+static void chi(const env_spec* spec, const double* state, const double* before,
+                const double* macro_before, float* out) {
+    (void)spec, (void)before, (void)macro_before;
     for (int i = 0; i < CUBE_JOINTS; i++) {
         out[i] = (float)state[i];
         out[6 + i] = (float)state[CUBE_AT_QVEL + i];
@@ -141,8 +143,8 @@ static void chi(const double* state, const double* before, const double* macro_b
 }
 
 // lifted: clearly above where it rests on the table
-static int rare(const double* state, const double* before) {
-    (void)before;
+static int rare(const env_spec* spec, const double* state, const double* before) {
+    (void)spec, (void)before;
     return state[CUBE_BLOCK + 2] > CUBE_LIFTED;
 }
 
@@ -173,24 +175,91 @@ static int rare(const double* state, const double* before) {
 #define W(v) ((float)(v))
 #define PER(v) ((float)(HALF_WIDTH * (v)))
 
-static int success(const double* state, const double* goal) {
+static int success(const env_spec* spec, const double* state, const double* goal) {
+    (void)spec;
     double sum = 0.0;
     for (int i = CUBE_BLOCK; i < CUBE_BLOCK + 3; i++)
         sum += (state[i] - goal[i]) * (state[i] - goal[i]);
     return sqrt(sum) <= CUBE_TOLERANCE;
 }
 
-static int never(const env* e) {
-    (void)e;
-    return 0;
+// ---- the parts of the task ----------------------------------------------------------------------
+
+static int fits(const env_spec* spec, const double* state) {
+    (void)spec;
+    return cube_state_fits(state);
 }
 
+static const env_state states = {.dim = CUBE_STATE,
+                                 .drawn = CUBE_AT_EFFECTOR,
+                                 .fits = fits,
+                                 .config = config,
+                                 .chi = chi,
+                                 .rare = rare,
+                                 .success = success};
+
+static const env_simulator simulator = {
+    .physics = "MuJoCo 3.11.0, ogbench 1.2.1 cube-single",
+    .renderer = "native 1",
+    .bytes = CUBE_ENV_BYTES,
 #ifdef FIRM_MUJOCO
-static const env_policy others[] = {
-    {"markov", "nine phases told from what is seen, noise on every action", 200, cube_reset,
-     cube_markov_act, never},
-};
+    .open = cube_open,
+    .close = cube_close,
+    .reset = cube_reset,
+    .step = cube_step,
+    .state_get = cube_state_get,
+    .state_set = cube_state_set,
+    .recall = cube_recall,
+    .goal_set = cube_goal_set,
+    .render_ready = cube_render_ready,
+    .render = cube_render,
+    .save_bytes = CUBE_SAVED * sizeof(double),
+    .save = cube_save,
+    .restore = cube_restore,
+#else
+    .open = env_open_without_mujoco,
 #endif
+};
+
+#ifdef FIRM_MUJOCO
+#define POLICY(name, title, act) \
+    { name, title, 200, cube_reset, act, NULL }
+#else
+#define POLICY(name, title, act) \
+    { name, title, 200, NULL, NULL, NULL }
+#endif
+static const env_policy policies[] = {
+    POLICY("plan", "planned paths through the phases of a pick, then of a put", cube_plan_act),
+    POLICY("markov", "nine phases told from what is seen, noise on every action", cube_markov_act),
+};
+
+static const env_collection collection = {
+    .episodes = 10000,
+    .validation = 1000,
+    .policies = sizeof policies / sizeof policies[0],
+    .policy = policies,
+    .interventions = {ENV_PROPOSAL_GAUSSIAN, .replay = 1, .anchors = 128, .per_anchor = 16},
+};
+
+static const env_layout layout = {
+    .state_column = "qpos",
+    .state_bits = 64,
+    .state_more = {{"qvel", CUBE_QVEL},
+                   {"proprio_effector_pos", 3},
+                   {"proprio_effector_yaw", 1},
+                   {"proprio_gripper_contact", 1}},
+    .extra_dim = CUBE_EXTRAS,
+#ifdef FIRM_MUJOCO
+    .extra_get = cube_extra_get,
+#endif
+    .columns = sizeof columns / sizeof columns[0],
+    .column = columns,
+};
+
+static const env_study study = {
+    .audit = {.anchors = 128, .mean = 0.00352, .p95 = 0.01035, .max = 0.06111},
+    .demo = {.episodes = 12, .offset = 25, .tries = 0},
+};
 
 const env_spec cube_spec = {
     .task = {.name = "cube",
@@ -224,58 +293,9 @@ const env_spec cube_spec = {
                            WANTED(2),
                            {1, {TASK_CHI, 17}, {TASK_ZERO, 0}, OPENED}}},
     .title = "pick up a cube with a robot arm and put it where the goal picture shows it",
-    .state_dim = CUBE_STATE,
-    .episode_cap = 200,
-    .default_episodes = 10000,
-    .validation_episodes = 1000,
-    .state_column = "qpos",
-    .state_bits = 64,
-    .drawn = CUBE_AT_EFFECTOR,
-    .state_more = {{"qvel", CUBE_QVEL},
-                   {"proprio_effector_pos", 3},
-                   {"proprio_effector_yaw", 1},
-                   {"proprio_gripper_contact", 1}},
-    .extra_dim = CUBE_EXTRAS,
-    .columns = sizeof columns / sizeof columns[0],
-    .column = columns,
-    .interventions = {.proposal = ENV_PROPOSAL_GAUSSIAN,
-                      .replay = 1,
-                      .anchors = 128,
-                      .per_anchor = 16,
-                      .paper_anchors = 128,
-                      .paper_mean = 0.00352,
-                      .paper_p95 = 0.01035,
-                      .paper_max = 0.06111},
-    .demo = {.episodes = 12, .offset = 25, .tries = 0},
-    .physics = "MuJoCo 3.11.0, ogbench 1.2.1 cube-single",
-    .renderer = "native 1",
-    .policy = "plan",
-    .fits = cube_state_fits,
-    .config = config,
-    .chi = chi,
-    .rare = rare,
-    .success = success,
-    .env_bytes = CUBE_ENV_BYTES,
-    .terminated = never,
-#ifdef FIRM_MUJOCO
-    .policies = sizeof others / sizeof others[0],
-    .other_policy = others,
-    .open = cube_open,
-    .close = cube_close,
-    .reset = cube_reset,
-    .step = cube_step,
-    .state_get = cube_state_get,
-    .state_set = cube_state_set,
-    .recall = cube_recall,
-    .goal_set = cube_goal_set,
-    .render_ready = cube_render_ready,
-    .render = cube_render,
-    .save_bytes = CUBE_SAVED * sizeof(double),
-    .save = cube_save,
-    .restore = cube_restore,
-    .expert = cube_plan_act,
-    .extra_get = cube_extra_get,
-#else
-    .open = env_open_without_mujoco,
-#endif
+    .state = &states,
+    .sim = &simulator,
+    .collection = &collection,
+    .layout = &layout,
+    .study = &study,
 };

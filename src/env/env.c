@@ -2,7 +2,6 @@
 // First in the flow env -> data -> model -> ...; a new task is one line in `tasks` below.
 #include "env/env.h"
 
-#include <stdio.h>
 #include <string.h>
 
 #include "core/mem.h"
@@ -57,13 +56,17 @@ firm_status env_find_or_fail(const char* name, const env_spec** spec, firm_error
                 list);
 }
 
+env_demo env_demo_of(const env_spec* spec) {
+    return spec->study ? spec->study->demo : (env_demo){.episodes = 50, .offset = 50, .tries = 8};
+}
+
 firm_status env_create(const env_spec* spec, env** out, firm_error* err) {
     *out = NULL;
-    env* e = mem_calloc(1, spec->env_bytes);
+    env* e = mem_calloc(1, spec->sim->bytes);
     if (!e) return FAIL(err, FIRM_E_MEMORY, "no memory for a %s environment", spec->task.name);
     e->spec = spec;
-    if (spec->open) {
-        firm_status s = spec->open(e, err);
+    if (spec->sim->open) {
+        firm_status s = spec->sim->open(e, err);
         if (s != FIRM_OK) {
             mem_free(e);
             return s;
@@ -75,15 +78,15 @@ firm_status env_create(const env_spec* spec, env** out, firm_error* err) {
 
 void env_free(env* e) {
     if (!e) return;
-    if (e->spec->close) e->spec->close(e);
+    if (e->spec->sim->close) e->spec->sim->close(e);
     mem_free(e);
 }
 
 void env_recall(env* e, const double* state) {
-    if (e->spec->recall)
-        e->spec->recall(e, state);
+    if (e->spec->sim->recall)
+        e->spec->sim->recall(e, state);
     else
-        e->spec->state_set(e, state);
+        e->spec->sim->state_set(e, state);
 }
 
 firm_status env_open_without_mujoco(env* e, firm_error* err) {
@@ -96,33 +99,30 @@ firm_status env_open_without_mujoco(env* e, firm_error* err) {
 
 firm_status env_render_ready(env** envs, int count, firm_error* err) {
     for (int i = 0; i < count; i++)
-        if (envs[i]->spec->render_ready) TRY(envs[i]->spec->render_ready(envs[i], err));
+        if (envs[i]->spec->sim->render_ready) TRY(envs[i]->spec->sim->render_ready(envs[i], err));
     return FIRM_OK;
 }
 
 firm_status env_picture(env* e, const double* state, uint8_t* rgb) {
-    if (e->spec->picture) {
-        e->spec->picture(e, state, rgb);
+    if (e->spec->sim->picture) {
+        e->spec->sim->picture(e, state, rgb);
         return e->fault;
     }
-    e->spec->state_set(e, state);
-    if (e->fault == FIRM_OK) e->spec->render(e, rgb);
+    e->spec->sim->state_set(e, state);
+    if (e->fault == FIRM_OK) e->spec->sim->render(e, rgb);
     return e->fault;
 }
 
 firm_status env_policy_find(const env_spec* spec, const char* name, env_policy* out,
                             firm_error* err) {
-    *out = (env_policy){spec->policy, "",           spec->episode_cap,
-                        spec->reset,  spec->expert, spec->terminated};
-    if (!name || strcmp(name, spec->policy) == 0) return FIRM_OK;
-    char list[256];
-    snprintf(list, sizeof list, "%s", spec->policy);
-    for (int i = 0; i < spec->policies; i++) {
-        if (strcmp(name, spec->other_policy[i].name) == 0) {
-            *out = spec->other_policy[i];
+    const env_collection* c = spec->collection;
+    char list[256] = "";
+    for (int i = 0; i < c->policies; i++) {
+        if (!name || strcmp(name, c->policy[i].name) == 0) {
+            *out = c->policy[i];
             return FIRM_OK;
         }
-        text_add(list, sizeof list, ", %s", spec->other_policy[i].name);
+        text_add(list, sizeof list, "%s%s", i ? ", " : "", c->policy[i].name);
     }
     return FAIL(err, FIRM_E_USAGE, "%s has no collection policy '%.64s'; it has: %s",
                 spec->task.name, name, list);

@@ -4,8 +4,13 @@
 // src/env asks which task it is dealing with: names, sizes, tolerances and conversions all come
 // from here.
 //
-// What the numbers mean is the typed task (task/task.h), which also travels in model files; the
-// rest here is simulator, collection and file layout.
+// A spec has parts of one purpose each:
+//   task        what the numbers of a configuration mean (task/task.h); travels in model files
+//   state       what is recorded of a moment, and the typed numbers that follow from it
+//   sim         the simulator; NULL: recorded data alone
+//   collection  how episodes and interventions are made with it
+//   layout      the columns of the episode files
+//   study       what the paper's study adds; NULL: the paper does not have the task
 //
 // A *state* is what is recorded of a moment, as doubles: first what the environment's state-setting
 // interface accepts, enough to restore the moment ("common reset"); then, for some tasks, what only
@@ -27,127 +32,43 @@ enum {
 };
 
 typedef struct env env;
+typedef struct env_spec env_spec;
 
-// A column of the episode files that holds a part of the state.
-typedef struct env_field {
-    const char* name;  // "qvel"
-    int width;         // numbers per row
-} env_field;
+// ---- state: what is recorded of a moment ----
 
-// One column of the public episode files beside actions and the state column: a view of a row's
-// state and of what the collector noted there (`extra`: a target position, say), so that the writer
-// needs no knowledge of the task.
-typedef struct env_column {
-    const char* name;  // "pos_target"
-    int width;         // numbers per row; 1 makes a plain (rows) column
-    int bits;          // 32 or 64: precision in the file; 0: whole numbers, as int64
-    // NULL: the same in every row, 0 or `text`, which takes no room in the file
-    void (*get)(const double* state, const double* extra, double* out);
-    int before;        // 1: what was there a row before; at an episode's start, the row itself
-    const char* text;  // of a column of texts
-} env_column;
-
-// Common-reset interventions and their audit, as the paper's tables give them.
-typedef enum env_proposal {
-    ENV_PROPOSAL_GAUSSIAN,  // the training split's mean and deviation per component, clipped to the
-                            // bounds
-    ENV_PROPOSAL_TABLE,     // the same with the mean and deviation of all episodes' actions
-    ENV_PROPOSAL_UNIFORM    // uniform in the bounds
-} env_proposal;
-
-typedef struct env_interventions {
-    env_proposal proposal;
-    int replay;               // branch 0 replays the recorded actions
-    int anchors, per_anchor;  // default counts
-    int paper_anchors;        // reset-replay audit of the paper, in tolerance units
-    double paper_mean, paper_p95, paper_max;
-} env_interventions;
-
-// A task's structured interventions: anchors balanced over classes of moments, and branches that
-// follow a manoeuvre, reading the state at every control, instead of independent noise. Classes
-// decide which moments are drawn and nothing else.
-enum { ENV_MAX_CLASS = 4, ENV_MAX_MANOEUVRE = 8, ENV_MANOEUVRE_BYTES = 128 };
-typedef struct env_structured {
-    int anchors, per_anchor;  // default counts
-    const char* column;       // "contact_class": the file's column of the anchors' classes
-    int classes;
-    const char* class_name[ENV_MAX_CLASS];  // "contact"
-    int manoeuvres;
-    const char* manoeuvre_name[ENV_MAX_MANOEUVRE];  // "push"
-    // the class of a recorded moment: states (rows, state_dim), of the moment and of the controls
-    // of the macro action after it
-    int (*classify)(const double* states, int rows);
-    // draws one manoeuvre that leaves from `state` into `memory` (ENV_MANOEUVRE_BYTES)
-    void (*begin)(int manoeuvre, const double* state, rng* r, void* memory);
-    void (*act)(void* memory, const double* state, rng* r, float* action);  // its next control
-} env_structured;
-
-// What `firm demo` records and shows, chosen so that it takes about a minute on two cores.
-typedef struct env_demo {
-    int episodes;  // fresh ones that the goal is picked from
-    int offset;    // controls from start to goal in the recording
-    int tries;     // goals that a greedy search may solve before one is taken all the same
-} env_demo;
-
-// A way to collect episodes. A task's default one is in its spec itself; others are chosen by name.
-typedef struct env_policy {
-    const char* name;               // "weak"
-    const char* title;              // a few words for --help
-    int episode_cap;                // steps of an episode
-    void (*reset)(env* e, rng* r);  // a start
-    void (*act)(const env* e, rng* r, float* action);
-    int (*terminated)(const env* e);  // after a step: the episode's end
-} env_policy;
-
-typedef struct env_spec {
-    task_typed task;
-    const char* title;  // one line for `firm tasks`
-    int state_dim;
-    int episode_cap;  // steps of a collected episode
-    int default_episodes, validation_episodes;
-    const char*
-        state_column;  // HDF5 column that holds the (leading part of the) state: "pos_agent"
-    const char* state_also[3];   // other names of it in public files, tried in order; NULL ends
-    int state_bits;              // 32 or 64: its precision in the file
-    int drawn;                   // leading numbers of a state that its picture depends on; 0: all
-    env_field state_more[4];     // columns that hold the rest of the state, in order
-    const char* episode_column;  // HDF5 column of episode numbers; NULL: "ep_idx"
-    int extra_dim;               // numbers per row that `extra_get` notes for the columns below
-    int columns;
-    const env_column* column;
-    env_interventions interventions;
-    const env_structured* structured;  // NULL: the task has no such set
-    env_demo demo;
-    const char *physics, *renderer, *policy;  // one line each, attributes of every file
-    int policies;                             // beside the default one
-    const env_policy* other_policy;
-
+// Pure functions of states; call them through env_config and its neighbours, which know what a NULL
+// stands for.
+typedef struct env_state {
+    int dim;
+    int drawn;  // leading numbers of a state that its picture depends on; 0: all
     // Can there be such a state: finite, and near enough to what the simulator can run? Recorded
-    // states are asked this before anything else is done with them.
-    int (*fits)(const double* state);
-
+    // states are asked this before anything else is done with them. NULL: every finite one.
+    int (*fits)(const env_spec* spec, const double* state);
     // Does the motion at such a state depend on more than it tells? Where it hangs on the last bits
     // of a simulation that cannot be restored to the bit, nobody could replay a recording; such
     // moments are not used as anchors. NULL: nowhere.
-    int (*erratic)(const double* state);
-
-    // typed conversions, pure functions
-    void (*config)(const double* state, float* c);
+    int (*erratic)(const env_spec* spec, const double* state);
+    void (*config)(const env_spec* spec, const double* state, float* c);
     // chi at a state, given the state one control and one macro action (or as far back as known)
-    // before
-    void (*chi)(const double* state, const double* before, const double* macro_before, float* chi);
-    // 1 for the task's rare kind of moment, which balanced sampling shows as often as the rest (the
-    // cube is lifted, the block is pushed); `before` is one control earlier. NULL: none.
-    int (*rare)(const double* state, const double* before);
-    // the reference package's own success test, on states
-    int (*success)(const double* state, const double* goal_state);
+    // before. NULL: the change of c over the last control, chi_dim = config_dim.
+    void (*chi)(const env_spec* spec, const double* state, const double* before,
+                const double* macro_before, float* chi);
+    // 1 for the task's rare kind of moment, which balanced sampling shows as often as the rest (a
+    // block is lifted or pushed); `before` is one control earlier. NULL: none.
+    int (*rare)(const env_spec* spec, const double* state, const double* before);
+    // the task's own success test. NULL: every distance is within its tolerance.
+    int (*success)(const env_spec* spec, const double* state, const double* goal_state);
+} env_state;
 
-    // running
-    size_t env_bytes;
-    firm_status (*open)(env* e, firm_error* err);  // one-time set-up of *e (env_bytes, zeroed)
-    void (*close)(env* e);
-    void (*reset)(env* e, rng* r);              // random start (and target) as the collector uses
-    void (*step)(env* e, const float* action);  // one control
+// ---- sim: the simulator ----
+
+typedef struct env_simulator {
+    const char *physics, *renderer;                // one line each, attributes of every file
+    size_t bytes;                                  // of one environment, struct env first
+    firm_status (*open)(env* e, firm_error* err);  // one-time set-up of *e (bytes, zeroed); or NULL
+    void (*close)(env* e);                         // or NULL
+    void (*reset)(env* e, rng* r);                 // random start (and target)
+    void (*step)(env* e, const float* action);     // one control
     void (*state_get)(const env* e, double* state);
     void (*state_set)(env* e, const double* state);  // the public setter, exactly
     // Brings a recorded moment back better than the public setter does, for branches, audits and
@@ -171,11 +92,122 @@ typedef struct env_spec {
     size_t save_bytes;
     firm_status (*save)(const env* e, void* bytes);
     void (*restore)(env* e, const void* bytes);
-    void (*expert)(const env* e, rng* r, float* action);  // the data-collection policy
-    int (*terminated)(const env* e);  // after a step: the collector's episode end
-    void (*extra_get)(const env* e,
-                      double* extra);  // at every collected row; NULL if extra_dim is 0
-} env_spec;
+} env_simulator;
+
+// ---- collection: how data are made ----
+
+// A way to collect episodes.
+typedef struct env_policy {
+    const char* name;               // "weak"
+    const char* title;              // a few words for people
+    int episode_cap;                // steps of an episode
+    void (*reset)(env* e, rng* r);  // a start
+    void (*act)(env* e, rng* r, float* action);
+    int (*terminated)(const env* e);  // after a step: the episode's end. NULL: the cap alone
+} env_policy;
+
+// What the actions of interventions are drawn from.
+typedef enum env_proposal {
+    ENV_PROPOSAL_GAUSSIAN,  // the training split's mean and deviation per component, clipped to the
+                            // bounds
+    ENV_PROPOSAL_TABLE,     // the same with the mean and deviation of all episodes' actions
+    ENV_PROPOSAL_UNIFORM    // uniform in the bounds
+} env_proposal;
+
+typedef struct env_interventions {
+    env_proposal proposal;
+    int replay;               // branch 0 replays the recorded actions
+    int anchors, per_anchor;  // default counts
+} env_interventions;
+
+// A task's structured interventions: anchors balanced over classes of moments, and branches that
+// follow a manoeuvre, reading the state at every control, instead of independent noise. Classes
+// decide which moments are drawn and nothing else.
+enum { ENV_MAX_CLASS = 4, ENV_MAX_MANOEUVRE = 8, ENV_MANOEUVRE_BYTES = 128 };
+typedef struct env_structured {
+    int anchors, per_anchor;  // default counts
+    const char* column;       // "contact_class": the file's column of the anchors' classes
+    int classes;
+    const char* class_name[ENV_MAX_CLASS];  // "contact"
+    int manoeuvres;
+    const char* manoeuvre_name[ENV_MAX_MANOEUVRE];  // "push"
+    // the class of a recorded moment: states (rows, state dim), of the moment and of the controls
+    // of the macro action after it
+    int (*classify)(const double* states, int rows);
+    // draws one manoeuvre that leaves from `state` into `memory` (ENV_MANOEUVRE_BYTES)
+    void (*begin)(int manoeuvre, const double* state, rng* r, void* memory);
+    void (*act)(void* memory, const double* state, rng* r, float* action);  // its next control
+} env_structured;
+
+typedef struct env_collection {
+    int episodes, validation;  // default count, and how many of so many are held out
+    int policies;              // the first one is the default
+    const env_policy* policy;
+    env_interventions interventions;
+    const env_structured* structured;  // NULL: the task has no such set
+} env_collection;
+
+// ---- layout: the columns of the episode files ----
+
+// A column that holds a part of the state.
+typedef struct env_field {
+    const char* name;  // "qvel"
+    int width;         // numbers per row
+} env_field;
+
+// One column of the public episode files beside actions and the state column: a view of a row's
+// state and of what the collector noted there (`extra`: a target position, say), so that the writer
+// needs no knowledge of the task.
+typedef struct env_column {
+    const char* name;  // "pos_target"
+    int width;         // numbers per row; 1 makes a plain (rows) column
+    int bits;          // 32 or 64: precision in the file; 0: whole numbers, as int64
+    // NULL: the same in every row, 0 or `text`, which takes no room in the file
+    void (*get)(const double* state, const double* extra, double* out);
+    int before;        // 1: what was there a row before; at an episode's start, the row itself
+    const char* text;  // of a column of texts
+} env_column;
+
+typedef struct env_layout {
+    const char* state_column;    // holds the (leading part of the) state: "pos_agent"
+    const char* state_also[3];   // other names of it in public files, tried in order; NULL ends
+    int state_bits;              // 32 or 64: its precision in the file
+    env_field state_more[4];     // columns that hold the rest of the state, in order
+    const char* episode_column;  // of episode numbers; NULL: "ep_idx"
+    int extra_dim;               // numbers per row that extra_get notes for the columns below
+    void (*extra_get)(const env* e, double* extra);  // at every collected row
+    int columns;
+    const env_column* column;
+} env_layout;
+
+// ---- study: what the paper's study adds ----
+
+// What `firm demo` records and shows, chosen so that it takes about a minute on two cores.
+typedef struct env_demo {
+    int episodes;  // fresh ones that the goal is picked from
+    int offset;    // controls from start to goal in the recording
+    int tries;     // goals that a greedy search may solve before one is taken all the same
+} env_demo;
+
+typedef struct env_study {
+    struct {
+        int anchors;
+        double mean, p95, max;  // after 25 controls, in tolerance units
+    } audit;                    // the paper's reset-replay audit
+    env_demo demo;
+} env_study;
+
+// ---- a task ----
+
+struct env_spec {
+    task_typed task;
+    const char* title;  // one line for `firm tasks`
+    const env_state* state;
+    const env_simulator* sim;
+    const env_collection* collection;
+    const env_layout* layout;
+    const env_study* study;
+};
 
 struct env {
     const env_spec* spec;
@@ -187,6 +219,19 @@ const env_spec* env_find(const char* name);  // NULL if unknown
 const env_spec* env_at(int i);               // i-th task, NULL past the last
 firm_status env_find_or_fail(const char* name, const env_spec** spec,
                              firm_error* err);  // message lists the tasks
+env_demo env_demo_of(const env_spec* spec);     // its own choice or the default
+
+// ---- state.c: what follows from a state ----
+
+int env_fits(const env_spec* spec, const double* state);
+int env_erratic(const env_spec* spec, const double* state);
+void env_config(const env_spec* spec, const double* state, float* c);
+void env_chi(const env_spec* spec, const double* state, const double* before,
+             const double* macro_before, float* chi);
+int env_rare(const env_spec* spec, const double* state, const double* before);
+int env_success(const env_spec* spec, const double* state, const double* goal_state);
+
+// ---- running one ----
 
 firm_status env_create(const env_spec* spec, env** out, firm_error* err);
 void env_free(env* e);

@@ -81,7 +81,8 @@ static double angle_between(double a, double b) {
     return fmin(d, 2 * PUSHT_PI - d);
 }
 
-static int success(const double* state, const double* goal) {
+static int success(const env_spec* spec, const double* state, const double* goal) {
+    (void)spec;
     return distance(state, goal, 4) < 20.0 &&
            angle_between(state[PUSHT_ANGLE], goal[PUSHT_ANGLE]) < PUSHT_PI / 9;
 }
@@ -201,7 +202,7 @@ static void reset_free(env* base, rng* r) {
 }
 
 // The reference's own policy: random targets, kept near the block.
-static void weak(const env* base, rng* r, float* action) {
+static void weak(env* base, rng* r, float* action) {
     double s[PUSHT_STATE];
     state_get(base, s);
     for (int k = 0; k < 2; k++) {
@@ -215,10 +216,10 @@ static void weak(const env* base, rng* r, float* action) {
 static int weak_ended(const env* base) {
     double s[PUSHT_STATE];
     state_get(base, s);
-    return success(s, ((const pusht*)base)->goal);
+    return success(base->spec, s, ((const pusht*)base)->goal);
 }
 
-static void demonstrate(const env* base, rng* r, float* action) {
+static void demonstrate(env* base, rng* r, float* action) {
     double s[PUSHT_STATE];
     state_get(base, s);
     pusht_demo_act(((const pusht*)base)->demo, s, r, action);
@@ -239,7 +240,8 @@ static void extra_get(const env* base, double* extra) {
 
 // A block jammed between agent and wall goes wherever the solver's last bits send it. The walls'
 // inner side is 7 px from the rim, and a block that merely lies against one overlaps 0.1 px.
-static int pressed_into_wall(const double* state) {
+static int pressed_into_wall(const env_spec* spec, const double* state) {
+    (void)spec;
     return pusht_wall_gap(state) < 7.0 - 0.2;
 }
 
@@ -278,21 +280,24 @@ static const env_column columns[] = {
 
 // ---- typed conversions --------------------------------------------------------------------------
 
-static void config(const double* s, float* c) {
+static void config(const env_spec* spec, const double* s, float* c) {
+    (void)spec;
     c[0] = (float)sin(s[PUSHT_ANGLE]);
     c[1] = (float)cos(s[PUSHT_ANGLE]);
     for (int k = 0; k < 4; k++) c[2 + k] = (float)(s[k] / 256.0 - 1.0);
 }
 
 // change of agent, block (in units of c) and block angle (wrapped, rad) over the last macro action
-static void chi(const double* s, const double* before, const double* macro_before, float* out) {
-    (void)before;
+static void chi(const env_spec* spec, const double* s, const double* before,
+                const double* macro_before, float* out) {
+    (void)spec, (void)before;
     for (int k = 0; k < 4; k++) out[k] = (float)((s[k] - macro_before[k]) / 256.0);
     out[4] = (float)remainder(s[PUSHT_ANGLE] - macro_before[PUSHT_ANGLE], 2 * PUSHT_PI);
 }
 
 // the block is being pushed: it has moved since the last control
-static int rare(const double* s, const double* before) {
+static int rare(const env_spec* spec, const double* s, const double* before) {
+    (void)spec;
     double moved = hypot(s[PUSHT_BX] - before[PUSHT_BX], s[PUSHT_BY] - before[PUSHT_BY]);
     double turned = fabs(remainder(s[PUSHT_ANGLE] - before[PUSHT_ANGLE], 2 * PUSHT_PI));
     return moved > 0.5 || turned > 0.01;
@@ -312,8 +317,68 @@ static int rare(const double* s, const double* before) {
 #define SCALE (256.0f * ENV_IMAGE / PUSHT_CANVAS)
 #define COG ((float)PUSHT_COG / 256.0f)
 
-static const env_policy others[] = {
+// ---- the parts of the task ----------------------------------------------------------------------
+
+static int fits(const env_spec* spec, const double* state) {
+    (void)spec;
+    return pusht_state_fits(state);
+}
+
+static const env_state states = {.dim = PUSHT_STATE,
+                                 .drawn = PUSHT_VX,
+                                 .fits = fits,
+                                 .erratic = pressed_into_wall,
+                                 .config = config,
+                                 .chi = chi,
+                                 .rare = rare,
+                                 .success = success};
+
+static const env_simulator simulator = {
+    .physics = "Chipmunk 7.0.3, double",
+    .renderer = "pusht native 1 (pygame 2.6.1 and OpenCV rules)",
+    .bytes = sizeof(pusht),
+    .open = open_world,
+    .close = close_world,
+    .reset = reset_free,
+    .step = step,
+    .state_get = state_get,
+    .state_set = state_set,
+    .recall = recall,
+    .render = render,
+    .picture = picture,
+    .save_bytes = sizeof(journal),
+    .save = save,
+    .restore = restore,
+};
+
+static const env_policy policies[] = {
+    {"demo", "a demonstrator that plans one control at a time", DEMO_CAP, reset_free, demonstrate,
+     demonstrated},
     {"weak", "random targets near the block", 100, reset_any, weak, weak_ended},
+};
+
+static const env_collection collection = {
+    .episodes = 18685,
+    .validation = 2000,
+    .policies = sizeof policies / sizeof policies[0],
+    .policy = policies,
+    .interventions = {ENV_PROPOSAL_TABLE, .replay = 1, .anchors = 512, .per_anchor = 16},
+    .structured = &pusht_structured,
+};
+
+static const env_layout layout = {
+    .state_column = "state",
+    .state_bits = 64,
+    .episode_column = "episode_idx",
+    .extra_dim = EXTRAS,
+    .extra_get = extra_get,
+    .columns = sizeof columns / sizeof columns[0],
+    .column = columns,
+};
+
+static const env_study study = {
+    .audit = {.anchors = 512, .mean = 0.0613, .p95 = 0.1424, .max = 0.9548},
+    .demo = {.episodes = 16, .offset = 50, .tries = 8},
 };
 
 const env_spec pusht_spec = {
@@ -353,54 +418,11 @@ const env_spec pusht_spec = {
                        PLACE(GOAL(5), C(5)), PLACE(GOAL(2), C(2)), PLACE(GOAL(3), C(3)), TURN(C(0)),
                        TURN(C(1)), TURN(GOAL(0)), TURN(GOAL(1))}},
     .title = "push a T-shaped block, and come to stand, where the goal picture shows both",
-    .state_dim = PUSHT_STATE,
-    .episode_cap = DEMO_CAP,
-    .default_episodes = 18685,
-    .validation_episodes = 2000,
-    .state_column = "state",
-    .state_bits = 64,
-    .drawn = PUSHT_VX,
-    .episode_column = "episode_idx",
-    .extra_dim = EXTRAS,
-    .columns = sizeof columns / sizeof columns[0],
-    .column = columns,
-    .interventions = {.proposal = ENV_PROPOSAL_TABLE,
-                      .replay = 1,
-                      .anchors = 512,
-                      .per_anchor = 16,
-                      .paper_anchors = 512,
-                      .paper_mean = 0.0613,
-                      .paper_p95 = 0.1424,
-                      .paper_max = 0.9548},
-    .structured = &pusht_structured,
-    .demo = {.episodes = 16, .offset = 50, .tries = 8},
-    .physics = "Chipmunk 7.0.3, double",
-    .renderer = "pusht native 1 (pygame 2.6.1 and OpenCV rules)",
-    .policy = "demo",
-    .policies = sizeof others / sizeof others[0],
-    .other_policy = others,
-    .fits = pusht_state_fits,
-    .erratic = pressed_into_wall,
-    .config = config,
-    .chi = chi,
-    .rare = rare,
-    .success = success,
-    .env_bytes = sizeof(pusht),
-    .open = open_world,
-    .close = close_world,
-    .reset = reset_free,
-    .step = step,
-    .state_get = state_get,
-    .state_set = state_set,
-    .recall = recall,
-    .render = render,
-    .picture = picture,
-    .save_bytes = sizeof(journal),
-    .save = save,
-    .restore = restore,
-    .expert = demonstrate,
-    .terminated = demonstrated,
-    .extra_get = extra_get,
+    .state = &states,
+    .sim = &simulator,
+    .collection = &collection,
+    .layout = &layout,
+    .study = &study,
 };
 #else
 typedef int pusht_needs_chipmunk;

@@ -65,20 +65,23 @@ static const env_column columns[] = {
 
 // ---- typed conversions --------------------------------------------------------------------------
 
-static void config(const double* state, float* c) {
+static void config(const env_spec* spec, const double* state, float* c) {
+    (void)spec;
     for (int i = 0; i < 2; i++) {
         c[2 * i] = (float)sin(state[i]);
         c[2 * i + 1] = (float)cos(state[i]);
     }
 }
 
-static void chi(const double* state, const double* before, const double* macro_before, float* out) {
-    (void)before, (void)macro_before;
+static void chi(const env_spec* spec, const double* state, const double* before,
+                const double* macro_before, float* out) {
+    (void)spec, (void)before, (void)macro_before;
     out[0] = (float)state[2];
     out[1] = (float)state[3];
 }
 
-static int success(const double* state, const double* goal) {
+static int success(const env_spec* spec, const double* state, const double* goal) {
+    (void)spec;
     return fabs(state[0] - goal[0]) < REACHER_TOLERANCE &&
            fabs(state[1] - goal[1]) < REACHER_TOLERANCE;
 }
@@ -91,15 +94,75 @@ static int success(const double* state, const double* goal) {
 
 // ---- collection ---------------------------------------------------------------------------------
 
-static void uniform(const env* e, rng* r, float* action) {
+static void uniform(env* e, rng* r, float* action) {
     (void)e;
     for (int i = 0; i < 2; i++) action[i] = (float)rng_uniform(r, -1.0, 1.0);
 }
 
-static int never(const env* e) {
-    (void)e;
-    return 0;
+// ---- the parts of the task ----------------------------------------------------------------------
+
+static int fits(const env_spec* spec, const double* state) {
+    (void)spec;
+    return reacher_state_fits(state);
 }
+
+static const env_state states = {
+    .dim = REACHER_STATE, .fits = fits, .config = config, .chi = chi, .success = success};
+
+static const env_simulator simulator = {
+    .physics = "MuJoCo 3.11.0, dm_control 1.0.44 reacher",
+    .renderer = "native 1",
+    .bytes = REACHER_ENV_BYTES,
+#ifdef FIRM_MUJOCO
+    .open = reacher_open,
+    .close = reacher_close,
+    .reset = reacher_reset,
+    .step = reacher_step,
+    .state_get = reacher_state_get,
+    .state_set = reacher_state_set,
+    .goal_set = reacher_goal_set,
+    .render_ready = reacher_render_ready,
+    .render = reacher_render,
+    .save_bytes = REACHER_SAVED * sizeof(double),
+    .save = reacher_save,
+    .restore = reacher_restore,
+#else
+    .open = env_open_without_mujoco,
+#endif
+};
+
+static const env_policy policies[] = {{.name = "uniform",
+                                       .title = "uniform in the bounds of actions",
+                                       .episode_cap = 200,
+#ifdef FIRM_MUJOCO
+                                       .reset = reacher_reset,
+#endif
+                                       .act = uniform}};
+
+static const env_collection collection = {
+    .episodes = 10000,
+    .validation = 1000,
+    .policies = sizeof policies / sizeof policies[0],
+    .policy = policies,
+    .interventions = {ENV_PROPOSAL_UNIFORM, .replay = 0, .anchors = 512, .per_anchor = 16},
+};
+
+static const env_layout layout = {
+    .state_column = "qpos",
+    .state_bits = 64,
+    .state_more = {{"qvel", 2}},
+    .extra_dim = REACHER_EXTRAS,
+#ifdef FIRM_MUJOCO
+    .extra_get = reacher_extra_get,
+#endif
+    .columns = sizeof columns / sizeof columns[0],
+    .column = columns,
+};
+
+static const env_study study = {
+    .audit = {.anchors = 442, .mean = 4.52e-15, .p95 = 1.75e-14, .max = 3.55e-14},
+    .demo = {.episodes = 50, .offset = 50, .tries = 8},
+};
 
 const env_spec reacher_spec = {
     .task = {.name = "reacher",
@@ -125,50 +188,9 @@ const env_spec reacher_spec = {
                         .y = {-REACH, 0, -REACH, 0, CENTRE},
                         .w = {0, 0, 0, 0, 1}}}},
     .title = "turn two joints until the arm lies as in the goal picture",
-    .state_dim = REACHER_STATE,
-    .episode_cap = 200,
-    .default_episodes = 10000,
-    .validation_episodes = 1000,
-    .state_column = "qpos",
-    .state_bits = 64,
-    .state_more = {{"qvel", 2}},
-    .extra_dim = REACHER_EXTRAS,
-    .columns = sizeof columns / sizeof columns[0],
-    .column = columns,
-    .interventions = {.proposal = ENV_PROPOSAL_UNIFORM,
-                      .replay = 0,
-                      .anchors = 512,
-                      .per_anchor = 16,
-                      .paper_anchors = 442,
-                      .paper_mean = 4.52e-15,
-                      .paper_p95 = 1.75e-14,
-                      .paper_max = 3.55e-14},
-    .demo = {.episodes = 50, .offset = 50, .tries = 8},
-    .physics = "MuJoCo 3.11.0, dm_control 1.0.44 reacher",
-    .renderer = "native 1",
-    .policy = "uniform",
-    .fits = reacher_state_fits,
-    .config = config,
-    .chi = chi,
-    .success = success,
-    .env_bytes = REACHER_ENV_BYTES,
-    .expert = uniform,
-    .terminated = never,
-#ifdef FIRM_MUJOCO
-    .open = reacher_open,
-    .close = reacher_close,
-    .reset = reacher_reset,
-    .step = reacher_step,
-    .state_get = reacher_state_get,
-    .state_set = reacher_state_set,
-    .goal_set = reacher_goal_set,
-    .render_ready = reacher_render_ready,
-    .render = reacher_render,
-    .save_bytes = REACHER_SAVED * sizeof(double),
-    .save = reacher_save,
-    .restore = reacher_restore,
-    .extra_get = reacher_extra_get,
-#else
-    .open = env_open_without_mujoco,
-#endif
+    .state = &states,
+    .sim = &simulator,
+    .collection = &collection,
+    .layout = &layout,
+    .study = &study,
 };

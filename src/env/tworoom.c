@@ -73,7 +73,8 @@ static void state_get(const env* base, double* state) {
 }
 
 // in the picture; false for what is no number
-static int fits(const double* state) {
+static int fits(const env_spec* spec, const double* state) {
+    (void)spec;
     return state[0] >= 0 && state[0] <= ENV_IMAGE && state[1] >= 0 && state[1] <= ENV_IMAGE;
 }
 
@@ -117,7 +118,7 @@ static void reset(env* base, rng* r) {
     }
 }
 
-static void expert(const env* base, rng* r, float* action) {
+static void expert(env* base, rng* r, float* action) {
     const tworoom* e = (const tworoom*)base;
     float way_x = e->target_x, way_y = e->target_y;
     int other_room = (e->x > TWOROOM_WALL_X) != (e->target_x > TWOROOM_WALL_X);
@@ -179,19 +180,22 @@ static const env_column columns[] = {
 
 // ---- typed conversions ----
 
-static void config(const double* state, float* c) {
+static void config(const env_spec* spec, const double* state, float* c) {
+    (void)spec;
     c[0] = (float)(state[0] / 112.0 - 1.0);
     c[1] = (float)(state[1] / 112.0 - 1.0);
 }
 
 // displacement of c over the last control
-static void chi(const double* state, const double* before, const double* macro_before, float* out) {
-    (void)macro_before;
+static void chi(const env_spec* spec, const double* state, const double* before,
+                const double* macro_before, float* out) {
+    (void)spec, (void)macro_before;
     out[0] = (float)((state[0] - before[0]) / 112.0);
     out[1] = (float)((state[1] - before[1]) / 112.0);
 }
 
-static int success(const double* state, const double* goal) {
+static int success(const env_spec* spec, const double* state, const double* goal) {
+    (void)spec;
     return distance((float)state[0], (float)state[1], (float)goal[0], (float)goal[1]) <
            TWOROOM_TOLERANCE;
 }
@@ -200,6 +204,50 @@ static void render(const env* base, uint8_t* rgb) {
     const tworoom* e = (const tworoom*)base;
     tworoom_draw(e->x, e->y, rgb);
 }
+
+// ---- the parts of the task ----
+
+static const env_state states = {
+    .dim = 2, .fits = fits, .config = config, .chi = chi, .success = success};
+
+static const env_simulator simulator = {
+    .physics = "tworoom kinematics 1, float32",
+    .renderer = "tworoom native 1",
+    .bytes = sizeof(tworoom),
+    .reset = reset,
+    .step = step,
+    .state_get = state_get,
+    .state_set = state_set,
+    .render = render,
+};
+
+static const env_policy policies[] = {
+    {"expert", "by way of the door to a target in the other room, noise on every action", 100,
+     reset, expert, terminated},
+};
+
+static const env_collection collection = {
+    .episodes = 10000,
+    .validation = 1000,
+    .policies = sizeof policies / sizeof policies[0],
+    .policy = policies,
+    .interventions = {ENV_PROPOSAL_GAUSSIAN, .replay = 1, .anchors = 128, .per_anchor = 32},
+};
+
+static const env_layout layout = {
+    .state_column = "pos_agent",
+    .state_also = {"state", "proprio"},
+    .state_bits = 32,
+    .extra_dim = 2,
+    .extra_get = extra_get,
+    .columns = sizeof columns / sizeof columns[0],
+    .column = columns,
+};
+
+static const env_study study = {
+    .audit = {.anchors = 128, .mean = 0.0, .p95 = 0.0, .max = 0.0},
+    .demo = {.episodes = 200, .offset = 90, .tries = 16},
+};
 
 const env_spec tworoom_spec = {
     .task = {.name = "tworoom",
@@ -218,39 +266,9 @@ const env_spec tworoom_spec = {
              .points = 1,
              .point = {{.name = "agent", .x = {112, 0, 112}, .y = {0, 112, 112}, .w = {0, 0, 1}}}},
     .title = "walk a dot through the door between two rooms to where the goal picture shows it",
-    .state_dim = 2,
-    .episode_cap = 100,
-    .default_episodes = 10000,
-    .validation_episodes = 1000,
-    .state_column = "pos_agent",
-    .state_also = {"state", "proprio"},
-    .state_bits = 32,
-    .extra_dim = 2,
-    .columns = sizeof columns / sizeof columns[0],
-    .column = columns,
-    .interventions = {.proposal = ENV_PROPOSAL_GAUSSIAN,
-                      .replay = 1,
-                      .anchors = 128,
-                      .per_anchor = 32,
-                      .paper_anchors = 128,
-                      .paper_mean = 0.0,
-                      .paper_p95 = 0.0,
-                      .paper_max = 0.0},
-    .demo = {.episodes = 200, .offset = 90, .tries = 16},
-    .physics = "tworoom kinematics 1, float32",
-    .renderer = "tworoom native 1",
-    .policy = "expert",
-    .fits = fits,
-    .config = config,
-    .chi = chi,
-    .success = success,
-    .env_bytes = sizeof(tworoom),
-    .reset = reset,
-    .step = step,
-    .state_get = state_get,
-    .state_set = state_set,
-    .render = render,
-    .expert = expert,
-    .terminated = terminated,
-    .extra_get = extra_get,
+    .state = &states,
+    .sim = &simulator,
+    .collection = &collection,
+    .layout = &layout,
+    .study = &study,
 };

@@ -23,7 +23,7 @@ typedef struct arm_ops {
     firm_status (*begin)(eval_arm* arm, const arm_start* start);
     firm_status (*act)(eval_arm* arm, int64_t deadline_ns, firm_step* step);
     firm_status (*look)(eval_arm* arm, const uint8_t* rgb, const float* action);  // after a control
-    firm_status (*pose)(eval_arm* arm, plan_gpu_problem* problem);  // NULL: decides alone
+    firm_status (*pose)(eval_arm* arm, plan_problem* problem);  // NULL: decides alone
 } arm_ops;
 
 struct eval_arm {

@@ -48,7 +48,7 @@ static firm_status firm_look(eval_arm* arm, const uint8_t* rgb, const float* act
     return firm_controller_push(arm->controller, rgb, action);
 }
 
-static firm_status firm_pose(eval_arm* arm, plan_gpu_problem* problem) {
+static firm_status firm_pose(eval_arm* arm, plan_problem* problem) {
     return controller_pose(arm->controller, problem);
 }
 
@@ -56,7 +56,7 @@ static void tell_truth(eval_arm* arm) {
     const env_spec* spec = arm->setup.spec;
     float history[FIRM_HISTORY * FIRM_MAX_CONFIG];
     for (int i = 0; i < FIRM_HISTORY; i++)
-        spec->config(arm->state[i], history + i * spec->task.config_dim);
+        env_config(spec, arm->state[i], history + i * spec->task.config_dim);
     controller_set_truth(arm->controller, history, arm->goal_config);
 }
 
@@ -65,7 +65,7 @@ static firm_status truth_act(eval_arm* arm, int64_t deadline_ns, firm_step* step
     return firm_controller_act(arm->controller, deadline_ns, step);
 }
 
-static firm_status truth_pose(eval_arm* arm, plan_gpu_problem* problem) {
+static firm_status truth_pose(eval_arm* arm, plan_problem* problem) {
     tell_truth(arm);
     return controller_pose(arm->controller, problem);
 }
@@ -76,10 +76,9 @@ static firm_status oracle_open(eval_arm* arm, firm_error* err) {
     const eval_setup* s = &arm->setup;
     TRY(pool_create(s->threads, &arm->threads, err));
     TRY(eval_oracle_create(s->spec, &s->actions, pool_threads(arm->threads), &arm->oracle, err));
-    plan_setup setup = {.task = &s->spec->task,
+    plan_setup setup = {.world = eval_oracle_world(arm->oracle),
                         .options = s->options,
                         .actions = s->actions,
-                        .model = eval_oracle_model(arm->oracle),
                         .threads = arm->threads,
                         .seed = s->seed,
                         .fan = s->fan};
@@ -103,7 +102,7 @@ static firm_status oracle_act(eval_arm* arm, int64_t deadline_ns, firm_step* ste
     plan_result* r = &arm->plan;
     float c[FIRM_MAX_CONFIG];
     *step = (firm_step){0};
-    spec->config(state_now(arm), c);
+    env_config(spec, state_now(arm), c);
     if (arm->at == arm->until) {
         if (arm->until) plan_solver_advance(arm->solver, arm->until / s->actions.controls);
         eval_oracle_start(arm->oracle, state_now(arm));
@@ -173,8 +172,8 @@ static const arm_ops* find_arm(const char* name) {
 
 int eval_arms_together(const char* name, const eval_setup* setup) {
     const arm_ops* ops = find_arm(name);
-    return ops && ops->pose && setup->gpu && setup->options.mode == FIRM_MODE_CONTRACT &&
-           !setup->model->members;
+    return ops && ops->pose && setup->batch.context && setup->options.mode == FIRM_MODE_CONTRACT &&
+           setup->options.solver == PLAN_CEM && !setup->model->members;
 }
 
 firm_status eval_arm_create(const char* name, const eval_setup* setup, eval_arm** out,
@@ -246,9 +245,9 @@ static firm_status read_start(eval_arm* arm, const eval_trials* trials, frames* 
         if (status != FIRM_OK)
             return FAIL(err, status, "the frame of row %lld cannot be read or drawn: %s",
                         (long long)row, firm_status_str(status));
-        const double* state = trials->data->state + row * spec->state_dim;
+        const double* state = trials->data->state + row * spec->state->dim;
         memcpy(i < FIRM_HISTORY ? arm->state[i] : arm->goal, state,
-               sizeof(double) * (size_t)spec->state_dim);
+               sizeof(double) * (size_t)spec->state->dim);
         if (i < FIRM_HISTORY)
             start->frame[i] = rgb;
         else
@@ -256,9 +255,9 @@ static firm_status read_start(eval_arm* arm, const eval_trials* trials, frames* 
         if (i < FIRM_HISTORY - 1)
             start->action[i] = trials->data->action + row * spec->task.action_dim;
     }
-    spec->config(arm->goal, arm->goal_config);
-    spec->state_set(arm->world, state_now(arm));
-    if (spec->goal_set) spec->goal_set(arm->world, arm->goal);
+    env_config(spec, arm->goal, arm->goal_config);
+    spec->sim->state_set(arm->world, state_now(arm));
+    if (spec->sim->goal_set) spec->sim->goal_set(arm->world, arm->goal);
     return arm->world->fault == FIRM_OK
                ? FIRM_OK
                : FAIL(err, FIRM_E_VALUE, "the recorded state of row %lld cannot be restored",
@@ -267,18 +266,18 @@ static firm_status read_start(eval_arm* arm, const eval_trials* trials, frames* 
 
 static firm_status step_world(eval_arm* arm, const float* action, firm_error* err) {
     const env_spec* spec = arm->setup.spec;
-    spec->step(arm->world, action);
+    spec->sim->step(arm->world, action);
     if (arm->world->fault != FIRM_OK)
         return FAIL(err, arm->world->fault, "the %s simulation failed under arm '%s': %s",
                     spec->task.name, arm->ops->name, firm_status_str(arm->world->fault));
     memmove(arm->state[0], arm->state[1], sizeof arm->state[0] * (FIRM_HISTORY - 1));
-    spec->state_get(arm->world, arm->state[FIRM_HISTORY - 1]);
+    spec->sim->state_get(arm->world, arm->state[FIRM_HISTORY - 1]);
     return FIRM_OK;
 }
 
 static float units_now(const eval_arm* arm) {
     float c[FIRM_MAX_CONFIG];
-    arm->setup.spec->config(state_now(arm), c);
+    env_config(arm->setup.spec, state_now(arm), c);
     return task_tolerance_units(&arm->setup.spec->task, c, arm->goal_config);
 }
 
@@ -311,7 +310,7 @@ firm_status arm_trial_open(arm_trial* t, eval_arm* arm, const eval_trials* trial
                              t->start.goal_frame, err));
     }
     *out = (eval_outcome){.hash = trial->hash,
-                          .solved_at_start = spec->success(state_now(arm), arm->goal),
+                          .solved_at_start = env_success(spec, state_now(arm), arm->goal),
                           .closest = INFINITY};
     t->rgb = arm->picture + (FIRM_HISTORY - 1) * ENV_FRAME_BYTES;  // holds the start frame
     return FIRM_OK;
@@ -350,10 +349,10 @@ firm_status arm_trial_step(arm_trial* t, firm_error* err) {
     // the step's pointers end here
     TRY(step_world(arm, t->step.action, err));
     t->out->steps++;
-    t->out->success = spec->success(state_now(arm), arm->goal);
+    t->out->success = env_success(spec, state_now(arm), arm->goal);
     float units = units_now(arm);
     if (units < t->out->closest) t->out->closest = units;
-    if (arm->ops->sees || t->trace) spec->render(arm->world, t->rgb);
+    if (arm->ops->sees || t->trace) spec->sim->render(arm->world, t->rgb);
     if (arm->ops->look && !t->out->success) TIMED(arm->ops->look(arm, t->rgb, t->step.action));
     return FIRM_OK;
 }

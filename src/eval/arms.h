@@ -17,8 +17,8 @@
 #include "eval/trace.h"
 #include "eval/trials.h"
 #include "plan/dynamics.h"
-#include "plan/gpu.h"
 #include "plan/options.h"
+#include "plan/world.h"
 
 typedef struct eval_setup {
     const env_spec* spec;
@@ -31,7 +31,7 @@ typedef struct eval_setup {
     int fan;             // candidates recorded in traces
     firm_device device;  // where the learned arms plan
     firm_precision precision;
-    plan_gpu* gpu;  // contract searches of many trials at once; NULL: none, as for an ensemble
+    plan_device batch;  // contract searches of many trials at once; none for an ensemble
 } eval_setup;
 
 typedef struct eval_outcome {
@@ -63,7 +63,8 @@ eval_times eval_arm_take_late(eval_arm* arm);
 firm_status eval_arm_run(eval_arm* arm, const eval_trials* trials, frames* pictures, int trial,
                          eval_outcome* out, eval_times* times, eval_trace* trace, firm_error* err);
 
-// Whether trials of such an arm can run together: it plans on setup->gpu, contract mode, one model.
+// Whether trials of such an arm can run together: it plans on setup->batch, contract mode, one
+// model.
 int eval_arms_together(const char* name, const eval_setup* setup);
 // Runs trials first .. first + count - 1 together, arm[i] for the i-th; the arms are alike.
 // pictures are read by the caller's thread, the rest is shared among the pool's. out (count).

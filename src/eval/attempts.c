@@ -60,7 +60,7 @@ static firm_status open_worker(attempt_work* w, const attempts_options* opt, att
 static firm_status show_moment(const attempt_work* w, attempt_worker* k, int64_t first,
                                double* state, float* action) {
     const env_spec* spec = w->out->spec;
-    const size_t dim = (size_t)spec->state_dim, a = (size_t)spec->task.action_dim;
+    const size_t dim = (size_t)spec->state->dim, a = (size_t)spec->task.action_dim;
     const double* from = w->moments->state + first * (int64_t)dim;
     const float* past = w->moments->action + first * (int64_t)a;
     memcpy(state, from, FIRM_HISTORY * dim * sizeof *state);
@@ -80,26 +80,26 @@ static firm_status next_control(attempt_work* w, attempt_worker* k, int number, 
     firm_step step;
     TRY(firm_controller_act(k->controller, 0, &step));
     memcpy(action, step.action, (size_t)spec->task.action_dim * sizeof *action);
-    spec->step(k->world, action);
-    spec->state_get(k->world, state);
+    spec->sim->step(k->world, action);
+    spec->sim->state_get(k->world, state);
     if (k->world->fault != FIRM_OK) return FIRM_OK;
     if (number % RECORD_CONTROLS < RECORD_CONTROLS - FIRM_HISTORY) return FIRM_OK;
-    spec->render(k->world, k->rgb);
+    spec->sim->render(k->world, k->rgb);
     return firm_controller_push(k->controller, k->rgb, action);
 }
 
 static int finite_row(const env_spec* spec, const double* state, const float* action) {
     int fine = 1;
-    for (int i = 0; i < spec->state_dim; i++) fine = fine && isfinite(state[i]);
+    for (int i = 0; i < spec->state->dim; i++) fine = fine && isfinite(state[i]);
     for (int i = 0; i < spec->task.action_dim; i++) fine = fine && isfinite(action[i]);
-    return fine && spec->fits(state);
+    return fine && env_fits(spec, state);
 }
 
 static void attempt_one(void* arg, int item, int worker) {
     attempt_work* w = arg;
     attempt_worker* k = &w->worker[worker];
     const env_spec* spec = w->out->spec;
-    const int64_t dim = spec->state_dim, a = spec->task.action_dim;
+    const int64_t dim = spec->state->dim, a = spec->task.action_dim;
     item += w->from;
     const int64_t first = (int64_t)item * TRIAL_ROWS, row = w->out->offset[item];
     double* state = w->out->state + row * dim;
@@ -107,7 +107,7 @@ static void attempt_one(void* arg, int item, int worker) {
     const double* goal = w->moments->state + (first + FIRM_HISTORY) * dim;
     firm_controller_reset(k->controller, w->seed + (uint64_t)item);
     w->status[item] = show_moment(w, k, first, state, action);
-    spec->state_set(k->world, state + (FIRM_HISTORY - 1) * dim);
+    spec->sim->state_set(k->world, state + (FIRM_HISTORY - 1) * dim);
     for (int i = 0; i < ATTEMPT_PLANS * RECORD_CONTROLS && w->status[item] == FIRM_OK; i++) {
         double* after = state + (FIRM_HISTORY + i) * dim;
         float* control = action + (FIRM_HISTORY - 1 + i) * a;
@@ -116,7 +116,7 @@ static void attempt_one(void* arg, int item, int worker) {
             w->broken[item] = 1;
             return;
         }
-        w->reached[item] |= (uint8_t)(spec->success(after, goal) != 0);
+        w->reached[item] |= (uint8_t)(env_success(spec, after, goal) != 0);
     }
 }
 

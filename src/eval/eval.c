@@ -100,10 +100,10 @@ static firm_status prepare_gpu(evaluation* e, firm_error* err) {
     if (p->model->members) return FIRM_OK;
     e->batch = p->batch ? p->batch : BATCH;
     if (e->batch > p->trials) e->batch = p->trials;
-    if (p->mode == FIRM_MODE_REACH) e->batch = 1;
+    if (p->mode == FIRM_MODE_REACH || e->setup.options.solver != PLAN_CEM) e->batch = 1;
     plan_gpu_choice choice = {(plan_precision)p->precision, PLAN_GPU_BATCH, e->batch, 0};
     TRY(plan_gpu_for_model(p->model, &e->setup.options, &choice, &e->gpu, err));
-    e->setup.gpu = e->gpu;
+    e->setup.batch = plan_gpu_device_of(e->gpu);
     return FIRM_OK;
 }
 
@@ -163,6 +163,7 @@ static firm_status prepare(evaluation* e, firm_error* err) {
                             .fan = p->traces ? FAN : 0};
     TRY(eval_plan_options(p->settings, p->mode, p->candidates, p->iterations, p->horizon,
                           &e->setup.options, err));
+    if (p->solver) e->setup.options.solver = (plan_solver_kind)(p->solver - FIRM_SOLVER_CEM);
     if (e->setup.fan > e->setup.options.candidates) e->setup.fan = e->setup.options.candidates;
 
     TRY(prepare_gpu(e, err));
@@ -429,6 +430,7 @@ static firm_status header_json(const evaluation* e, cJSON* json, firm_error* err
         put(json, "model",
             p->model_path ? cJSON_CreateString(p->model_path) : cJSON_CreateNull()) &&
         cJSON_AddStringToObject(json, "mode", p->mode == FIRM_MODE_REACH ? "reach" : "contract") &&
+        cJSON_AddStringToObject(json, "solver", plan_solver_name(e->setup.options.solver)) &&
         cJSON_AddNumberToObject(json, "offset", p->offset) &&
         cJSON_AddNumberToObject(json, "trials", e->trials->count) &&
         cJSON_AddNumberToObject(json, "budget", 2 * p->offset) &&

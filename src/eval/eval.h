@@ -16,6 +16,7 @@ typedef struct eval_params {
     // trials read from a file, instead of data; offset, seed and unsolved below are then its own
     const trial_set* set;
     firm_mode mode;
+    firm_solver solver;
     int trials, offset;
     int episodes;   // fresh ones to collect where there are no data; 0: as many as the trials need
     uint64_t seed;  // of fresh episodes, the draw of trials and the planner

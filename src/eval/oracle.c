@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "core/mem.h"
+#include "plan/typed.h"
 
 struct eval_oracle {
     const env_spec* spec;
@@ -12,6 +13,7 @@ struct eval_oracle {
     int workers;
     env** world;  // (workers)
     double start[ENV_MAX_STATE];
+    plan_typed typed;
 };
 
 firm_status eval_oracle_create(const env_spec* spec, const plan_actions* actions, int workers,
@@ -21,6 +23,7 @@ firm_status eval_oracle_create(const env_spec* spec, const plan_actions* actions
     if (!o) return FAIL(err, FIRM_E_MEMORY, "no memory for the planner's simulators");
     o->spec = spec;
     o->actions = *actions;
+    o->typed.task = &spec->task;
     o->world = mem_calloc((size_t)workers, sizeof *o->world);
     if (!o->world) {
         eval_oracle_free(o);
@@ -45,7 +48,7 @@ void eval_oracle_free(eval_oracle* o) {
 }
 
 void eval_oracle_start(eval_oracle* o, const double* state) {
-    memcpy(o->start, state, (size_t)o->spec->state_dim * sizeof(double));
+    memcpy(o->start, state, (size_t)o->spec->state->dim * sizeof(double));
 }
 
 static int oracle_rollout(void* context, int worker, int n, int horizon, const float* u,
@@ -60,11 +63,11 @@ static int oracle_rollout(void* context, int worker, int n, int horizon, const f
             for (int k = 0; k < o->actions.controls; k++, u += o->actions.dim) {
                 float raw[FIRM_MAX_ACTION];
                 plan_actions_raw(&o->actions, u, 1, raw);
-                spec->step(world, raw);
+                spec->sim->step(world, raw);
             }
             double state[ENV_MAX_STATE];
-            spec->state_get(world, state);
-            spec->config(state, c_out);
+            spec->sim->state_get(world, state);
+            env_config(spec, state, c_out);
             // a simulator that broke down predicts nothing
             if (world->fault != FIRM_OK)
                 for (int j = 0; j < spec->task.config_dim; j++) c_out[j] = NAN;
@@ -75,11 +78,12 @@ static int oracle_rollout(void* context, int worker, int n, int horizon, const f
     return nonfinite;
 }
 
-plan_model eval_oracle_model(eval_oracle* o) {
-    return (plan_model){.context = o,
-                        .config = o->spec->task.config_dim,
-                        .action = o->actions.dim * o->actions.controls,
-                        .lanes = 1,
-                        .workers = o->workers,
-                        .rollout = oracle_rollout};
+plan_world eval_oracle_world(eval_oracle* o) {
+    return (plan_world){.model = {.context = o,
+                                  .state = o->spec->task.config_dim,
+                                  .action = o->actions.dim * o->actions.controls,
+                                  .lanes = 1,
+                                  .workers = o->workers,
+                                  .rollout = oracle_rollout},
+                        .price = plan_typed_price(&o->typed)};
 }

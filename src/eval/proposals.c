@@ -78,11 +78,11 @@ static firm_status show(proposals* p, firm_controller* ctl, int64_t row, int64_t
         TRY(frames_get(p->from, 0, at, p->rgb));
         TRY(firm_controller_push(ctl, p->rgb,
                                  i ? p->e->action + (at - 1) * spec->task.action_dim : NULL));
-        spec->config(p->e->state + at * spec->state_dim, truth + i * spec->task.config_dim);
+        env_config(spec, p->e->state + at * spec->state->dim, truth + i * spec->task.config_dim);
     }
     TRY(frames_get(p->from, 0, goal, p->rgb));
     TRY(firm_controller_goal(ctl, p->rgb));
-    spec->config(p->e->state + goal * spec->state_dim, wanted);
+    env_config(spec, p->e->state + goal * spec->state->dim, wanted);
     controller_set_truth(ctl, truth, wanted);
     return FIRM_OK;
 }

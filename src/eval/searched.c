@@ -11,6 +11,7 @@
 #include "core/stats.h"
 #include "data/episodes_internal.h"
 #include "plan/cem.h"
+#include "plan/typed.h"
 
 enum { POINTS = RECORD_POINTS - 1, STATES = BRANCH_CONTROLS + 1, SEARCHES = 2 };
 
@@ -36,6 +37,7 @@ typedef struct search_work {
     const trial_set* moments;
     searched_options opt;
     const env_spec* spec;
+    plan_typed typed;  // the price of configurations
     plan_actions actions;
     int controls;  // numbers in a candidate: 25 x action_dim
     int elites;
@@ -65,18 +67,18 @@ static void close_workers(search_work* w) {
 static int simulate(search_worker* k, int c, const float* u, float* path) {
     const search_work* w = k->work;
     const env_spec* spec = w->spec;
-    double* state = k->state + (size_t)(c * STATES * spec->state_dim);
+    double* state = k->state + (size_t)(c * STATES * spec->state->dim);
     float* raw = k->raw + (size_t)(c * w->controls);
     plan_actions_raw(&w->actions, u, BRANCH_CONTROLS, raw);
-    memcpy(state, k->start, (size_t)spec->state_dim * sizeof *state);
+    memcpy(state, k->start, (size_t)spec->state->dim * sizeof *state);
     env_recall(k->world, k->start);
     for (int t = 0; t < BRANCH_CONTROLS; t++) {
-        spec->step(k->world, raw + t * spec->task.action_dim);
-        state += spec->state_dim;
-        spec->state_get(k->world, state);
-        if (k->world->fault != FIRM_OK || !spec->fits(state)) return 0;
+        spec->sim->step(k->world, raw + t * spec->task.action_dim);
+        state += spec->state->dim;
+        spec->sim->state_get(k->world, state);
+        if (k->world->fault != FIRM_OK || !env_fits(spec, state)) return 0;
         if ((t + 1) % RECORD_MACRO == 0)
-            spec->config(state, path + t / RECORD_MACRO * spec->task.config_dim);
+            env_config(spec, state, path + t / RECORD_MACRO * spec->task.config_dim);
     }
     return 1;
 }
@@ -97,7 +99,7 @@ static int kept_rank(int j, int keep, int elites, int finite) {
 
 static void keep_some(const search_worker* k, int finite) {
     const search_work* w = k->work;
-    const size_t dim = (size_t)(STATES * w->spec->state_dim), n = (size_t)w->controls;
+    const size_t dim = (size_t)(STATES * w->spec->state->dim), n = (size_t)w->controls;
     size_t to = (size_t)(k->number * w->out->per_anchor + k->iteration * w->opt.keep);
     for (int j = 0; j < w->opt.keep; j++, to++) {
         size_t c = (size_t)k->rank[kept_rank(j, w->opt.keep, w->elites, finite)].candidate;
@@ -110,10 +112,10 @@ static void keep_some(const search_worker* k, int finite) {
 static void look(search_worker* k, int n, const float* path) {
     const search_work* w = k->work;
     const env_spec* spec = w->spec;
-    const plan_cost cost = {.task = &spec->task, .mode = FIRM_MODE_CONTRACT};
+    const plan_cost cost = {.by = plan_typed_price(&k->work->typed), .mode = FIRM_MODE_CONTRACT};
     float c0[FIRM_MAX_CONFIG];
     int finite = 0;
-    spec->config(k->start, c0);
+    env_config(spec, k->start, c0);
     for (int c = 0; c < n; c++) {
         const float* at = path + c * POINTS * spec->task.config_dim;
         k->rank[c] = (ranked){plan_cost_path(&cost, c0, at, POINTS, k->goal, NULL), c};
@@ -122,8 +124,8 @@ static void look(search_worker* k, int n, const float* path) {
     qsort(k->rank, (size_t)n, sizeof *k->rank, by_cost);
     w->missing[k->number] |= (uint8_t)(finite < w->elites);
     if (finite >= w->elites) keep_some(k, finite);
-    int end = (k->rank[0].candidate * STATES + BRANCH_CONTROLS) * spec->state_dim;
-    w->reached[k->number] = (uint8_t)(spec->success(k->state + end, k->end) != 0);
+    int end = (k->rank[0].candidate * STATES + BRANCH_CONTROLS) * spec->state->dim;
+    w->reached[k->number] = (uint8_t)(env_success(spec, k->state + end, k->end) != 0);
     k->iteration++;
 }
 
@@ -146,14 +148,13 @@ static firm_status open_worker(search_work* w, search_worker* k, firm_error* err
     const size_t n = (size_t)w->opt.candidates;
     *k = (search_worker){.work = w};
     TRY(env_create(w->spec, &k->world, err));
-    k->state = mem_alloc(n * STATES * (size_t)w->spec->state_dim * sizeof *k->state);
+    k->state = mem_alloc(n * STATES * (size_t)w->spec->state->dim * sizeof *k->state);
     k->raw = mem_alloc(n * (size_t)w->controls * sizeof *k->raw);
     k->rank = mem_alloc(n * sizeof *k->rank);
     if (!k->state || !k->raw || !k->rank)
         return FAIL(err, FIRM_E_MEMORY, "no memory for a search of %d candidates",
                     w->opt.candidates);
-    plan_setup setup = {.task = &w->spec->task,
-                        .options = {.mode = FIRM_MODE_CONTRACT,
+    plan_setup setup = {.options = {.mode = FIRM_MODE_CONTRACT,
                                     .candidates = w->opt.candidates,
                                     .iterations = w->opt.iterations,
                                     .elites = w->elites,
@@ -161,13 +162,14 @@ static firm_status open_worker(search_work* w, search_worker* k, firm_error* err
                                     .replan = POINTS,
                                     .spread = 1},
                         .actions = w->actions,
-                        .model = {.context = k,
-                                  .config = w->spec->task.config_dim,
-                                  .action = RECORD_MACRO * w->spec->task.action_dim,
-                                  .lanes = 1,
-                                  .workers = 1,
-                                  .whole = 1,
-                                  .rollout = rollout}};
+                        .world = {.model = {.context = k,
+                                            .state = w->spec->task.config_dim,
+                                            .action = RECORD_MACRO * w->spec->task.action_dim,
+                                            .lanes = 1,
+                                            .workers = 1,
+                                            .whole = 1,
+                                            .rollout = rollout},
+                                  .price = plan_typed_price(&w->typed)}};
     return plan_solver_create(&setup, &k->solver, err);
 }
 
@@ -177,10 +179,10 @@ static int search(search_work* w, search_worker* k, int number) {
     plan_result result;
     k->number = number;
     k->iteration = 0;
-    k->start = w->starts->state + w->out->row[number] * w->spec->state_dim;
-    k->end = k->start + w->spec->state_dim;  // the goal's row comes next
-    w->spec->config(k->start, c0);
-    w->spec->config(k->end, k->goal);
+    k->start = w->starts->state + w->out->row[number] * w->spec->state->dim;
+    k->end = k->start + w->spec->state->dim;  // the goal's row comes next
+    env_config(w->spec, k->start, c0);
+    env_config(w->spec, k->end, k->goal);
     w->missing[number] = 0;
     plan_solver_reset(k->solver, w->opt.seed + (uint64_t)number);
     plan_solver_solve(k->solver, c0, k->goal, 0, &result);
@@ -191,20 +193,20 @@ static int search(search_work* w, search_worker* k, int number) {
 static int failed_branch(const search_work* w, int number) {
     const env_spec* spec = w->spec;
     const int per = w->out->per_anchor;
-    const double* goal = w->starts->state + (w->out->row[number] + 1) * spec->state_dim;
+    const double* goal = w->starts->state + (w->out->row[number] + 1) * spec->state->dim;
     rng r = rng_start(w->opt.seed, RNG_STREAM(RNG_ANCHOR, number));
     int first = (int)rng_below(&r, (uint32_t)per);
     for (int i = 0; i < per; i++) {
         int branch = number * per + (first + i) % per;
         int64_t end = (int64_t)branch * STATES + BRANCH_CONTROLS;
-        if (!spec->success(w->out->state + end * spec->state_dim, goal)) return branch;
+        if (!env_success(spec, w->out->state + end * spec->state->dim, goal)) return branch;
     }
     return -1;
 }
 
 // The last frames of a branch are the history of the next search, with the same goal.
 static void start_after(search_work* w, int branch, int number) {
-    const int64_t dim = w->spec->state_dim, a = w->spec->task.action_dim;
+    const int64_t dim = w->spec->state->dim, a = w->spec->task.action_dim;
     const int64_t to = (int64_t)number * TRIAL_ROWS;
     const int64_t from = (int64_t)branch * STATES + STATES - FIRM_HISTORY;
     const int64_t act = (int64_t)(branch + 1) * BRANCH_CONTROLS - (FIRM_HISTORY - 1);
@@ -232,7 +234,7 @@ static void search_twice(void* arg, int item, int worker) {
 static firm_status alloc_starts(search_work* w, firm_error* err) {
     const episodes* rows = w->moments->rows;
     const int count = SEARCHES * w->moments->count;
-    const size_t state = (size_t)(TRIAL_ROWS * w->spec->state_dim);
+    const size_t state = (size_t)(TRIAL_ROWS * w->spec->state->dim);
     const size_t action = (size_t)(TRIAL_ROWS * w->spec->task.action_dim);
     TRY(episodes_alloc(w->spec, count, (int64_t)count * TRIAL_ROWS, &w->starts, err));
     for (int i = 0; i < count; i++) {
@@ -260,7 +262,7 @@ static firm_status alloc_branches(search_work* w, firm_error* err) {
                         .data_hash = w->moments->rows->hash,
                         .seed = w->opt.seed};
         b->row = mem_alloc(n * sizeof *b->row);
-        b->state = mem_alloc(n * per * (size_t)(STATES * w->spec->state_dim) * sizeof *b->state);
+        b->state = mem_alloc(n * per * (size_t)(STATES * w->spec->state->dim) * sizeof *b->state);
         b->action = mem_alloc(n * per * (size_t)w->controls * sizeof *b->action);
     }
     w->reached = mem_calloc(n, 1);
@@ -297,7 +299,7 @@ static void run_all(search_work* w, pool* p) {
 // Searches that are missing are taken out of the branches.
 static int drop_missing(search_work* w) {
     branches* b = w->out;
-    const size_t state = (size_t)(b->per_anchor * STATES * w->spec->state_dim);
+    const size_t state = (size_t)(b->per_anchor * STATES * w->spec->state->dim);
     const size_t action = (size_t)(b->per_anchor * w->controls);
     int kept = 0, reached = 0;
     for (int i = 0; i < b->anchors; i++) {
@@ -335,6 +337,7 @@ firm_status searched_make(const trial_set* moments, const searched_options* opt,
     search_work w = {.moments = moments,
                      .opt = *opt,
                      .spec = spec,
+                     .typed = {.task = &spec->task},
                      .actions = plan_actions_of(&spec->task, RECORD_MACRO, moments->action_mean,
                                                 moments->action_std),
                      .controls = BRANCH_CONTROLS * spec->task.action_dim,

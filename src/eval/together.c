@@ -12,7 +12,7 @@
 typedef struct slot {
     arm_trial trial;
     int due;  // its search is part of this round's batch
-    plan_gpu_problem problem;
+    plan_problem problem;
     firm_status status;
     firm_error error;
 } slot;
@@ -20,8 +20,8 @@ typedef struct slot {
 typedef struct group {
     slot* slot;  // (count)
     int count;
-    plan_gpu_problem* problem;  // (count) of those that are due
-    plan_gpu_answer* answer;
+    plan_problem* problem;  // (count) of those that are due
+    plan_answer* answer;
 } group;
 
 static void begin_piece(void* arg, int item, int worker) {
@@ -69,8 +69,8 @@ static firm_status solve(group* g, firm_error* err) {
     if (due == 0) return FIRM_OK;
     const eval_setup* setup = &g->slot[0].trial.arm->setup;
     int64_t begun = clock_ns();
-    TRY(plan_gpu_solve(setup->gpu, due, g->problem, setup->options.iterations, setup->fan > 0,
-                       g->answer, err));
+    TRY(setup->batch.solve(setup->batch.context, due, g->problem, setup->options.iterations,
+                           setup->fan > 0, g->answer, err));
     double ms = (double)(clock_ns() - begun) * 1e-6 / due;  // each one's share
     due = 0;
     for (int i = 0; i < g->count; i++) {

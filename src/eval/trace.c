@@ -103,7 +103,7 @@ firm_status eval_trace_begin(eval_trace* t, const env_spec* spec, const char* mo
     if (!t->json) return no_memory(err);
     CHECK(spec->task.points <= MAX_POINTS, "task %s has %d points", spec->task.name,
           spec->task.points);
-    spec->config(goal_state, t->goal);
+    env_config(spec, goal_state, t->goal);
     cJSON* json = t->json;
     int ok = cJSON_AddStringToObject(json, "task", spec->task.name) &&
              cJSON_AddStringToObject(json, "mode", mode) &&
@@ -131,7 +131,7 @@ static firm_status add_frame(eval_trace* t, int step, const double* state, const
     cJSON* f = cJSON_CreateObject();
     if (!f || !append(t->frames, f)) return no_memory(err);
     float c[FIRM_MAX_CONFIG], truth[TASK_MAX_DISTANCE];
-    spec->config(state, c);
+    env_config(spec, state, c);
     task_measure(&spec->task, c, t->goal, truth);
     int ok = cJSON_AddNumberToObject(f, "step", step) != NULL;
     ok = ok && put(f, "true_distance", numbers(truth, spec->task.distances)) &&

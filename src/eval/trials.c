@@ -11,16 +11,16 @@
 #include "core/stats.h"
 
 static const double* state_at(const episodes* e, int64_t row) {
-    return e->state + row * e->spec->state_dim;
+    return e->state + row * e->spec->state->dim;
 }
 
 static void fill(const episodes* e, int64_t from, int64_t to, eval_trial* t) {
     const double *start = state_at(e, from), *goal = state_at(e, to);
-    size_t bytes = sizeof(double) * (size_t)e->spec->state_dim;
+    size_t bytes = sizeof(double) * (size_t)e->spec->state->dim;
     t->start = t->row = from;
     t->goal = to;
     t->hash = stats_hash(stats_hash(STATS_HASH_START, start, bytes), goal, bytes);
-    t->solved = e->spec->success(start, goal);
+    t->solved = env_success(e->spec, start, goal);
 }
 
 static int by_row(const void* a, const void* b) {
@@ -41,7 +41,7 @@ static int episode_used(const trial_options* opt, int i) {
 
 int eval_goal_visible(const episodes* e, int64_t row) {
     float c[FIRM_MAX_CONFIG];
-    e->spec->config(state_at(e, row), c);
+    env_config(e->spec, state_at(e, row), c);
     return task_is_visible(&e->spec->task, c);
 }
 
@@ -63,7 +63,8 @@ static firm_status eligible_rows(const episodes* e, const trial_options* opt, in
         int episode = episode_used(opt, i);
         for (int t = TRIAL_BEFORE; t + opt->offset < e->length[episode] && *count < most; t++) {
             int64_t row = e->offset[episode] + t;
-            if (opt->unsolved && e->spec->success(state_at(e, row), state_at(e, row + opt->offset)))
+            if (opt->unsolved &&
+                env_success(e->spec, state_at(e, row), state_at(e, row + opt->offset)))
                 continue;
             (*rows)[(*count)++] = row;
         }
@@ -160,7 +161,7 @@ uint64_t eval_trials_hash(const eval_trials* t) {
 firm_status eval_trials_pack(const eval_trials* t, const trial_options* opt, uint64_t split_seed,
                              trial_set** out, firm_error* err) {
     const episodes* e = t->data;
-    const size_t state = (size_t)e->spec->state_dim, action = (size_t)e->spec->task.action_dim;
+    const size_t state = (size_t)e->spec->state->dim, action = (size_t)e->spec->task.action_dim;
     trial_set* s;
     TRY(trial_set_create(e->spec, t->count, &s, err));
     s->offset = t->offset;

@@ -38,6 +38,11 @@ static const char* tensor_name(char out[SAFETENSORS_NAME], int member, const cha
     return out;
 }
 
+// What a member shares with the first model lies under the first's name.
+static int stored_with(const firm_model* m, int member, const nn_entry* e) {
+    return m->shares && model_is_sight(e->name) ? 1 : member;
+}
+
 static int is_auxiliary(const nn_entry* e) {
     return strncmp(e->name, "aux.", 4) == 0;
 }
@@ -99,8 +104,25 @@ static firm_status check_tensor(const char* file, const safetensors* s, int memb
 static firm_status check_tensors(const char* file, const safetensors* s, int member,
                                  const firm_model* m, int training, firm_error* err) {
     const safetensors_tensor* t;
-    for (int i = 0; i < m->store->entries; i++)
-        TRY(check_tensor(file, s, member, &m->store->entry[i], training, &t, err));
+    for (int i = 0; i < m->store->entries; i++) {
+        const nn_entry* e = &m->store->entry[i];
+        TRY(check_tensor(file, s, stored_with(m, member, e), e, training, &t, err));
+    }
+    return FIRM_OK;
+}
+
+// A member that shares the first model's tokenizer and grounder has none of its own.
+static firm_status check_shared(const char* file, const safetensors* s, int member,
+                                const firm_model* m, firm_error* err) {
+    char room[SAFETENSORS_NAME];
+    for (int i = 0; i < m->store->entries && m->shares; i++) {
+        const nn_entry* e = &m->store->entry[i];
+        if (model_is_sight(e->name) && safetensors_find(s, tensor_name(room, member, e->name)))
+            return FAIL(err, FIRM_E_FORMAT,
+                        "%s holds the tensor %s, which member %d is said to share with the first "
+                        "model; make the file again",
+                        file, room, member);
+    }
     return FIRM_OK;
 }
 
@@ -278,8 +300,8 @@ static void copy_tensors(const safetensors* s, int member, firm_model* m) {
     char room[SAFETENSORS_NAME];
     for (int i = 0; i < m->store->entries; i++) {
         const nn_entry* e = &m->store->entry[i];
-        safetensors_copy(safetensors_find(s, tensor_name(room, member, e->name)),
-                         m->store->value + e->offset);
+        const char* name = tensor_name(room, stored_with(m, member, e), e->name);
+        safetensors_copy(safetensors_find(s, name), m->store->value + e->offset);
     }
 }
 
@@ -295,6 +317,7 @@ static firm_status collect_tensors(const char* path, const firm_model* m, int me
         const nn_entry* e = &m->store->entry[i];
         const float* value = m->store->value + e->offset;
         if (kind != CHECKPOINT_TRAINING && is_auxiliary(e)) continue;
+        if (stored_with(m, member, e) != member) continue;
         for (size_t j = 0; j < e->count; j++)
             if (!isfinite(value[j]))
                 return FAIL(
@@ -375,15 +398,20 @@ firm_status checkpoint_write(const char* path, const firm_model* m, checkpoint_k
 
 // Numbers in the matrices of a model of this shape: no model has fewer, so a file that speaks of a
 // large one must be large itself before memory is taken for it. Fields are at most 8192 here.
-static uint64_t least_numbers(const model_shape* s) {
-    uint64_t n = 0, width = (uint64_t)s->history_width, hidden = (uint64_t)s->hidden;
-    uint64_t cells = (uint64_t)s->grid * (uint64_t)s->grid, last = (uint64_t)s->channels[3];
+static uint64_t least_sight(const model_shape* s) {
+    uint64_t n = 0, cells = (uint64_t)s->grid * (uint64_t)s->grid, last = (uint64_t)s->channels[3];
     uint64_t seen = (uint64_t)s->keypoints * (uint64_t)s->keypoint_width;
     uint64_t tokens = s->keypoints ? seen : cells * last;
     for (int i = 1; i < 4; i++) n += 9 * (uint64_t)s->channels[i - 1] * (uint64_t)s->channels[i];
     n += cells * last + last * (uint64_t)s->keypoints;
     n += s->grounder == MODEL_GROUND_VOTES ? 9 * last * (uint64_t)s->grounder_hidden
                                            : tokens * (uint64_t)s->grounder_hidden;
+    return n;
+}
+
+// ... beyond its tokenizer and grounder
+static uint64_t least_others(const model_shape* s) {
+    uint64_t n = 0, width = (uint64_t)s->history_width, hidden = (uint64_t)s->hidden;
     n += 2 * hidden * (uint64_t)s->spatial;
     n += (uint64_t)s->history_blocks * width * (4 * width + 2 * (uint64_t)s->history_inner);
     n += 5 * width * (uint64_t)s->belief;
@@ -394,7 +422,9 @@ static uint64_t least_numbers(const model_shape* s) {
 
 static firm_status check_size(const char* file, const safetensors* s, const model_shape* shape,
                               int members, firm_error* err) {
-    uint64_t held = 0, models = (uint64_t)members + 1, want = models * least_numbers(shape);
+    uint64_t held = 0, models = (uint64_t)members + 1, sights = models;
+    for (int i = 2; i <= members + 1; i++) sights -= (uint64_t)checkpoint_meta_shares(s, i);
+    uint64_t want = sights * least_sight(shape) + models * least_others(shape);
     for (int i = 0; i < s->tensors; i++) held += s->tensor[i].count;
     // each block of either kind brings at least six tensors
     int64_t blocks = (int64_t)models * ((int64_t)shape->history_blocks + shape->blocks);
@@ -423,6 +453,7 @@ static firm_status read_member(const char* file, const safetensors* s, firm_mode
     m->member[m->members++] = member;
     int number = m->members + 1;
     TRY(checkpoint_meta_member(file, s, number, m, member, err));
+    TRY(check_shared(file, s, number, member, err));
     TRY(check_tensors(file, s, number, member, 0, err));
     copy_tensors(s, number, member);
     return FIRM_OK;
@@ -522,6 +553,7 @@ firm_status checkpoint_add_member(const char* path, firm_model* m, firm_error* e
     model_drop_support(member);
     model_drop_tokens(member);
     model_drop_recorded(member);
+    member->shares = model_sees_alike(member, m);
     m->member[m->members++] = member;
     return FIRM_OK;
 }

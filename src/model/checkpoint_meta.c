@@ -14,6 +14,8 @@
 #include "core/text.h"
 
 #define FORMAT_VERSION "1"
+// what a member may have in common with the first model
+#define SHARES "tokenizer grounder"
 
 enum {
     SIZE_LIMIT = 8192,  // of any field of a shape; bounds what is computed before memory is taken
@@ -257,6 +259,8 @@ static firm_status add_members(const char* path, const firm_model* m, checkpoint
         TRY(add_stats(path, m->member[i], i + 2, meta, err));
         to = next_slot(meta);
         add(meta, key_of(to->key, i + 2, "provenance"), m->member[i]->provenance);
+        to = next_slot(meta);
+        if (m->member[i]->shares) add(meta, key_of(to->key, i + 2, "shares"), SHARES);
     }
     return FIRM_OK;
 }
@@ -264,7 +268,7 @@ static firm_status add_members(const char* path, const firm_model* m, checkpoint
 firm_status checkpoint_meta_make(const char* path, const firm_model* m, int training,
                                  const checkpoint_note* note, int notes, checkpoint_meta* out,
                                  firm_error* err) {
-    int most = (int)(sizeof reserved / sizeof *reserved) + notes + m->members * (STATS + 1);
+    int most = (int)(sizeof reserved / sizeof *reserved) + notes + m->members * (STATS + 2);
     memset(out, 0, sizeof *out);
     out->text = mem_calloc((size_t)most, sizeof *out->text);
     out->memory = mem_calloc((size_t)most, sizeof(meta_slot));
@@ -448,11 +452,33 @@ static firm_status same_actions(const char* file, const firm_model* m, const fir
     return FIRM_OK;
 }
 
+static int same_pictures(const firm_model* m, const firm_model* first) {
+    const model_stats *a = &m->stats, *b = &first->stats;
+    return memcmp(a->image_mean, b->image_mean, sizeof a->image_mean) == 0 &&
+           memcmp(a->image_std, b->image_std, sizeof a->image_std) == 0;
+}
+
 firm_status checkpoint_meta_member(const char* file, const safetensors* s, int member,
                                    const firm_model* first, firm_model* m, firm_error* err) {
     TRY(read_stats(file, s, member, &m->task, &m->stats, err));
     TRY(same_actions(file, m, first, err));
+    char key[KEY_ROOM];
+    const char* shares = safetensors_value(s, key_of(key, member, "shares"));
+    if (shares && strcmp(shares, SHARES) != 0)
+        return FAIL(err, FIRM_E_FORMAT, "%s: %s is not '" SHARES "'; make the file again", file,
+                    key);
+    m->shares = shares != NULL;
+    if (m->shares && !same_pictures(m, first))
+        return FAIL(err, FIRM_E_FORMAT,
+                    "%s: member %d shares the first model's tokenizer but not its image_mean and "
+                    "image_std; make the file again",
+                    file, member);
     return read_provenance(file, s, member, m, err);
+}
+
+int checkpoint_meta_shares(const safetensors* s, int member) {
+    char key[KEY_ROOM];
+    return safetensors_value(s, key_of(key, member, "shares")) != NULL;
 }
 
 firm_status checkpoint_meta_joins(const char* file, const firm_model* m, const firm_model* first,

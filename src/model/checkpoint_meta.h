@@ -37,6 +37,8 @@ firm_status checkpoint_meta_origin(const char* file, const safetensors* s, firm_
 // Statistics and provenance of member 2 .. of `first`, whose action statistics it must share.
 firm_status checkpoint_meta_member(const char* file, const safetensors* s, int member,
                                    const firm_model* first, firm_model* m, firm_error* err);
+// Whether that member says that it shares the first model's tokenizer and grounder.
+int checkpoint_meta_shares(const safetensors* s, int member);
 firm_status checkpoint_meta_notes(const char* file, const safetensors* s, checkpoint_note* note,
                                   int notes, firm_error* err);
 // The file's task and shape are the model's, or a sentence with what differs.

@@ -159,6 +159,28 @@ void firm_model_free(firm_model* m) {
     mem_free(m);
 }
 
+int model_is_sight(const char* parameter) {
+    return strncmp(parameter, "tokenizer.", 10) == 0 || strncmp(parameter, "grounder.", 9) == 0;
+}
+
+int model_sees_alike(const firm_model* m, const firm_model* first) {
+    const model_stats *a = &m->stats, *b = &first->stats;
+    if (memcmp(a->image_mean, b->image_mean, sizeof a->image_mean) != 0 ||
+        memcmp(a->image_std, b->image_std, sizeof a->image_std) != 0)
+        return 0;
+    for (int i = 0; i < m->store->entries; i++) {
+        const nn_entry* e = &m->store->entry[i];
+        if (!model_is_sight(e->name)) continue;
+        int other = nn_store_find(first->store, e->name);
+        if (other < 0 || first->store->entry[other].count != e->count ||
+            memcmp(m->store->value + e->offset,
+                   first->store->value + first->store->entry[other].offset,
+                   e->count * sizeof(float)) != 0)
+            return 0;
+    }
+    return 1;
+}
+
 model_params model_count(const firm_model* m) {
     model_params p;
     p.frontend = nn_store_params(m->store, "tokenizer.") + nn_store_params(m->store, "history.");
@@ -167,6 +189,12 @@ model_params model_count(const firm_model* m) {
     p.total = p.frontend + p.grounder + p.transition + nn_store_params(m->store, "reading.");
     for (int i = 0; i < m->members; i++) {
         model_params more = model_count(m->member[i]);
+        if (m->member[i]->shares) {
+            const size_t tokenizer = nn_store_params(m->store, "tokenizer.");
+            more.frontend -= tokenizer;
+            more.total -= tokenizer + more.grounder;
+            more.grounder = 0;
+        }
         p.frontend += more.frontend;
         p.grounder += more.grounder;
         p.transition += more.transition;

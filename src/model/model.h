@@ -90,6 +90,9 @@ struct firm_model {
     // either.
     int members;
     firm_model* member[MODEL_MEMBERS];
+    // of a member: its tokenizer, grounder and picture statistics are the first's, so a file holds
+    // them once and a controller looks at a frame once
+    int shares;
 };
 
 // Declares every module for the task, draws initial weights from the seed.
@@ -126,7 +129,13 @@ void model_next_tokens(nn_graph* g, const firm_model* m, nn_id tokens, nn_id bel
 int model_token_count(const firm_model* m);  // grid * grid, or keypoints
 int model_token_width(const firm_model* m);  // the last stage's channels, or keypoint_width
 
-// ---- accounting: deployed parameters by module, beside the paper's; of all members together ----
+// Whether a member sees what the first model sees: the same tokenizer, grounder and statistics of
+// pictures, to the bit.
+int model_sees_alike(const firm_model* m, const firm_model* first);
+int model_is_sight(const char* parameter);  // of the tokenizer or the grounder
+
+// ---- accounting: deployed parameters by module, beside the paper's; of all members together, what
+// they share once ----
 typedef struct model_params {
     size_t frontend, grounder, transition, total;
 } model_params;

@@ -1,4 +1,5 @@
-// cem.c - the solver: iterations (iterate.c) until done or out of time.
+// cem.c - the search: iterations (iterate.c) until done or out of time, at a fixed horizon
+// (contract) or a growing one (reach).
 //
 // Under a deadline the search is anytime. Another iteration begins only if it should end in time.
 // When few whole ones fit, each tries fewer candidates; when not even the smallest batch fits at
@@ -9,42 +10,62 @@
 #include "core/clock.h"
 #include "core/mem.h"
 #include "plan/cem_internal.h"
+#include "plan/update.h"
 
 // ---- memory -------------------------------------------------------------------------------------
 
 static size_t layout(plan_solver* s, char* memory) {
     const plan_options* o = &s->setup.options;
     size_t n = (size_t)o->candidates, e = (size_t)o->elites, p = (size_t)s->longest;
-    size_t a = (size_t)s->setup.model.action, c = (size_t)s->setup.model.config, at = 0;
+    size_t a = (size_t)s->setup.world.model.action, c = (size_t)s->setup.world.model.state, at = 0;
+    size_t basis = p * (size_t)s->setup.actions.controls * (size_t)s->terms;
+    size_t members = plan_doubt_asked(&s->doubt) ? (size_t)s->doubt.members : 0;
     struct {
         void* slot;
         size_t bytes;
     } part[] = {
-        {&s->mean, 4 * p * a},       {&s->spread, 4 * p * a},
-        {&s->u, 4 * n * p * a},      {&s->c, 4 * n * p * c},
-        {&s->value, 4 * (n + e)},    {&s->arrive, 4 * n},
-        {&s->order, 4 * (n + e)},    {&s->best.u, 4 * e * p * a},
-        {&s->best.c, 4 * e * p * c}, {&s->best.value, 4 * e},
-        {&s->best.arrival, 4 * e},   {&s->last.u, 4 * e * p * a},
-        {&s->last.c, 4 * e * p * c}, {&s->last.value, 4 * e},
-        {&s->last.arrival, 4 * e},   {&s->plan, 4 * p * a},
-        {&s->path, 4 * (p + 1) * c}, {&s->fan_path, 4 * (size_t)s->setup.fan * (p + 1) * c},
+        {&s->mean, 4 * p * a},
+        {&s->spread, 4 * p * a},
+        {&s->u, 4 * n * p * a},
+        {&s->c, 4 * n * p * c},
+        {&s->value, 4 * (n + e)},
+        {&s->arrive, 4 * n},
+        {&s->order, 4 * (n + e)},
+        {&s->best.u, 4 * e * p * a},
+        {&s->best.c, 4 * e * p * c},
+        {&s->best.value, 4 * e},
+        {&s->best.arrival, 4 * e},
+        {&s->last.u, 4 * e * p * a},
+        {&s->last.c, 4 * e * p * c},
+        {&s->last.value, 4 * e},
+        {&s->last.arrival, 4 * e},
+        {&s->plan, 4 * p * a},
+        {&s->path, 4 * (p + 1) * c},
+        {&s->fan_path, 4 * (size_t)s->setup.fan * (p + 1) * c},
+        {&s->c0, 4 * c},
+        {&s->goal, 4 * c},
+        {&s->weight, 8 * (n + e)},
+        {&s->basis, 4 * basis},
+        {&s->each, 4 * n * members * p * c},
     };
     for (size_t i = 0; i < sizeof part / sizeof *part; i++) {
         if (memory) memcpy(part[i].slot, &(char*){memory + at}, sizeof(char*));
         at += (part[i].bytes + 63) / 64 * 64;
     }
+    if (!members) s->each = NULL;
     return at;
 }
 
-// How long an iteration on the GPU takes, for deadlines: nobody can look at the clock in between.
-static firm_status time_gpu(plan_solver* s, firm_error* err) {
+// How long an iteration on the device takes, for deadlines: nobody can look at the clock in
+// between.
+static firm_status time_device(plan_solver* s, firm_error* err) {
     const plan_options* o = &s->setup.options;
-    plan_gpu_problem p = {s->c0, s->setup.gpu->m0, s->goal, 0, 0};
-    plan_gpu_answer a;
+    const plan_device* device = &s->setup.world.device;
+    plan_problem p = {s->c0, s->setup.world.memory, s->goal, 0, 0};
+    plan_answer a;
     for (int i = 0; i < 2; i++) {  // the first one loads the kernels
         int64_t begun = clock_ns();
-        TRY(plan_gpu_solve(s->setup.gpu->gpu, 1, &p, o->iterations, 0, &a, err));
+        TRY(device->solve(device->context, 1, &p, o->iterations, 0, &a, err));
         if (i > 0)
             plan_pace_add(&s->pace, plan_units(s, o->candidates), o->iterations * o->horizon,
                           clock_ns() - begun);
@@ -56,15 +77,15 @@ firm_status plan_solver_create(const plan_setup* setup, plan_solver** out, firm_
     *out = NULL;
     TRY(plan_options_check(&setup->options, err));
     int action = setup->actions.dim * setup->actions.controls;
-    if (setup->model.action != action || setup->model.config != setup->task->config_dim ||
+    const plan_model* model = &setup->world.model;
+    if (model->action != action || model->state != setup->world.price.state ||
         setup->actions.dim > FIRM_MAX_ACTION)
         return FAIL(err, FIRM_E_TASK,
-                    "the model has %d action and %d configuration numbers, task %s has %d and %d",
-                    setup->model.action, setup->model.config, setup->task->name, action,
-                    setup->task->config_dim);
-    if (!setup->model.whole && setup->model.workers < pool_threads(setup->threads))
+                    "the model has %d action and %d state numbers, its task has %d and %d",
+                    model->action, model->state, action, setup->world.price.state);
+    if (!model->whole && model->workers < pool_threads(setup->threads))
         return FAIL(err, FIRM_E_USAGE, "the model serves %d threads, the pool has %d",
-                    setup->model.workers, pool_threads(setup->threads));
+                    model->workers, pool_threads(setup->threads));
     if (setup->fan < 0 || setup->fan > setup->options.candidates)
         return FAIL(err, FIRM_E_USAGE, "a fan of %d does not fit %d candidates", setup->fan,
                     setup->options.candidates);
@@ -76,7 +97,8 @@ firm_status plan_solver_create(const plan_setup* setup, plan_solver** out, firm_
 
     int longest = setup->options.mode == FIRM_MODE_REACH ? setup->options.horizon_max
                                                          : setup->options.horizon;
-    if ((int64_t)longest * action > 65536)
+    int terms = plan_colour_terms(&setup->options, longest * setup->actions.controls);
+    if ((int64_t)longest * action > 65536 || terms * (setup->actions.dim + 3) > 65536)
         return FAIL(err, FIRM_E_VALUE,
                     "a plan of %d macro actions of %d numbers is too long; lower the horizon",
                     longest, action);
@@ -86,13 +108,16 @@ firm_status plan_solver_create(const plan_setup* setup, plan_solver** out, firm_
     s->setup = *setup;
     s->now = setup->options;
     s->longest = longest;
-    s->cost = (plan_cost){.task = setup->task,
+    s->terms = terms;
+    s->cost = (plan_cost){.by = setup->world.price,
                           .mode = setup->options.mode,
                           .price = setup->options.price,
                           .running = setup->options.running,
                           .arrive = setup->options.arrive,
-                          .support = setup->options.stray > 0 ? setup->support : NULL,
                           .stray = setup->options.stray};
+    s->doubt = (plan_doubt){.members = setup->world.model.members,
+                            .price = setup->options.ensemble_price,
+                            .quantile = setup->options.ensemble_quantile};
     s->bytes = layout(s, NULL);
     s->memory = mem_calloc(s->bytes, 1);
     if (!s->memory) {
@@ -101,8 +126,9 @@ firm_status plan_solver_create(const plan_setup* setup, plan_solver** out, firm_
         return FAIL(err, FIRM_E_MEMORY, "no memory for %zu bytes of planner", bytes);
     }
     layout(s, s->memory);
+    plan_colour_basis(&s->setup.options, longest * setup->actions.controls, s->basis);
     plan_solver_reset(s, setup->seed);
-    firm_status status = setup->gpu ? time_gpu(s, err) : FIRM_OK;
+    firm_status status = setup->world.device.context ? time_device(s, err) : FIRM_OK;
     if (status != FIRM_OK) {
         plan_solver_free(s);
         return status;
@@ -127,12 +153,8 @@ void plan_solver_forget(plan_solver* s) {
     s->arrival = s->cut = 0;
 }
 
-void plan_solver_given(plan_solver* s, const uint8_t* given) {
-    s->cost.given = given;
-}
-
-int plan_solver_on_gpu(const plan_solver* s) {
-    return s->setup.gpu != NULL;
+int plan_solver_on_device(const plan_solver* s) {
+    return s->setup.world.device.context != NULL;
 }
 
 void plan_solver_reset(plan_solver* s, uint64_t seed) {
@@ -157,7 +179,8 @@ static int in_time(const plan_solver* s, int units, double ns) {
 
 // Candidates of a batch one unit wide: a unit on every thread.
 static int per_unit(const plan_solver* s) {
-    return s->setup.model.lanes * (s->setup.model.whole ? 1 : pool_threads(s->setup.threads));
+    return s->setup.world.model.lanes *
+           (s->setup.world.model.whole ? 1 : pool_threads(s->setup.threads));
 }
 
 static int narrowest(const plan_solver* s) {
@@ -182,7 +205,7 @@ static int widest(const plan_solver* s, double ns) {
 }
 
 static void set_horizon(plan_solver* s, int horizon) {
-    int a = s->setup.model.action, old = s->horizon;
+    int a = s->setup.world.model.action, old = s->horizon;
     s->horizon = horizon;
     for (int i = 0; i < s->best.count && horizon > old; i++)
         memset(s->best.u + (size_t)i * (size_t)(s->longest * a) + (size_t)(old * a), 0,
@@ -200,11 +223,13 @@ static int last_resort(plan_solver* s, double ns) {
     return narrowest(s);
 }
 
-// Sets s->now to as many candidates as the time left allows; returns 0 when it allows none.
+// Sets s->now to as many candidates as the rule wants in this iteration and the time left allows;
+// returns 0 when it allows none.
 // reserve: macro steps of a single candidate that come after the last iteration.
-static int fits(plan_solver* s, int64_t deadline_ns, int reserve, plan_result* r) {
+static int fits(plan_solver* s, int iteration, int64_t deadline_ns, int reserve, plan_result* r) {
     const plan_options* o = &s->setup.options;
     s->now = *o;
+    s->now.candidates = plan_update_candidates(o, iteration, o->candidates, o->elites);
     if (deadline_ns == 0) return 1;
     double all = left_ns(deadline_ns), ns = all - 1.1 * plan_pace_expect(&s->pace, 1, reserve);
     int n = 0;
@@ -215,8 +240,7 @@ static int fits(plan_solver* s, int64_t deadline_ns, int reserve, plan_result* r
         if (n < FEW_CANDIDATES) n = whole < FEW_CANDIDATES ? whole : FEW_CANDIDATES;
     }
     if (n == 0 && all > 0 && r->iterations == 0) n = last_resort(s, all);
-    if (n > o->candidates) n = o->candidates;
-    if (n < o->candidates) {
+    if (n < s->now.candidates) {
         r->late = 1;
         s->now.candidates = n;
         s->now.elites = (int)((int64_t)o->elites * n / o->candidates);
@@ -229,7 +253,7 @@ static int fits(plan_solver* s, int64_t deadline_ns, int reserve, plan_result* r
 // ---- a solve ------------------------------------------------------------------------------------
 
 static void start_fit(plan_solver* s, const float* mean) {
-    int n = s->horizon * s->setup.model.action;
+    int n = s->horizon * s->setup.world.model.action;
     for (int j = 0; j < n; j++) {
         s->mean[j] = mean ? mean[j] : 0.0f;
         s->spread[j] = s->setup.options.spread;
@@ -238,18 +262,18 @@ static void start_fit(plan_solver* s, const float* mean) {
 
 // The mean was never a candidate: it is predicted once, for its path.
 static void take_mean(plan_solver* s, plan_result* r) {
-    memcpy(s->plan, s->mean, (size_t)(s->horizon * s->setup.model.action) * sizeof(float));
+    memcpy(s->plan, s->mean, (size_t)(s->horizon * s->setup.world.model.action) * sizeof(float));
     if (r->iterations == 0) return;
     int64_t begun = clock_ns();
-    float* path = s->path + s->setup.model.config;
-    s->setup.model.rollout(s->setup.model.context, 0, 1, s->horizon, s->plan, path);
-    r->cost = plan_cost_path(&s->cost, s->c0, path, s->horizon, s->goal, &r->arrival);
+    float* path = s->path + s->setup.world.model.state;
+    plan_predict(s, 0, 0, 1, s->plan, path);
+    r->cost = plan_cost_of(s, 0, path, &r->arrival);
     plan_pace_add(&s->pace, 1, s->horizon, clock_ns() - begun);
 }
 
 // The best candidate, whose path is known.
 static void take_best(plan_solver* s, plan_result* r) {
-    int a = s->setup.model.action, c = s->setup.model.config;
+    int a = s->setup.world.model.action, c = s->setup.world.model.state;
     memcpy(s->plan, s->best.u, (size_t)(s->horizon * a) * sizeof(float));
     memcpy(s->path + c, s->best.c, (size_t)(s->horizon * c) * sizeof(float));
     r->cost = s->best.value[0];
@@ -260,13 +284,15 @@ static void solve_contract(plan_solver* s, int64_t deadline_ns, plan_result* r) 
     const plan_options* o = &s->setup.options;
     s->horizon = o->horizon;
     start_fit(s, NULL);
-    for (int i = 0; i < o->iterations && fits(s, deadline_ns, s->horizon, r); i++)
-        plan_iterate(s, i, 0, 0, r);
+    for (int i = 0; i < o->iterations && fits(s, i, deadline_ns, s->horizon, r); i++) {
+        int kept = plan_update_kept(o, s->now.elites);
+        plan_iterate(s, i, 0, i == 0 ? 0 : kept < s->best.count ? kept : s->best.count, r);
+    }
     double sum = 0.0;
     for (int i = 0; i < s->best.count && r->iterations; i++) sum += s->best.value[i];
     if (r->iterations && s->best.count) r->elite_cost = (float)(sum / s->best.count);
-    if (deadline_ns && r->iterations && s->best.count &&
-        left_ns(deadline_ns) < plan_pace_expect(&s->pace, 1, s->horizon))
+    int in_time = !deadline_ns || left_ns(deadline_ns) >= plan_pace_expect(&s->pace, 1, s->horizon);
+    if (r->iterations && s->best.count && (!in_time || plan_update_takes_best(o)))
         take_best(s, r);
     else
         take_mean(s, r);
@@ -274,22 +300,21 @@ static void solve_contract(plan_solver* s, int64_t deadline_ns, plan_result* r) 
 
 static int arrives(const plan_solver* s) {
     if (s->best.count == 0) return 0;
-    const float* c = s->best.c + (s->best.arrival[0] - 1) * s->setup.model.config;
-    return task_tolerance_units_given(s->setup.task, s->cost.given, c, s->goal) <=
-           s->setup.options.arrive;
+    const float* c = s->best.c + (s->best.arrival[0] - 1) * s->setup.world.model.state;
+    return s->cost.by.units(s->cost.by.context, c, s->goal) <= s->setup.options.arrive;
 }
 
 // Iterations at one horizon, from the elites in hand if there are any. Returns 0 when out of time.
 static int search(plan_solver* s, int64_t deadline_ns, int* iteration, plan_result* r) {
     const plan_options* o = &s->setup.options;
-    if (!fits(s, deadline_ns, 0, r)) return 0;
+    if (!fits(s, 0, deadline_ns, 0, r)) return 0;
     int given = s->have_plan ? s->best.count : 0;
     if (given > s->now.keep) given = s->now.keep;
     if (given > s->now.candidates - 1) given = s->now.candidates - 1;
     start_fit(s, s->have_plan && s->best.count ? s->best.u : NULL);
     float best = INFINITY;
     for (int i = 0, since = 0; i < o->iterations; i++) {
-        if (i > 0 && !fits(s, deadline_ns, 0, r)) return 0;
+        if (i > 0 && !fits(s, i, deadline_ns, 0, r)) return 0;
         int kept = i == 0 ? 0 : s->best.count < s->now.keep ? s->best.count : s->now.keep;
         plan_iterate(s, (*iteration)++, i == 0 ? given : 0, kept, r);
         s->have_plan = s->best.count > 0;
@@ -319,7 +344,7 @@ static void solve_reach(plan_solver* s, int64_t deadline_ns, plan_result* r) {
     set_horizon(s, first_horizon(s));
     while (search(s, deadline_ns, &iteration, r) && !arrives(s) && s->horizon < o->horizon_max)
         set_horizon(s, 2 * s->horizon < o->horizon_max ? 2 * s->horizon : o->horizon_max);
-    int a = s->setup.model.action;
+    int a = s->setup.world.model.action;
     s->cut = r->late;
     if (!s->have_plan) {
         memset(s->plan, 0, (size_t)(s->horizon * a) * sizeof(float));
@@ -336,7 +361,7 @@ static void solve_reach(plan_solver* s, int64_t deadline_ns, plan_result* r) {
 
 // Copies the paths of `fan` candidates of the last iteration, evenly over the ranks.
 static void spread_fan(plan_solver* s, plan_result* r) {
-    int n = s->now.candidates, c = s->setup.model.config, kept = 0, finite = 0;
+    int n = s->now.candidates, c = s->setup.world.model.state, kept = 0, finite = 0;
     for (int i = 0; i < s->now.elites + n && kept < n; i++) {
         int id = s->order[i];
         if (id >= n) continue;
@@ -354,7 +379,7 @@ static void spread_fan(plan_solver* s, plan_result* r) {
     if (r->fan) r->fan_path = s->fan_path;
 }
 
-// ---- on a GPU -----------------------------------------------------------------------------------
+// ---- on a device --------------------------------------------------------------------------------
 
 // Iterations that should end before the deadline. One is tried when it could, too.
 static int iterations_that_fit(const plan_solver* s, int64_t deadline_ns) {
@@ -366,14 +391,14 @@ static int iterations_that_fit(const plan_solver* s, int64_t deadline_ns) {
     return n;
 }
 
-// What a search on the GPU found, as if it had been found here.
-static void take_answer(plan_solver* s, const plan_gpu_answer* a, int iterations, plan_result* r) {
-    int n = s->setup.options.candidates, c = s->setup.model.config;
+// What a search on the device found, as if it had been found here.
+static void take_answer(plan_solver* s, const plan_answer* a, int iterations, plan_result* r) {
+    int n = s->setup.options.candidates, c = s->setup.world.model.state;
     r->iterations = iterations;
     r->rows = (int64_t)iterations * n * s->horizon;
     r->nonfinite = a->nonfinite;
     r->elite_cost = a->elite_cost;
-    memcpy(s->plan, a->plan, (size_t)(s->horizon * s->setup.model.action) * sizeof(float));
+    memcpy(s->plan, a->plan, (size_t)(s->horizon * s->setup.world.model.action) * sizeof(float));
     memcpy(s->path + c, a->path, (size_t)(s->horizon * c) * sizeof(float));
     r->cost = plan_cost_path(&s->cost, s->c0, s->path + c, s->horizon, s->goal, &r->arrival);
     if (!a->value) return;
@@ -383,18 +408,17 @@ static void take_answer(plan_solver* s, const plan_gpu_answer* a, int iterations
     plan_sort_ids(s->value, s->order, n);
 }
 
-static void solve_on_gpu(plan_solver* s, int64_t deadline_ns, plan_result* r) {
+static void solve_on_device(plan_solver* s, int64_t deadline_ns, plan_result* r) {
     int iterations = iterations_that_fit(s, deadline_ns);
     r->late = iterations < s->setup.options.iterations;
-    memset(s->plan, 0, (size_t)(s->horizon * s->setup.model.action) * sizeof(float));
+    memset(s->plan, 0, (size_t)(s->horizon * s->setup.world.model.action) * sizeof(float));
     if (iterations == 0) return;
-    plan_gpu_problem p;
-    plan_gpu_answer a;
+    const plan_device* device = &s->setup.world.device;
+    plan_problem p;
+    plan_answer a;
     int64_t begun = clock_ns();
     plan_solver_pose(s, s->c0, s->goal, &p);
-    p.m0 = s->setup.gpu->m0;
-    r->status =
-        plan_gpu_solve(s->setup.gpu->gpu, 1, &p, iterations, s->setup.fan > 0, &a, &s->error);
+    r->status = device->solve(device->context, 1, &p, iterations, s->setup.fan > 0, &a, &s->error);
     if (r->status != FIRM_OK) {
         r->error = &s->error;
         return;
@@ -404,26 +428,28 @@ static void solve_on_gpu(plan_solver* s, int64_t deadline_ns, plan_result* r) {
                   clock_ns() - begun);
 }
 
-void plan_solver_pose(plan_solver* s, const float* c0, const float* goal,
-                      plan_gpu_problem* problem) {
-    size_t bytes = (size_t)s->setup.model.config * sizeof(float);
+void plan_solver_pose(plan_solver* s, const float* c0, const float* goal, plan_problem* problem) {
+    size_t bytes = (size_t)s->setup.world.model.state * sizeof(float);
     memmove(s->c0, c0, bytes);
     memmove(s->goal, goal, bytes);
-    *problem =
-        (plan_gpu_problem){.c0 = s->c0, .goal = s->goal, .seed = s->setup.seed, .solve = s->solve};
+    *problem = (plan_problem){.now = s->c0,
+                              .memory = s->setup.world.memory,
+                              .goal = s->goal,
+                              .seed = s->setup.seed,
+                              .solve = s->solve};
 }
 
 // ---- a solve, wherever --------------------------------------------------------------------------
 
 static void begin(plan_solver* s, const float* c0, const float* goal, plan_result* r) {
-    size_t bytes = (size_t)s->setup.model.config * sizeof(float);
+    size_t bytes = (size_t)s->setup.world.model.state * sizeof(float);
     *r = (plan_result){.cost = INFINITY, .elite_cost = INFINITY, .arrival = 1};
     memmove(s->c0, c0, bytes);
     memmove(s->goal, goal, bytes);
 }
 
 static void end(plan_solver* s, plan_result* r) {
-    int c = s->setup.model.config;
+    int c = s->setup.world.model.state;
     s->solve++;
     s->recalled_count = 0;
     // without any prediction the path stays where it starts
@@ -437,7 +463,7 @@ static void end(plan_solver* s, plan_result* r) {
     r->horizon = s->horizon;
 }
 
-void plan_solver_accept(plan_solver* s, const plan_gpu_answer* answer, int iterations, double ms,
+void plan_solver_accept(plan_solver* s, const plan_answer* answer, int iterations, double ms,
                         plan_result* result) {
     begin(s, s->c0, s->goal, result);
     take_answer(s, answer, iterations, result);
@@ -451,8 +477,8 @@ void plan_solver_solve(plan_solver* s, const float* c0, const float* goal, int64
     begin(s, c0, goal, result);
     if (s->setup.options.mode == FIRM_MODE_REACH)
         solve_reach(s, deadline_ns, result);
-    else if (s->setup.gpu)
-        solve_on_gpu(s, deadline_ns, result);
+    else if (plan_solver_on_device(s))
+        solve_on_device(s, deadline_ns, result);
     else
         solve_contract(s, deadline_ns, result);
     end(s, result);
@@ -469,7 +495,7 @@ void plan_solver_recall(plan_solver* s, const float* plan, int count, int length
 
 void plan_solver_advance(plan_solver* s, int macros) {
     if (!s->have_plan || macros <= 0) return;
-    int a = s->setup.model.action, left = s->horizon - macros;
+    int a = s->setup.world.model.action, left = s->horizon - macros;
     if (left <= 0) {
         plan_solver_forget(s);
         return;
@@ -508,8 +534,8 @@ static void walk_result(plan_solver* s, blob* b, plan_result* r) {
 }
 
 void plan_solver_walk(plan_solver* s, blob* b, plan_result* result) {
-    size_t p = (size_t)s->longest, a = (size_t)s->setup.model.action,
-           c = (size_t)s->setup.model.config, e = (size_t)s->setup.options.elites;
+    size_t p = (size_t)s->longest, a = (size_t)s->setup.world.model.action,
+           c = (size_t)s->setup.world.model.state, e = (size_t)s->setup.options.elites;
     BLOB_FIELD(b, s->setup.seed);
     BLOB_FIELD(b, s->solve);
     BLOB_FIELD(b, s->have_plan);

@@ -1,8 +1,9 @@
-// cem.h - the planner's search: the cross-entropy method, one solver for both modes.
+// cem.h - the planner's search: proposals (propose.h), an update rule (update.h), and a horizon
+// with replanning. The modes are presets of these.
 //
 // contract (the paper and its baseline): candidates = mean + spread * noise, independent per raw
 // coordinate, candidate 0 = mean; mean and unbiased spread of the elites; the final elite mean is
-// returned. Every solve starts from mean 0.
+// returned. Every solve starts from mean 0. All of this with the rule cem, the default.
 // reach: earliest-arrival cost, proposals that are smooth in time, a share of wide ones around
 // zero, elites kept between iterations and, shifted, between solves, a horizon that grows until the
 // goal is in reach; the best candidate is returned.
@@ -19,27 +20,22 @@
 #include "core/pool.h"
 #include "plan/cost.h"
 #include "plan/dynamics.h"
-#include "plan/gpu.h"
 #include "plan/options.h"
 
 typedef struct plan_solver plan_solver;
 
 typedef struct plan_setup {
-    const task_typed* task;  // names the cost; must outlive the solver, as must pool and model
+    plan_world world;  // its contexts must outlive the solver, as must the pool
     plan_options options;
     plan_actions actions;
-    plan_model model;  // model.workers >= threads of the pool
-    pool* threads;     // NULL: the caller alone
+    pool* threads;  // NULL: the caller alone; world.model.workers >= its threads
     uint64_t seed;
-    int fan;                      // candidates of the last iteration kept for display
-    const plan_support* support;  // reach mode stays near it; NULL: none. Must outlive the solver
-    // contract mode: the whole search runs on this GPU, whose start is set like the model's
-    plan_learned_gpu* gpu;  // NULL: candidates here, predictions by the model
+    int fan;  // candidates of the last iteration kept for display
 } plan_setup;
 
 // Pointers stay valid until the next call on the same solver.
 typedef struct plan_result {
-    firm_status status;       // a GPU may fail; there is no plan then
+    firm_status status;       // a device may fail; there is no plan then
     const firm_error* error;  // why, if it failed; else NULL
     int empty;                // nothing was predicted and no plan was in hand: the plan is zero
     int late;                 // the deadline cut the search short, or was missed
@@ -52,38 +48,34 @@ typedef struct plan_result {
     int arrival;       // macro step at which the plan arrives, 1 .. horizon
     int horizon;
     const float* plan;  // (horizon, action) standardised
-    const float* path;  // (horizon + 1, config), from c0
+    const float* path;  // (horizon + 1, state), from now
     int fan;
-    const float*
-        fan_path;  // (fan, horizon + 1, config), best first, evenly over the ranks; or NULL
+    const float* fan_path;  // (fan, horizon + 1, state), best first, evenly over the ranks; or NULL
 } plan_result;
 
 firm_status plan_solver_create(const plan_setup* setup, plan_solver** out, firm_error* err);
 void plan_solver_free(plan_solver* s);
 size_t plan_solver_bytes(const plan_solver* s);
 
-// Searches a plan from c0 (the model's own start must have been set to match) to goal. deadline_ns:
-// an absolute clock_ns() time, 0 for none. It is read between iterations; another one starts only
-// if, by the pace of recent ones (pace.h), it should end in time. When few whole iterations fit,
-// they try fewer candidates, and when not even that fits, a shorter horizon. With no time at all
-// the plan in hand (or the zero plan) comes back, its path not evaluated.
+// Searches a plan from the state c0 (the world's own start must have been set to match) to goal.
+// deadline_ns: an absolute clock_ns() time, 0 for none. It is read between iterations; another one
+// starts only if, by the pace of recent ones (pace.h), it should end in time. When few whole
+// iterations fit, they try fewer candidates, and when not even that fits, a shorter horizon. With
+// no time at all the plan in hand (or the zero plan) comes back, its path not evaluated.
 void plan_solver_solve(plan_solver* s, const float* c0, const float* goal, int64_t deadline_ns,
                        plan_result* result);
 // Reach mode: recorded sequences that the next solve tries, most promising first; (count, length)
 // standardised floats that must stay until it ends.
 void plan_solver_recall(plan_solver* s, const float* plan, int count, int length);
-// From now on goals name only the coordinates that are not 0 in given (config_dim), which must
-// stay; NULL: all. Not for searches on a GPU, which know whole goals alone.
-void plan_solver_given(plan_solver* s, const uint8_t* given);
-int plan_solver_on_gpu(const plan_solver* s);  // the whole search is
+// The whole search runs on the world's device. It knows whole goals alone.
+int plan_solver_on_device(const plan_solver* s);
 // Tells that `macros` macro actions of the last plan were executed; reach mode starts from the
 // rest.
 void plan_solver_advance(plan_solver* s, int macros);
-// A contract search in two parts, for many at once on one GPU: what to solve (the caller adds m0),
-// and what came back after `ms`.
-void plan_solver_pose(plan_solver* s, const float* c0, const float* goal,
-                      plan_gpu_problem* problem);
-void plan_solver_accept(plan_solver* s, const plan_gpu_answer* answer, int iterations, double ms,
+// A contract search in two parts, for many at once on one device: what to solve, and what came back
+// after `ms`.
+void plan_solver_pose(plan_solver* s, const float* c0, const float* goal, plan_problem* problem);
+void plan_solver_accept(plan_solver* s, const plan_answer* answer, int iterations, double ms,
                         plan_result* result);
 // The state between two solves, and the last result: counted, saved or restored (core/blob.h). How
 // fast this machine is, for deadlines, is no part of it.

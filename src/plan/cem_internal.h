@@ -1,9 +1,10 @@
-// cem_internal.h - the solver's memory, shared by its parts: cem.c (solves) and iterate.c (one
-// iteration).
+// cem_internal.h - the solver's memory, shared by its parts: cem.c (solves), iterate.c (one
+// iteration) and update.c (the update rules).
 #ifndef PLAN_CEM_INTERNAL_H
 #define PLAN_CEM_INTERNAL_H
 
 #include "plan/cem.h"
+#include "plan/doubt.h"
 #include "plan/pace.h"
 #include "plan/propose.h"
 
@@ -11,7 +12,7 @@
 typedef struct elite_set {
     int count;
     float* u;      // (elites, longest * action), rows of fixed stride
-    float* c;      // (elites, longest * config)
+    float* c;      // (elites, longest * state)
     float* value;  // (elites) cost
     int* arrival;  // (elites)
 } elite_set;
@@ -20,6 +21,7 @@ struct plan_solver {
     plan_setup setup;
     plan_options now;  // of this iteration: setup.options, or fewer candidates under a deadline
     plan_cost cost;
+    plan_doubt doubt;
     int longest;     // horizon that memory is taken for
     uint64_t solve;  // number of the next solve, part of the noise key
     int have_plan;   // elites hold (shifted) plans of the last solve
@@ -30,12 +32,16 @@ struct plan_solver {
 
     float *mean, *spread;  // (longest * action)
     float* u;              // (candidates, horizon, action)
-    float* c;              // (candidates, horizon, config)
+    float* c;              // (candidates, horizon, state)
+    float* each;           // (candidates, members, horizon, state), or NULL: nothing is doubted
     float* value;         // (candidates + elites): the candidates' costs, then those of kept elites
     int *arrive, *order;  // (candidates), (candidates + elites)
+    double* weight;       // (candidates + elites) of the mppi rule
+    float* basis;         // (longest * controls, terms) of coloured noise
+    int terms;
     elite_set best, last;  // of this iteration, of the one before
     float *plan, *path, *fan_path;
-    float c0[FIRM_MAX_CONFIG], goal[FIRM_MAX_CONFIG];
+    float *c0, *goal;  // (state)
     plan_proposal proposal;
     const float* recalled;  // for the next solve; count 0: none
     int recalled_count, recalled_length;
@@ -49,6 +55,10 @@ struct plan_solver {
 // Draws, predicts and prices s->now.candidates candidates, and fits the proposals to the best.
 // `given` elites of the last solve enter as candidates, `kept` of the last iteration compete.
 void plan_iterate(plan_solver* s, int iteration, int given, int kept, plan_result* r);
+// Predicts `count` candidates from number `from` on; returns how many are not finite.
+int plan_predict(plan_solver* s, int worker, int from, int count, const float* u, float* c);
+// The cost of the path c, predicted as number i.
+float plan_cost_of(const plan_solver* s, int i, const float* c, int* arrival);
 // Candidates per thread of a batch, in units of the model's lanes.
 int plan_units(const plan_solver* s, int candidates);
 // Ids in the order of (value, id): no allocation, and ties have one answer. Costs are never NaN.

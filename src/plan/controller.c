@@ -4,9 +4,7 @@
 // after all its macro actions; reach: after each); between solves, act hands out the next control
 // of the plan.
 //
-// A model may be an ensemble: then every member sees the same frames and starts from its own (c,
-// m), and what the controller knows and predicts is the members' mean (ensemble.h). Support,
-// recorded segments and the reading by which these are looked up are the first member's.
+// What is encoded, predicted and compared is the world's business (world.h); a controller asks it.
 #include "plan/controller.h"
 
 #include <math.h>
@@ -16,10 +14,6 @@
 #include "core/clock.h"
 #include "core/mem.h"
 #include "plan/controller_internal.h"
-#include "plan/net_model.h"
-#include "plan/propose.h"
-#include "plan/strange.h"
-#include "plan/weights.h"
 
 static const char no_controller[] = "the controller is NULL; make one with firm_controller_create";
 
@@ -50,98 +44,13 @@ static firm_status no_memory(firm_error* err) {
     return FAIL(err, FIRM_E_MEMORY, "no memory for a controller");
 }
 
-static firm_status make_gpu(const firm_controller* c, const firm_model* m, member* e,
-                            const firm_controller_params* p, plan_gpu* shared, firm_error* err) {
-    plan_weights w;
-    if (!shared)
-        TRY(plan_gpu_for_model(
-            m, &c->options,
-            &(plan_gpu_choice){
-                .precision = (plan_precision)p->precision, .searches = 1, .device = p->gpu},
-            &e->own_gpu, err));
-    e->gpu = shared ? shared : e->own_gpu;
-    firm_status st = plan_weights_take(m, &w, err);
-    if (st == FIRM_OK) st = plan_learned_gpu_create(e->gpu, &w.shape, &e->learned_gpu, err);
-    plan_weights_free(&w);
-    return st;
-}
-
-static firm_status member_open(const firm_controller* c, const firm_model* m, member* e,
-                               const firm_controller_params* p, plan_gpu* shared, firm_error* err) {
-    TRY(perception_create(m, c->threads, &e->eyes, err));
-    e->fiber = mem_calloc((size_t)m->shape.fiber, sizeof *e->fiber);
-    if (!e->fiber) return no_memory(err);
-    if (p->device == FIRM_DEVICE_CUDA) return make_gpu(c, m, e, p, shared, err);
-    if (c->like)
-        e->net = c->like->member[e - c->member].net;
-    else
-        TRY(plan_net_of_model(m, (plan_precision)p->precision, &e->own_net, err));
-    if (e->own_net) e->net = e->own_net;
-    return plan_learned_create(e->net, c->threads, &e->learned, err);
-}
-
-static void member_close(member* e) {
-    plan_learned_free(e->learned);
-    plan_net_free(e->own_net);
-    plan_learned_gpu_free(e->learned_gpu);
-    plan_gpu_free(e->own_gpu);
-    perception_free(e->eyes);
-    mem_free(e->fiber);
-}
-
-static size_t member_bytes(const firm_controller* c, const member* e) {
-    size_t bytes = perception_bytes(e->eyes);
-    if (e->own_gpu) bytes += plan_gpu_bytes(e->own_gpu);
-    if (e->own_net) bytes += plan_net_bytes(e->own_net);
-    if (e->net) bytes += (size_t)pool_threads(c->threads) * plan_net_scratch_bytes(e->net);
-    return bytes;
-}
-
-static plan_model member_model(const member* e) {
-    return e->gpu ? plan_learned_gpu_model(e->learned_gpu) : plan_learned_model(e->learned);
-}
-
-static void member_start(member* e, const float* c0) {
-    if (e->gpu)
-        plan_learned_gpu_start(e->learned_gpu, c0, e->fiber);
-    else
-        plan_learned_start(e->learned, c0, e->fiber);
-}
-
-// The model and its further members, and what they predict together.
-static firm_status open_members(firm_controller* c, const firm_controller_params* p,
-                                plan_gpu* shared, firm_error* err) {
-    const firm_model* m = c->m;
-    plan_model each[1 + MODEL_MEMBERS];
-    if (shared && m->members)
-        return FAIL(err, FIRM_E_USAGE,
-                    "a GPU planner that controllers share is of one model, not of an ensemble of "
-                    "%d; let each controller have its own",
-                    m->members + 1);
-    for (; c->members <= m->members; c->members++) {
-        member* e = &c->member[c->members];
-        firm_status st =
-            member_open(c, c->members ? m->member[c->members - 1] : m, e, p, shared, err);
-        if (st != FIRM_OK) {
-            member_close(e);
-            return st;
-        }
-        each[c->members] = member_model(e);
-    }
-    c->model = each[0];
-    if (c->members == 1) return FIRM_OK;
-    TRY(plan_ensemble_create(each, c->members, m->task.pairs, c->options.candidates, c->longest,
-                             &c->ensemble, err));
-    c->model = plan_ensemble_model(c->ensemble);
-    return FIRM_OK;
-}
-
 static firm_status read_options(const firm_model* m, const firm_controller_params* p,
                                 plan_options* o, firm_error* err) {
     TRY(plan_options_of_text("the model", m->config, p->mode, o, err));
     if (p->candidates) plan_options_candidates(o, p->candidates);
     if (p->iterations) o->iterations = p->iterations;
     if (p->elites) o->elites = p->elites;
+    if (p->solver) o->solver = (plan_solver_kind)(p->solver - FIRM_SOLVER_CEM);
     if (o->elites > o->candidates) o->elites = o->candidates;
     if (o->keep > o->elites) o->keep = o->elites;
     if (p->horizon) {
@@ -160,6 +69,20 @@ firm_status controller_bind(pool* threads, const firm_controller_params* p, firm
     return pool_bind(threads, p->affinity, err);
 }
 
+// Memory for states and plans.
+static firm_status take_memory(firm_controller* c, firm_error* err) {
+    const size_t state = (size_t)c->world.model.state, longest = (size_t)c->longest,
+                 numbers = longest * (size_t)c->world.model.action;
+    float** part[] = {&c->state, &c->goal, &c->truth, &c->truth_goal, &c->aim};
+    for (size_t i = 0; i < sizeof part / sizeof *part; i++)
+        if (!(*part[i] = mem_calloc(state, sizeof **part[i]))) return no_memory(err);
+    c->named = mem_calloc(state, sizeof *c->named);
+    c->raw = mem_calloc(numbers, sizeof *c->raw);
+    c->trial = mem_calloc(numbers, sizeof *c->trial);
+    c->path = mem_calloc((longest + 1) * state, sizeof *c->path);
+    return c->named && c->raw && c->trial && c->path ? FIRM_OK : no_memory(err);
+}
+
 static firm_status build(firm_controller* c, const firm_controller_params* p, plan_gpu* shared,
                          firm_error* err) {
     const firm_model* m = c->m;
@@ -168,33 +91,26 @@ static firm_status build(firm_controller* c, const firm_controller_params* p, pl
         c->options.horizon_max > c->options.horizon ? c->options.horizon_max : c->options.horizon;
     TRY(pool_create(p->threads, &c->threads, err));
     if (p->affinity) TRY(controller_bind(c->threads, p, err));
-    TRY(open_members(c, p, shared, err));
     c->actions =
         plan_actions_of(&m->task, MODEL_CONTROLS, m->stats.action_mean, m->stats.action_std);
-    if (m->support)
-        TRY(plan_support_create(m->support, m->support_count, m->task.config_dim, m->task.pairs,
-                                m->support_radius, &c->support, err));
-    // as many as its iterations can try
-    int recalled = plan_recorded_each(&c->options) * c->options.iterations;
-    if (recalled > 0 && c->options.mode == FIRM_MODE_REACH)
-        TRY(plan_recall_create(m, &c->actions, recalled, &c->recall, err));
-    // a whole search on the GPU knows one model; an ensemble's candidates are drawn and priced here
-    int on_gpu = c->options.mode == FIRM_MODE_CONTRACT && !c->ensemble;
-    plan_setup setup = {.task = &m->task,
+    plan_world_setup world = {.model = m,
+                              .options = &c->options,
+                              .longest = c->longest,
+                              .threads = c->threads,
+                              .device = p->device,
+                              .precision = (plan_precision)p->precision,
+                              .gpu = p->gpu,
+                              .shared = shared,
+                              .like = c->like ? &c->like->world : NULL};
+    TRY(plan_world_open(&world, &c->world, err));
+    plan_setup setup = {.world = c->world,
                         .options = c->options,
                         .actions = c->actions,
-                        .model = c->model,
-                        .gpu = on_gpu ? c->member[0].learned_gpu : NULL,
                         .threads = c->threads,
                         .seed = p->seed,
-                        .fan = p->fan,
-                        .support = c->support};
+                        .fan = p->fan};
     TRY(plan_solver_create(&setup, &c->solver, err));
-    size_t numbers = (size_t)(c->longest * c->model.action);
-    c->raw = mem_calloc(numbers, sizeof *c->raw);
-    c->trial = mem_calloc(numbers, sizeof *c->trial);
-    c->path = mem_calloc((size_t)((c->longest + 1) * m->task.config_dim), sizeof *c->path);
-    return c->raw && c->trial && c->path ? FIRM_OK : no_memory(err);
+    return take_memory(c, err);
 }
 
 static firm_status create(const firm_model* model, const firm_controller_params* params,
@@ -216,6 +132,9 @@ static firm_status create(const firm_model* model, const firm_controller_params*
         return FAIL(err, FIRM_E_USAGE, "controller parameters must not be negative");
     if ((unsigned)p.device > FIRM_DEVICE_CUDA || (unsigned)p.precision > FIRM_PRECISION_BF16)
         return FAIL(err, FIRM_E_USAGE, "the controller's device or precision does not exist");
+    if ((unsigned)p.solver > FIRM_SOLVER_ICEM)
+        return FAIL(err, FIRM_E_USAGE, "there is no solver %d; use one of firm_solver",
+                    (int)p.solver);
     if (p.device == FIRM_DEVICE_CPU && p.precision == FIRM_PRECISION_TF32)
         return FAIL(err, FIRM_E_USAGE,
                     "the CPU does not plan in tf32; use the precision fp32 or bf16, or the device "
@@ -260,24 +179,17 @@ firm_status firm_controller_create(const firm_model* model, const firm_controlle
 void firm_controller_free(firm_controller* c) {
     if (!c) return;
     plan_solver_free(c->solver);
-    plan_support_free(c->support);
-    plan_ensemble_free(c->ensemble);
-    for (int i = 0; i < c->members; i++) member_close(&c->member[i]);
+    if (c->world.sight.close) c->world.sight.close(c->world.sight.context);
     pool_free(c->threads);
-    plan_recall_free(c->recall);
-    mem_free(c->raw);
-    mem_free(c->trial);
-    mem_free(c->path);
+    float* part[] = {c->state, c->goal, c->truth, c->truth_goal, c->aim, c->raw, c->trial, c->path};
+    for (size_t i = 0; i < sizeof part / sizeof *part; i++) mem_free(part[i]);
+    mem_free(c->named);
     mem_free(c);
 }
 
 size_t firm_controller_bytes(const firm_controller* c) {
     if (!c) return 0;
-    size_t bytes = sizeof *c + plan_solver_bytes(c->solver);
-    for (int i = 0; i < c->members; i++) bytes += member_bytes(c, &c->member[i]);
-    if (c->ensemble) bytes += plan_ensemble_bytes(c->ensemble);
-    if (c->recall) bytes += plan_recall_bytes(c->recall);
-    return bytes;
+    return sizeof *c + plan_solver_bytes(c->solver) + c->world.sight.bytes(c->world.sight.context);
 }
 
 // ---- running ------------------------------------------------------------------------------------
@@ -285,10 +197,6 @@ size_t firm_controller_bytes(const firm_controller* c) {
 void controller_drop_plan(firm_controller* c) {
     c->given = c->ready = 0;
     plan_solver_forget(c->solver);
-}
-
-void controller_mean(const firm_controller* c, const float* each, float* mean) {
-    plan_ensemble_mean(each, c->members, c->m->task.config_dim, c->m->task.pairs, mean);
 }
 
 void controller_begin(firm_controller* c) {
@@ -305,16 +213,9 @@ const char* firm_controller_error(const firm_controller* c) {
 }
 
 static firm_status see_frame(firm_controller* c, const uint8_t* rgb, const float* action) {
-    const int dim = c->m->task.config_dim, soon = c->ready - c->given <= 1;
-    float each[(1 + MODEL_MEMBERS) * FIRM_MAX_CONFIG];
-    for (int i = 0; i < c->members; i++) {
-        perception* eyes = c->member[i].eyes;
-        TRY(perception_push(eyes, rgb, action, soon));
-        memcpy(each + i * dim, perception_config(eyes), (size_t)dim * sizeof *each);
-    }
-    controller_mean(c, each, c->config);
-    c->strange =
-        plan_strange(c->m, c->support, perception_tokens(c->member[0].eyes), each, c->config);
+    plan_seen seen = {.state = c->state};
+    TRY(c->world.sight.push(c->world.sight.context, rgb, action, c->ready - c->given <= 1, &seen));
+    c->strange = seen.strange;
     return FIRM_OK;
 }
 
@@ -334,14 +235,16 @@ firm_status firm_controller_push(firm_controller* c, const uint8_t* rgb, const f
 }
 
 void controller_set_truth(firm_controller* c, const float* history, const float* goal) {
-    size_t dim = (size_t)c->m->task.config_dim;
-    memcpy(c->truth, history, MODEL_HISTORY * dim * sizeof(float));
-    memcpy(c->truth_goal, goal, dim * sizeof(float));
+    const size_t state = (size_t)c->world.model.state;
+    CHECK(c->world.sight.tell, "this world cannot be told the true state");
+    c->world.sight.tell(c->world.sight.context, history);
+    memcpy(c->truth, history + (MODEL_HISTORY - 1) * state, state * sizeof(float));
+    memcpy(c->truth_goal, goal, state * sizeof(float));
     c->has_truth = 1;
 }
 
 const float* controller_config(const firm_controller* c) {
-    return c->config;
+    return c->state;
 }
 const float* controller_goal_config(const firm_controller* c) {
     return c->goal;
@@ -357,21 +260,15 @@ static void take_plan(firm_controller* c) {
 }
 
 const float* controller_now(const firm_controller* c) {
-    return c->has_truth ? c->truth + (MODEL_HISTORY - 1) * c->m->task.config_dim : c->config;
+    return c->has_truth ? c->truth : c->state;
 }
 
 int controller_has_seen(const firm_controller* c) {
-    return perception_frames(c->member[0].eyes) > 0;
+    return c->world.sight.frames(c->world.sight.context) > 0;
 }
 
 firm_status controller_start(firm_controller* c) {
-    for (int i = 0; i < c->members; i++) {
-        float own[FIRM_MAX_CONFIG];
-        member* e = &c->member[i];
-        TRY(perception_state(e->eyes, c->has_truth ? c->truth : NULL, own, e->fiber));
-        member_start(e, own);
-    }
-    return FIRM_OK;
+    return c->world.sight.start(c->world.sight.context, c->has_truth ? c->truth : c->state);
 }
 
 // The start of a search.
@@ -383,32 +280,28 @@ static firm_status perceive(firm_controller* c) {
 
 static firm_status solve(firm_controller* c, int64_t deadline_ns) {
     TRY(perceive(c));
-    plan_solver_given(c->solver, controller_given(c));
-    const float* c0 = controller_now(c);
-    if (c->recall) {
-        float chi[TASK_MAX_CHI];
+    const plan_sight* sight = &c->world.sight;
+    const float* now = controller_now(c);
+    controller_aim(c, now, c->aim);
+    if (sight->recall) {
         const float* plan;
-        perception_chi(c->member[0].eyes, chi);
-        int count = plan_recall_find(c->recall, c0, chi, c->aim, &plan);
-        plan_solver_recall(c->solver, plan, count, MODEL_RECORDED * c->m->task.action_dim);
+        int length, count = sight->recall(sight->context, now, c->aim, &plan, &length);
+        plan_solver_recall(c->solver, plan, count, length);
     }
-    plan_solver_solve(c->solver, c0, c->aim, deadline_ns, &c->result);
+    plan_solver_solve(c->solver, now, c->aim, deadline_ns, &c->result);
     if (c->result.status != FIRM_OK && c->result.error) c->error = *c->result.error;
     TRY(c->result.status);
-    for (int i = 0; i < c->members; i++)
-        if (c->member[i].gpu) TRY(c->member[i].learned_gpu->status);
+    TRY(sight->status(sight->context));
     take_plan(c);
     return FIRM_OK;
 }
 
 const char* controller_device(const firm_controller* c) {
-    const plan_gpu* gpu = c->member[0].gpu;
-    return gpu ? plan_gpu_device(gpu) : "cpu";
+    return c->world.sight.device(c->world.sight.context);
 }
 
 const char* controller_way(const firm_controller* c) {
-    const member* e = &c->member[0];
-    return e->gpu ? plan_gpu_way_name(e->gpu) : plan_net_simd(e->net);
+    return c->world.sight.way(c->world.sight.context);
 }
 
 double controller_search_ms(const firm_controller* c) {
@@ -419,16 +312,15 @@ int controller_due(const firm_controller* c) {
     return c->given >= c->ready;
 }
 
-firm_status controller_pose(firm_controller* c, plan_gpu_problem* problem) {
-    if (!c->has_goal || !controller_has_seen(c) || c->ensemble) return FIRM_E_USAGE;
+firm_status controller_pose(firm_controller* c, plan_problem* problem) {
+    if (!c->has_goal || !controller_has_seen(c) || !c->world.memory) return FIRM_E_USAGE;
     TRY(perceive(c));
     controller_aim(c, controller_now(c), c->aim);
     plan_solver_pose(c->solver, controller_now(c), c->aim, problem);
-    problem->m0 = c->member[0].fiber;
     return FIRM_OK;
 }
 
-void controller_accept(firm_controller* c, const plan_gpu_answer* answer, double ms) {
+void controller_accept(firm_controller* c, const plan_answer* answer, double ms) {
     plan_solver_accept(c->solver, answer, c->options.iterations, ms, &c->result);
     take_plan(c);
     c->accepted_ms = ms;
@@ -445,8 +337,8 @@ firm_status firm_controller_act(firm_controller* c, int64_t deadline_ns, firm_st
     if (!controller_has_seen(c))
         return FAIL(&c->error, FIRM_E_USAGE,
                     "no frame was seen; give the camera's with firm_controller_push");
-    const float* now = controller_now(c);
-    controller_aim(c, now, c->aim);
+    const plan_price* price = &c->world.price;
+    if (price->given) price->given(price->context, controller_given(c));
     if (c->given >= c->ready) {
         int64_t started = clock_ns();
         TRY(controller_failed(c, solve(c, deadline_ns), "planning"));
@@ -457,6 +349,8 @@ firm_status firm_controller_act(firm_controller* c, int64_t deadline_ns, firm_st
         step->solve_ms = c->accepted_ms;
     }
     c->accepted_ms = 0;
+    const float* now = controller_now(c);
+    controller_aim(c, now, c->aim);
     const float* next = c->raw + (size_t)c->given * (size_t)task->action_dim;
     for (int i = 0; i < task->action_dim; i++) {
         step->action[i] = next[i];
@@ -480,18 +374,17 @@ firm_status firm_controller_act(firm_controller* c, int64_t deadline_ns, firm_st
     step->fan_path = r->fan_path;
     step->goal_config = c->aim;
     step->strange = c->strange;
-    const uint8_t* given = controller_given(c);
-    task_measure_given(task, given, now, c->aim, step->distance_now);
-    task_measure_given(task, given, r->path + r->arrival * task->config_dim, c->aim,
-                       step->distance_planned);
-    step->reached = task_tolerance_units_given(task, given, now, c->aim) < 1.0f;
+    price->measure(price->context, now, c->aim, step->distance_now);
+    price->measure(price->context, r->path + r->arrival * price->state, c->aim,
+                   step->distance_planned);
+    step->reached = price->units(price->context, now, c->aim) < 1.0f;
     return FIRM_OK;
 }
 
 firm_status firm_controller_reset(firm_controller* c, uint64_t seed) {
     if (!c) return FIRM_E_USAGE;
     controller_begin(c);
-    for (int i = 0; i < c->members; i++) perception_reset(c->member[i].eyes);
+    c->world.sight.reset(c->world.sight.context);
     c->has_goal = c->has_truth = c->partial = 0;
     controller_drop_plan(c);
     plan_solver_reset(c->solver, seed);

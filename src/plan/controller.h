@@ -24,8 +24,8 @@ double controller_search_ms(const firm_controller* ctl);
 // pose states the problem and accept takes the answer, so that the next act only hands out the
 // plan. seconds of `ms` are what act will report.
 int controller_due(const firm_controller* ctl);
-firm_status controller_pose(firm_controller* ctl, plan_gpu_problem* problem);
-void controller_accept(firm_controller* ctl, const plan_gpu_answer* answer, double ms);
+firm_status controller_pose(firm_controller* ctl, plan_problem* problem);
+void controller_accept(firm_controller* ctl, const plan_answer* answer, double ms);
 
 // oracle-config: the next act uses these true configurations instead of the grounded ones.
 // history (3, config_dim), oldest first; goal (config_dim). Cleared by the next push or goal.

@@ -6,46 +6,26 @@
 
 #include "plan/cem.h"
 #include "plan/controller.h"
-#include "plan/ensemble.h"
-#include "plan/perceive.h"
-#include "plan/recall.h"
-
-// One model at work.
-typedef struct member {
-    perception* eyes;
-    float* fiber;             // (fiber)
-    plan_net *net, *own_net;  // on the CPU: in use; to be freed
-    plan_learned* learned;
-    plan_gpu *gpu, *own_gpu;  // on a GPU: in use; to be freed
-    plan_learned_gpu* learned_gpu;
-} member;
+#include "plan/worlds.h"
 
 struct firm_controller {
     const firm_model* m;
     plan_options options;
     const firm_controller* like;  // whose weights it shares; NULL: it has its own
     pool* threads;
-    member member[1 + MODEL_MEMBERS];  // the model itself, then its further members
-    int members;
-    plan_ensemble* ensemble;  // NULL: a single model
-    plan_support* support;
+    plan_world world;
     plan_solver* solver;
     plan_actions actions;
 
-    plan_model model;  // what they predict together
-
-    // as grounded: the latest frame and the goal
-    float config[FIRM_MAX_CONFIG], goal[FIRM_MAX_CONFIG];
-    uint8_t named[FIRM_MAX_CONFIG];  // coordinates that the goal names, if `partial`
+    // states: the latest frame and the goal as encoded; the true ones, if told; the next search's
+    float *state, *goal, *truth, *truth_goal, *aim;  // (state) each
+    uint8_t* named;                                  // (state) what the goal names, if `partial`
     int partial;
-    float aim[FIRM_MAX_CONFIG];  // of the next search
-    float strange;               // of the latest frame, see strange.h
-    float truth[MODEL_HISTORY * FIRM_MAX_CONFIG], truth_goal[FIRM_MAX_CONFIG];
+    float strange;  // of the latest frame, see strange.h
     int has_goal, has_truth;
-    plan_recall* recall;  // NULL: the search does without recorded sequences
     int longest;          // horizon that memory is taken for
     float* raw;           // (longest * controls, action_dim) the plan in hand, raw units
-    float *trial, *path;  // a plan to predict, standardised, and its configurations
+    float *trial, *path;  // a plan to predict, standardised, and its states
     plan_result result;
     int given, ready;  // controls handed out of the plan; controls before the next solve
     int fan;
@@ -71,14 +51,12 @@ void controller_begin(firm_controller* c);
 firm_status controller_failed(firm_controller* c, firm_status status, const char* doing);
 int controller_has_seen(const firm_controller* c);  // a frame, at least
 void controller_drop_plan(firm_controller* c);
-// The members' mean of what each says of a picture: each (members, config_dim).
-void controller_mean(const firm_controller* c, const float* each, float* mean);
-const float* controller_now(const firm_controller* c);  // (config_dim) where a search starts
-// Every member predicts from the latest frames.
+const float* controller_now(const firm_controller* c);  // (state) where a search starts
+// The world predicts from the latest frames.
 firm_status controller_start(firm_controller* c);
-// The goal of the next search: where it is free, the coordinates of now.
+// The goal (state) of the next search: where it is free, the coordinates of now.
 void controller_aim(const firm_controller* c, const float* now, float* goal);
-// (config_dim) coordinates that this goal names, NULL: all.
+// (state) coordinates that this goal names, NULL: all.
 const uint8_t* controller_given(const firm_controller* c);
 
 #endif

@@ -1,6 +1,6 @@
-// cost.h - what a predicted path of configurations costs, from the task's typed distances.
+// cost.h - what a predicted path costs, from a world's price of its states.
 //
-// contract: the paper's terminal cost d_C(c_P, goal).
+// contract: the paper's terminal cost, for FIRM d_C(c_P, goal).
 // reach: earliest arrival. With d_k the distance to the goal after macro step k in tolerance units
 // (below 1 is success), step k counts d_k + price k if it arrives (d_k <= arrive), and d_k + price
 // P if not. A path costs its cheapest step plus `running` times the mean distance up to there. The
@@ -11,22 +11,19 @@
 #ifndef PLAN_COST_H
 #define PLAN_COST_H
 
-#include "plan/support.h"
-#include "task/task.h"
+#include "plan/world.h"
 
 typedef struct plan_cost {
-    const task_typed* task;
-    const uint8_t* given;  // (config_dim) coordinates that the goal names; NULL: all
+    plan_price by;  // of the world
     firm_mode mode;
     float price, running, arrive;  // reach only
-    const plan_support* support;   // reach only, NULL: none
-    float stray;                   // price of leaving it, see support.h
+    float stray;                   // reach only: price of leaving the support; 0: none
 } plan_cost;
 
-// c0 (config_dim) is the start, path (horizon, config_dim) what follows. Returns +inf for a path
-// that is not finite. *arrival (nullable): the macro step, 1 .. horizon, at which the path counts
-// as arrived; in contract mode the closest one.
-float plan_cost_path(const plan_cost* cost, const float* c0, const float* path, int horizon,
+// now (state) is the start, path (horizon, state) what follows. Returns +inf for a path that is not
+// finite. *arrival (nullable): the macro step, 1 .. horizon, at which the path counts as arrived;
+// in contract mode the closest one.
+float plan_cost_path(const plan_cost* cost, const float* now, const float* path, int horizon,
                      const float* goal, int* arrival);
 
 #endif

@@ -143,7 +143,7 @@ static int learned_rollout(void* context, int worker, int n, int horizon, const 
 plan_model plan_learned_model(plan_learned* l) {
     int side = l->workers < 4 ? l->workers : 4;
     return (plan_model){.context = l,
-                        .config = l->shape.config,
+                        .state = l->shape.config,
                         .action = l->shape.action,
                         .lanes = plan_net_lanes(l->net) * side,
                         .workers = 1,
@@ -193,10 +193,19 @@ static int gpu_rollout(void* context, int worker, int n, int horizon, const floa
 
 plan_model plan_learned_gpu_model(plan_learned_gpu* l) {
     return (plan_model){.context = l,
-                        .config = l->config,
+                        .state = l->config,
                         .action = l->action,
                         .lanes = 1,
                         .workers = 1,
                         .whole = 1,
                         .rollout = gpu_rollout};
+}
+
+static firm_status gpu_solve(void* context, int count, const plan_problem* problem, int iterations,
+                             int all, plan_answer* answer, firm_error* err) {
+    return plan_gpu_solve(context, count, problem, iterations, all, answer, err);
+}
+
+plan_device plan_gpu_device_of(plan_gpu* gpu) {
+    return (plan_device){.context = gpu, .solve = gpu ? gpu_solve : NULL};
 }

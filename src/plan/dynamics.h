@@ -1,6 +1,5 @@
-// dynamics.h - what the solver searches through, a plan_model, and the learned transition as one.
-// The true simulator is another: eval/oracle.h. Actions are
-// standardised: raw = u * deviation + mean per raw action coordinate, with the training set's
+// dynamics.h - FIRM's learned transition as a plan_model (world.h), on the CPU or a GPU. Actions
+// are standardised: raw = u * deviation + mean per raw action coordinate, with the training set's
 // statistics.
 #ifndef PLAN_DYNAMICS_H
 #define PLAN_DYNAMICS_H
@@ -8,19 +7,8 @@
 #include "core/pool.h"
 #include "plan/gpu.h"
 #include "plan/net.h"
+#include "plan/world.h"
 #include "task/task.h"
-
-typedef struct plan_model {
-    void* context;
-    int config, action;  // numbers in a configuration and in a macro action
-    int lanes;           // candidates come cheapest in multiples of this
-    int workers;         // threads that may call rollout at the same time
-    int whole;           // 1: all candidates of an iteration in one call, which shares them out
-    // Predicts n candidates from the start set before: u (n, horizon, action), c_out (n, horizon,
-    // config). Called from several threads at once, each with its own worker number. Returns the
-    // number of candidates that are not finite. No allocation.
-    int (*rollout)(void* context, int worker, int n, int horizon, const float* u, float* c_out);
-} plan_model;
 
 // How a macro action is made of raw controls.
 typedef struct plan_actions {
@@ -58,5 +46,6 @@ firm_status plan_learned_gpu_create(plan_gpu* gpu, const plan_net_shape* shape,
 void plan_learned_gpu_free(plan_learned_gpu* l);
 void plan_learned_gpu_start(plan_learned_gpu* l, const float* c0, const float* m0);  // copies
 plan_model plan_learned_gpu_model(plan_learned_gpu* l);
+plan_device plan_gpu_device_of(plan_gpu* gpu);  // whole searches on it
 
 #endif

@@ -25,7 +25,7 @@ firm_status plan_ensemble_create(const plan_model* model, int count, int pairs, 
                                  int longest, plan_ensemble** out, firm_error* err) {
     *out = NULL;
     for (int i = 1; i < count; i++)
-        CHECK(model[i].config == model->config && model[i].action == model->action &&
+        CHECK(model[i].state == model->state && model[i].action == model->action &&
                   model[i].whole == model->whole && model[i].workers == model->workers &&
                   model[i].lanes == model->lanes,
               "member %d of an ensemble is of another kind than the first", i + 1);
@@ -37,7 +37,7 @@ firm_status plan_ensemble_create(const plan_model* model, int count, int pairs, 
     e->block = model->whole           ? candidates
                : model->lanes < BLOCK ? BLOCK / model->lanes * model->lanes
                                       : model->lanes;
-    size_t bytes = (size_t)e->block * (size_t)(longest * model->config) * sizeof(float);
+    size_t bytes = (size_t)e->block * (size_t)(longest * model->state) * sizeof(float);
     e->stride = (bytes + 4095) / 4096 * 4096;
     e->scratch = mem_calloc((size_t)model->workers, e->stride);
     e->model = mem_calloc((size_t)count, sizeof *e->model);
@@ -84,14 +84,24 @@ void plan_ensemble_mean(const float* c, int count, int config, int pairs, float*
     finish(mean, count, config, pairs);
 }
 
+// Member k's paths (n, path) into each (n, members, path).
+static void keep_each(const plan_ensemble* e, int k, int n, size_t path, const float* from,
+                      float* each) {
+    for (int i = 0; i < n; i++)
+        memcpy(each + (size_t)(i * e->count + k) * path, from + (size_t)i * path,
+               path * sizeof *each);
+}
+
 static int predict_block(plan_ensemble* e, int worker, int n, int horizon, const float* u,
-                         float* c_out) {
+                         float* c_out, float* each) {
     float* other = (float*)(void*)(e->scratch + (size_t)worker * e->stride);
-    const int config = e->model->config;
-    const size_t numbers = (size_t)n * (size_t)(horizon * config);
+    const int config = e->model->state;
+    const size_t path = (size_t)(horizon * config), numbers = (size_t)n * path;
     e->model[0].rollout(e->model[0].context, worker, n, horizon, u, c_out);
+    if (each) keep_each(e, 0, n, path, c_out, each);
     for (int k = 1; k < e->count; k++) {
         e->model[k].rollout(e->model[k].context, worker, n, horizon, u, other);
+        if (each) keep_each(e, k, n, path, other, each);
         for (size_t i = 0; i < numbers; i++) c_out[i] += other[i];
     }
     int nonfinite = 0;
@@ -104,24 +114,32 @@ static int predict_block(plan_ensemble* e, int worker, int n, int horizon, const
     return nonfinite;
 }
 
-static int ensemble_rollout(void* context, int worker, int n, int horizon, const float* u,
-                            float* c_out) {
+static int rollout_each(void* context, int worker, int n, int horizon, const float* u, float* c_out,
+                        float* each) {
     plan_ensemble* e = context;
     const size_t us = (size_t)(horizon * e->model->action),
-                 cs = (size_t)(horizon * e->model->config);
+                 cs = (size_t)(horizon * e->model->state);
     int nonfinite = 0;
     CHECK(horizon <= e->longest, "%d macro steps asked of an ensemble for %d", horizon, e->longest);
     for (int from = 0; from < n; from += e->block) {
         int count = n - from < e->block ? n - from : e->block;
         nonfinite += predict_block(e, worker, count, horizon, u + (size_t)from * us,
-                                   c_out + (size_t)from * cs);
+                                   c_out + (size_t)from * cs,
+                                   each ? each + (size_t)(from * e->count) * cs : NULL);
     }
     return nonfinite;
+}
+
+static int ensemble_rollout(void* context, int worker, int n, int horizon, const float* u,
+                            float* c_out) {
+    return rollout_each(context, worker, n, horizon, u, c_out, NULL);
 }
 
 plan_model plan_ensemble_model(plan_ensemble* e) {
     plan_model m = *e->model;
     m.context = e;
     m.rollout = ensemble_rollout;
+    m.members = e->count;
+    m.rollout_each = rollout_each;
     return m;
 }

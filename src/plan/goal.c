@@ -11,21 +11,14 @@ static void set_goal(firm_controller* c, int partial) {
     controller_drop_plan(c);
 }
 
-static firm_status ground_goal(firm_controller* c, const uint8_t* rgb) {
-    float each[(1 + MODEL_MEMBERS) * FIRM_MAX_CONFIG];
-    for (int i = 0; i < c->members; i++)
-        TRY(perception_ground(c->member[i].eyes, rgb, each + i * c->m->task.config_dim));
-    controller_mean(c, each, c->goal);
-    return FIRM_OK;
-}
-
 firm_status firm_controller_goal(firm_controller* c, const uint8_t* rgb) {
     if (!c) return FIRM_E_USAGE;
     controller_begin(c);
     if (!rgb)
         return FAIL(&c->error, FIRM_E_USAGE, "the goal image is NULL; give %d x %d x 3 bytes",
                     MODEL_IMAGE, MODEL_IMAGE);
-    TRY(controller_failed(c, ground_goal(c, rgb), "looking at the goal image"));
+    TRY(controller_failed(c, c->world.sight.goal(c->world.sight.context, rgb, c->goal),
+                          "looking at the goal image"));
     set_goal(c, 0);
     return FIRM_OK;
 }
@@ -80,7 +73,7 @@ firm_status firm_controller_goal_config(firm_controller* c, const float* values,
     if (named == 0)
         return FAIL(&c->error, FIRM_E_USAGE,
                     "the goal leaves every coordinate free; give one at least");
-    if (named < dim && plan_solver_on_gpu(c->solver))
+    if (named < dim && plan_solver_on_device(c->solver))
         return FAIL(&c->error, FIRM_E_UNAVAILABLE,
                     "searches of the contract mode on a GPU know whole goals only; give all "
                     "coordinates, or plan in reach mode or on the CPU");
@@ -98,6 +91,6 @@ const uint8_t* controller_given(const firm_controller* c) {
 void controller_aim(const firm_controller* c, const float* now, float* goal) {
     const uint8_t* given = controller_given(c);
     const float* wanted = c->has_truth ? c->truth_goal : c->goal;
-    for (int i = 0; i < c->m->task.config_dim; i++)
+    for (int i = 0; i < c->world.model.state; i++)
         goal[i] = is_named(given, i) ? wanted[i] : now[i];
 }

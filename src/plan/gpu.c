@@ -56,8 +56,8 @@ const char* plan_gpu_way_name(const plan_gpu* g) {
     (void)g;
     return "none";
 }
-firm_status plan_gpu_solve(plan_gpu* g, int count, const plan_gpu_problem* problem, int iterations,
-                           int all, plan_gpu_answer* answer, firm_error* err) {
+firm_status plan_gpu_solve(plan_gpu* g, int count, const plan_problem* problem, int iterations,
+                           int all, plan_answer* answer, firm_error* err) {
     (void)g, (void)count, (void)problem, (void)iterations, (void)all, (void)answer;
     return refuse(err);
 }
@@ -72,16 +72,16 @@ firm_status plan_gpu_draw(plan_gpu* g, uint64_t seed, uint64_t solve, int iterat
     return refuse(err);
 }
 firm_status plan_gpu_fit(plan_gpu* g, const float* u, const float* c, const float* goal,
-                         float* mean, float* spread, plan_gpu_answer* answer, firm_error* err) {
+                         float* mean, float* spread, plan_answer* answer, firm_error* err) {
     (void)g, (void)u, (void)c, (void)goal, (void)mean, (void)spread, (void)answer;
     return refuse(err);
 }
-firm_status plan_gpu_clocks(plan_gpu* g, const plan_gpu_problem* problem, int iterations, int room,
+firm_status plan_gpu_clocks(plan_gpu* g, const plan_problem* problem, int iterations, int room,
                             const char** name, double* cycles, int* count, firm_error* err) {
     (void)g, (void)problem, (void)iterations, (void)room, (void)name, (void)cycles, (void)count;
     return refuse(err);
 }
-firm_status plan_gpu_phases(plan_gpu* g, int count, const plan_gpu_problem* problem, int iterations,
+firm_status plan_gpu_phases(plan_gpu* g, int count, const plan_problem* problem, int iterations,
                             double ms[3], firm_error* err) {
     (void)g, (void)count, (void)problem, (void)iterations, (void)ms;
     return refuse(err);

@@ -20,6 +20,7 @@
 #include "plan/net.h"
 #include "plan/options.h"
 #include "plan/precision.h"
+#include "plan/world.h"
 #include "task/task.h"
 
 // AUTO: cluster for one search where it can be taken, else layered; batch for several.
@@ -63,26 +64,11 @@ size_t plan_gpu_bytes(const plan_gpu* g);          // device memory
 const char* plan_gpu_device(const plan_gpu* g);    // "NVIDIA H200"
 const char* plan_gpu_way_name(const plan_gpu* g);  // "layered", "batch", "fused", "cluster"
 
-typedef struct plan_gpu_problem {
-    const float *c0, *m0, *goal;
-    uint64_t seed, solve;  // key of the noise, as in plan_proposal
-} plan_gpu_problem;
-
-// Pointers stay valid until the next call on the same plan_gpu.
-typedef struct plan_gpu_answer {
-    int nonfinite;       // candidates whose prediction was not finite, over all iterations
-    int elites;          // finite ones among the last best; 0: the fit never moved
-    float elite_cost;    // their mean cost; +inf without any
-    const float* plan;   // (horizon, action) the final mean
-    const float* path;   // (horizon, config) its prediction
-    const float* value;  // (candidates) costs of the last iteration, +inf where not finite
-    const float* paths;  // (candidates, horizon, config) of the last iteration
-} plan_gpu_answer;
-
 // Contract searches of `iterations` iterations, `count` of them (at most setup.searches).
-// value and paths come back only with `all`. No allocation of ours.
-firm_status plan_gpu_solve(plan_gpu* g, int count, const plan_gpu_problem* problem, int iterations,
-                           int all, plan_gpu_answer* answer, firm_error* err);
+// value and paths come back only with `all`. No allocation of ours. A problem's now is c0 and its
+// memory m0.
+firm_status plan_gpu_solve(plan_gpu* g, int count, const plan_problem* problem, int iterations,
+                           int all, plan_answer* answer, firm_error* err);
 
 // Rolls n <= candidates candidates out like plan_net_rollout, horizon <= the longest.
 firm_status plan_gpu_rollout(plan_gpu* g, int n, int horizon, const float* c0, const float* m0,
@@ -93,17 +79,17 @@ firm_status plan_gpu_rollout(plan_gpu* g, int n, int horizon, const float* c0, c
 firm_status plan_gpu_draw(plan_gpu* g, uint64_t seed, uint64_t solve, int iteration,
                           const float* mean, const float* spread, float* u, firm_error* err);
 firm_status plan_gpu_fit(plan_gpu* g, const float* u, const float* c, const float* goal,
-                         float* mean, float* spread, plan_gpu_answer* answer, firm_error* err);
+                         float* mean, float* spread, plan_answer* answer, firm_error* err);
 
 // For bench/plan_cuda.c: where a cluster search's time goes, in cycles of one multiprocessor by
 // part; of the fused kernel's variant 1 likewise, first of one warpgroup, then of the other. Zero
 // parts in the other ways.
-firm_status plan_gpu_clocks(plan_gpu* g, const plan_gpu_problem* problem, int iterations, int room,
+firm_status plan_gpu_clocks(plan_gpu* g, const plan_problem* problem, int iterations, int room,
                             const char** name, double* cycles, int* count, firm_error* err);
 
 // Likewise of `count` searches at once, in milliseconds on the device: candidates drawn, predicted,
 // and priced, ranked and refitted. Not for the cluster way.
-firm_status plan_gpu_phases(plan_gpu* g, int count, const plan_gpu_problem* problem, int iterations,
+firm_status plan_gpu_phases(plan_gpu* g, int count, const plan_problem* problem, int iterations,
                             double ms[3], firm_error* err);
 
 // The best rate of a large cuBLASLt product with such operands, GFLOP/s.

@@ -1,24 +1,25 @@
 // iterate.c - one iteration of the search: draw, predict and price the candidates, keep the best,
-// fit the next proposals to them.
+// fit the next proposals to them by the update rule (update.h).
 #include <math.h>
 #include <string.h>
 
 #include "core/clock.h"
 #include "plan/cem_internal.h"
+#include "plan/update.h"
 
 // Candidates of one piece of work at most; about one cache block of the learned transition.
 enum { PIECE = 96 };
 
 int plan_units(const plan_solver* s, int candidates) {
-    int lanes = s->setup.model.lanes, threads = pool_threads(s->setup.threads);
+    int lanes = s->setup.world.model.lanes, threads = pool_threads(s->setup.threads);
     int units = (candidates + lanes - 1) / lanes;
-    return s->setup.model.whole ? units : (units + threads - 1) / threads;
+    return s->setup.world.model.whole ? units : (units + threads - 1) / threads;
 }
 
 // Pieces are whole units of the model's lanes and as even as these allow; every thread gets equally
 // many. Their number depends on the threads, the results do not: see net.h.
 static int count_pieces(const plan_solver* s) {
-    int lanes = s->setup.model.lanes, units = (s->now.candidates + lanes - 1) / lanes;
+    int lanes = s->setup.world.model.lanes, units = (s->now.candidates + lanes - 1) / lanes;
     int threads = pool_threads(s->setup.threads), most = PIECE / lanes > 0 ? PIECE / lanes : 1;
     int pieces = (units + threads * most - 1) / (threads * most) * threads;
     int limit = (int)(sizeof s->nonfinite_piece / sizeof *s->nonfinite_piece);
@@ -28,7 +29,7 @@ static int count_pieces(const plan_solver* s) {
 
 // The candidates of one piece: *from .. *to - 1.
 static void piece_range(const plan_solver* s, int item, int* from, int* to) {
-    int n = s->now.candidates, lanes = s->setup.model.lanes;
+    int n = s->now.candidates, lanes = s->setup.world.model.lanes;
     int units = (n + lanes - 1) / lanes;
     *from = (int)((int64_t)units * item / s->pieces) * lanes;
     *to = (int)((int64_t)units * (item + 1) / s->pieces) * lanes;
@@ -40,8 +41,27 @@ static void draw_piece(void* arg, int item, int worker) {
     plan_solver* s = arg;
     int from, to;
     piece_range(s, item, &from, &to);
-    size_t us = (size_t)s->horizon * (size_t)s->setup.model.action;
+    size_t us = (size_t)s->horizon * (size_t)s->setup.world.model.action;
     for (int i = from; i < to; i++) plan_propose(&s->proposal, i, s->u + (size_t)i * us);
+}
+
+// What the members predict for candidate i and later ones, if that is asked for.
+static float* each_of(const plan_solver* s, int i) {
+    size_t path = (size_t)s->horizon * (size_t)s->setup.world.model.state;
+    return s->each ? s->each + (size_t)i * (size_t)s->doubt.members * path : NULL;
+}
+
+int plan_predict(plan_solver* s, int worker, int from, int count, const float* u, float* c) {
+    const plan_model* model = &s->setup.world.model;
+    return s->each ? model->rollout_each(model->context, worker, count, s->horizon, u, c,
+                                         each_of(s, from))
+                   : model->rollout(model->context, worker, count, s->horizon, u, c);
+}
+
+float plan_cost_of(const plan_solver* s, int i, const float* c, int* arrival) {
+    if (!s->each) return plan_cost_path(&s->cost, s->c0, c, s->horizon, s->goal, arrival);
+    const plan_paths path = {.mean = c, .each = each_of(s, i), .horizon = s->horizon};
+    return plan_doubt_cost(&s->doubt, &s->cost, s->c0, &path, s->goal, arrival);
 }
 
 static void price_piece(void* arg, int item, int worker) {
@@ -49,33 +69,32 @@ static void price_piece(void* arg, int item, int worker) {
     plan_solver* s = arg;
     int from, to;
     piece_range(s, item, &from, &to);
-    size_t cs = (size_t)s->horizon * (size_t)s->setup.model.config;
+    size_t cs = (size_t)s->horizon * (size_t)s->setup.world.model.state;
     for (int i = from; i < to; i++)
-        s->value[i] = plan_cost_path(&s->cost, s->c0, s->c + (size_t)i * cs, s->horizon, s->goal,
-                                     &s->arrive[i]);
+        s->value[i] = plan_cost_of(s, i, s->c + (size_t)i * cs, &s->arrive[i]);
 }
 
 static void run_piece(void* arg, int item, int worker) {
     plan_solver* s = arg;
-    const plan_model* model = &s->setup.model;
+    const plan_model* model = &s->setup.world.model;
     int from, to;
     piece_range(s, item, &from, &to);
     size_t us = (size_t)s->horizon * (size_t)model->action,
-           cs = (size_t)s->horizon * (size_t)model->config;
+           cs = (size_t)s->horizon * (size_t)model->state;
     draw_piece(s, item, worker);
-    s->nonfinite_piece[item] = model->rollout(model->context, worker, to - from, s->horizon,
-                                              s->u + (size_t)from * us, s->c + (size_t)from * cs);
+    s->nonfinite_piece[item] = plan_predict(s, worker, from, to - from, s->u + (size_t)from * us,
+                                            s->c + (size_t)from * cs);
     price_piece(s, item, worker);
 }
 
 // Draws, predicts and prices all candidates; returns how many are not finite.
 static int run_candidates(plan_solver* s) {
-    const plan_model* model = &s->setup.model;
+    const plan_model* model = &s->setup.world.model;
     int nonfinite = 0;
     s->pieces = count_pieces(s);
     if (model->whole) {
         pool_for(s->setup.threads, s->pieces, draw_piece, s);
-        nonfinite = model->rollout(model->context, 0, s->now.candidates, s->horizon, s->u, s->c);
+        nonfinite = plan_predict(s, 0, 0, s->now.candidates, s->u, s->c);
         pool_for(s->setup.threads, s->pieces, price_piece, s);
         return nonfinite;
     }
@@ -115,10 +134,10 @@ void plan_sort_ids(const float* value, int* id, int n) {
 // Ranks this iteration's candidates and the kept elites, and copies the best into s->best.
 static void select_elites(plan_solver* s, int kept) {
     int n = s->now.candidates, elites = s->now.elites, horizon = s->horizon;
-    size_t us = (size_t)horizon * (size_t)s->setup.model.action,
-           cs = (size_t)horizon * (size_t)s->setup.model.config;
-    size_t eu = (size_t)(s->longest * s->setup.model.action),
-           ec = (size_t)(s->longest * s->setup.model.config);
+    size_t us = (size_t)horizon * (size_t)s->setup.world.model.action,
+           cs = (size_t)horizon * (size_t)s->setup.world.model.state;
+    size_t eu = (size_t)(s->longest * s->setup.world.model.action),
+           ec = (size_t)(s->longest * s->setup.world.model.state);
     elite_set swap = s->last;
     s->last = s->best;
     s->best = swap;
@@ -138,26 +157,6 @@ static void select_elites(plan_solver* s, int kept) {
     s->best.count = count;
 }
 
-// Mean and unbiased deviation of the elites; with none (all candidates not finite) the fit stays.
-static void refit(plan_solver* s) {
-    int n = s->horizon * s->setup.model.action, elites = s->best.count;
-    size_t eu = (size_t)(s->longest * s->setup.model.action);
-    if (elites == 0) return;
-    for (int j = 0; j < n; j++) {
-        double sum = 0.0, squares = 0.0;
-        for (int i = 0; i < elites; i++) sum += s->best.u[(size_t)i * eu + (size_t)j];
-        double mean = sum / elites;
-        for (int i = 0; i < elites; i++) {
-            double d = s->best.u[(size_t)i * eu + (size_t)j] - mean;
-            squares += d * d;
-        }
-        s->mean[j] = (float)mean;
-        if (elites > 1) s->spread[j] = (float)sqrt(squares / (elites - 1));
-        if (s->setup.options.mode == FIRM_MODE_REACH && s->spread[j] < s->setup.options.floor)
-            s->spread[j] = s->setup.options.floor;
-    }
-}
-
 void plan_iterate(plan_solver* s, int iteration, int given, int kept, plan_result* r) {
     const plan_options* o = &s->now;
     int64_t begun = clock_ns();
@@ -169,15 +168,17 @@ void plan_iterate(plan_solver* s, int iteration, int given, int kept, plan_resul
                                   .horizon = s->horizon,
                                   .mean = s->mean,
                                   .spread = s->spread,
+                                  .basis = s->basis,
+                                  .terms = s->terms,
                                   .given = given,
-                                  .given_stride = s->longest * s->setup.model.action,
+                                  .given_stride = s->longest * s->setup.world.model.action,
                                   .given_plan = s->best.u,
                                   .recorded = s->recalled_count,
                                   .recorded_length = s->recalled_length,
                                   .recorded_plan = s->recalled};
     r->nonfinite += run_candidates(s);
     select_elites(s, kept);
-    refit(s);
+    plan_update(s, kept);
     plan_pace_add(&s->pace, plan_units(s, o->candidates), s->horizon, clock_ns() - begun);
     r->iterations++;
     r->rows += (int64_t)o->candidates * s->horizon;

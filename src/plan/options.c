@@ -19,6 +19,10 @@ const plan_setting plan_settings[] = {
     INT("contract_horizon", 1, 100, "5",
         "macro actions of a plan, all executed before the next solve"),
     REAL("contract_spread", 1e-6, 100, "1", "start deviation in standardised action units"),
+    REAL("ensemble_price", 0, 1000, "0",
+         "ensembles: price of the members' spread around their mean; 0: none"),
+    REAL("ensemble_quantile", 0, 1, "0",
+         "ensembles: a plan costs this quantile of the members' costs; 0: the cost of their mean"),
     INT("reach_candidates", 2, 65535, "128", "candidates per iteration, reach mode"),
     INT("reach_iterations", 1, 10000, "6", "most iterations per horizon tried"),
     INT("reach_elites", 2, 65535, "12", "best candidates that the next proposals are fitted to"),
@@ -43,20 +47,43 @@ const plan_setting plan_settings[] = {
          "price of a macro step outside the training data, per radius of its support"),
     INT("reach_patience", 0, 10000, "3",
         "iterations without gain after which an arriving plan is taken; 0: none"),
+    INT("solver", 0, 2, "0", "update rule of both modes; 0: cem, 1: mppi, 2: icem"),
+    REAL("mppi_temperature", 1e-6, 1000, "0.5",
+         "of the weights, in units of the range of the elites' costs"),
+    REAL("icem_colour", 0, 8, "2.5", "noise of frequency f has the power f^-colour; 0: white"),
+    REAL("icem_decay", 1, 10, "1.25", "so many times fewer candidates in each iteration"),
+    REAL("icem_momentum", 0, 0.99, "0.1", "share of the old mean and spread that stays"),
+    REAL("icem_carry", 0, 1, "0.3", "share of the elites that competes again, contract mode"),
 };
 const int plan_setting_count = sizeof plan_settings / sizeof *plan_settings;
 
-void plan_options_read(plan_value_fn value, const void* from, firm_mode mode, plan_options* out) {
+const char* plan_solver_name(plan_solver_kind solver) {
+    return solver == PLAN_MPPI ? "mppi" : solver == PLAN_ICEM ? "icem" : "cem";
+}
+
 #define GET_INT(name) (int)value(from, name)
 #define GET_REAL(name) (float)value(from, name)
+static void read_rule(plan_value_fn value, const void* from, plan_options* out) {
+    out->solver = (plan_solver_kind)GET_INT("solver");
+    out->temperature = GET_REAL("mppi_temperature");
+    out->colour = GET_REAL("icem_colour");
+    out->decay = GET_REAL("icem_decay");
+    out->momentum = GET_REAL("icem_momentum");
+    out->carry = GET_REAL("icem_carry");
+}
+
+void plan_options_read(plan_value_fn value, const void* from, firm_mode mode, plan_options* out) {
     if (mode == FIRM_MODE_CONTRACT) {
         *out = (plan_options){.mode = mode,
                               .candidates = GET_INT("contract_candidates"),
                               .iterations = GET_INT("contract_iterations"),
                               .elites = GET_INT("contract_elites"),
                               .horizon = GET_INT("contract_horizon"),
-                              .spread = GET_REAL("contract_spread")};
+                              .spread = GET_REAL("contract_spread"),
+                              .ensemble_price = GET_REAL("ensemble_price"),
+                              .ensemble_quantile = GET_REAL("ensemble_quantile")};
         out->replan = out->horizon_max = out->horizon;
+        read_rule(value, from, out);
         return;
     }
     *out = (plan_options){.mode = mode,
@@ -78,7 +105,10 @@ void plan_options_read(plan_value_fn value, const void* from, firm_mode mode, pl
                           .running = GET_REAL("reach_running"),
                           .arrive = GET_REAL("reach_arrive"),
                           .stray = GET_REAL("reach_stray"),
-                          .patience = GET_INT("reach_patience")};
+                          .patience = GET_INT("reach_patience"),
+                          .ensemble_price = GET_REAL("ensemble_price"),
+                          .ensemble_quantile = GET_REAL("ensemble_quantile")};
+    read_rule(value, from, out);
     if (out->horizon_max < out->horizon) out->horizon_max = out->horizon;
     if (out->keep > out->elites) out->keep = out->elites;
     if (out->replan > out->horizon) out->replan = out->horizon;
@@ -156,8 +186,26 @@ firm_status plan_options_check(const plan_options* o, firm_error* err) {
             "a planner with %d candidates, %d elites, %d iterations and horizon %d cannot run; "
             "elites must be 2 .. candidates, the others positive",
             o->candidates, o->elites, o->iterations, o->horizon);
+    if (!(o->ensemble_price >= 0.0f) || !(o->ensemble_quantile >= 0.0f) ||
+        o->ensemble_quantile > 1.0f)
+        return FAIL(
+            err, FIRM_E_VALUE,
+            "ensemble_price = %g must not be negative, ensemble_quantile = %g must be 0 .. 1",
+            (double)o->ensemble_price, (double)o->ensemble_quantile);
     if (!(o->spread > 0.0f))
         return FAIL(err, FIRM_E_VALUE, "the planner's spread must be positive");
+    if ((unsigned)o->solver > PLAN_ICEM)
+        return FAIL(err, FIRM_E_VALUE, "there is no solver %d; use cem, mppi or icem",
+                    (int)o->solver);
+    if ((o->solver == PLAN_MPPI && !(o->temperature > 0.0f)) ||
+        (o->solver == PLAN_ICEM &&
+         (!(o->decay >= 1.0f) || !(o->colour >= 0.0f) || !(o->momentum >= 0.0f) ||
+          !(o->momentum < 1.0f) || !(o->carry >= 0.0f) || o->carry > 1.0f)))
+        return FAIL(err, FIRM_E_VALUE,
+                    "solver settings out of range: temperature %g; colour %g, decay %g, momentum "
+                    "%g, carry %g",
+                    (double)o->temperature, (double)o->colour, (double)o->decay,
+                    (double)o->momentum, (double)o->carry);
     if (o->replan < 1 || o->replan > o->horizon)
         return FAIL(err, FIRM_E_VALUE,
                     "replanning after %d macro actions does not fit a horizon of %d", o->replan,

@@ -4,12 +4,23 @@
 
 #include "core/status.h"
 
+// The update rule of a search, see update.h.
+typedef enum plan_solver_kind { PLAN_CEM, PLAN_MPPI, PLAN_ICEM } plan_solver_kind;
+const char* plan_solver_name(plan_solver_kind solver);  // "cem", "mppi", "icem"
+
 typedef struct plan_options {
     firm_mode mode;
+    plan_solver_kind solver;
+    float temperature;  // mppi: of the weights, in units of the elites' range of costs
+    float colour;       // icem: noise of frequency f has the power f^-colour; 0 is white
+    float decay;     // icem: so many times fewer candidates in each iteration, not below 2 elites
+    float momentum;  // icem: share of the old fit that stays
+    float carry;     // icem, contract: share of the elites that competes again
     int candidates, iterations, elites;
     int horizon;   // macro actions looked ahead; in reach mode at first
     int replan;    // macro actions executed before the next solve
     float spread;  // start deviation of the proposals, standardised action units
+    float ensemble_price, ensemble_quantile;  // see doubt.h; 0: off
 
     // reach mode only; contract mode ignores these
     int horizon_max;    // looked ahead when nothing shorter arrives

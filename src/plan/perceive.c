@@ -20,6 +20,7 @@ typedef struct seen_frame {
 
 struct perception {
     const firm_model* m;
+    perception* first;  // whose frames it looks at; NULL: its own
     pool* threads;
     int tokens;              // numbers in a frame's tokens
     seen_frame frame[HIST];  // oldest first
@@ -37,7 +38,11 @@ struct perception {
     firm_status status[2];   // of grounding and of comparing
 };
 
-static firm_status build(perception* p, pool* threads, firm_error* err) {
+static const perception* seer(const perception* p) {
+    return p->first ? p->first : p;
+}
+
+static firm_status build_sight(perception* p, pool* threads, firm_error* err) {
     const firm_model* m = p->m;
     nn_exec_options one = {.batch = 1, .shard = 1, .lanes = 1},
                     two = {.batch = HIST - 1, .shard = 1, .lanes = 1};
@@ -54,8 +59,12 @@ static firm_status build(perception* p, pool* threads, firm_error* err) {
     p->change_before = nn_image(p->change, "before", MODEL_IMAGE);
     p->change_tokens = model_tokens(p->change, m, p->change_image, p->change_before);
     nn_output(p->change, p->change_tokens);
-    TRY(nn_exec_create(p->change, nn_backend_cpu(), &two, threads, &p->change_run, err));
+    return nn_exec_create(p->change, nn_backend_cpu(), &two, threads, &p->change_run, err);
+}
 
+static firm_status build_belief(perception* p, firm_error* err) {
+    const firm_model* m = p->m;
+    nn_exec_options one = {.batch = 1, .shard = 1, .lanes = 1};
     TRY(nn_graph_create(m->store, &p->belief, err));
     int shape[2] = {model_token_count(m), model_token_width(m)};
     for (int f = 0; f < HIST; f++) {
@@ -73,23 +82,29 @@ static firm_status build(perception* p, pool* threads, firm_error* err) {
     return nn_exec_create(p->belief, nn_backend_cpu(), &one, NULL, &p->belief_run, err);
 }
 
-firm_status perception_create(const firm_model* m, pool* threads, perception** out,
-                              firm_error* err) {
-    *out = NULL;
-    perception* p = mem_calloc(1, sizeof *p);
-    if (!p) return FAIL(err, FIRM_E_MEMORY, "no memory for a controller");
-    p->m = m;
-    p->threads = threads;
-    p->tokens = model_token_count(m) * model_token_width(m);
-    firm_status st = FIRM_OK;
+static firm_status take_frames(perception* p, firm_error* err) {
     for (int f = 0; f < HIST; f++) {
         p->frame[f].rgb = mem_calloc(1, BYTES);
         p->frame[f].tokens = mem_calloc((size_t)p->tokens, sizeof(float));
         p->frame[f].change = mem_calloc((size_t)p->tokens, sizeof(float));
-        if (!p->frame[f].rgb || !p->frame[f].tokens || !p->frame[f].change) st = FIRM_E_MEMORY;
+        if (!p->frame[f].rgb || !p->frame[f].tokens || !p->frame[f].change)
+            return FAIL(err, FIRM_E_MEMORY, "no memory for a controller");
     }
-    if (st != FIRM_OK) FAIL(err, st, "no memory for a controller");
-    if (st == FIRM_OK) st = build(p, threads, err);
+    return FIRM_OK;
+}
+
+firm_status perception_create(const firm_model* m, perception* first, pool* threads,
+                              perception** out, firm_error* err) {
+    *out = NULL;
+    perception* p = mem_calloc(1, sizeof *p);
+    if (!p) return FAIL(err, FIRM_E_MEMORY, "no memory for a controller");
+    p->m = m;
+    p->first = m->shares ? first : NULL;
+    p->threads = threads;
+    p->tokens = model_token_count(m) * model_token_width(m);
+    firm_status st = p->first ? FIRM_OK : take_frames(p, err);
+    if (st == FIRM_OK && !p->first) st = build_sight(p, threads, err);
+    if (st == FIRM_OK) st = build_belief(p, err);
     if (st != FIRM_OK) {
         perception_free(p);
         return st;
@@ -115,23 +130,24 @@ void perception_free(perception* p) {
 }
 
 size_t perception_bytes(const perception* p) {
-    return sizeof *p + HIST * (BYTES + 2 * (size_t)p->tokens * sizeof(float)) +
-           nn_exec_bytes(p->still_run) + nn_exec_bytes(p->change_run) +
-           nn_exec_bytes(p->belief_run);
+    size_t bytes = sizeof *p + nn_exec_bytes(p->belief_run);
+    if (p->first) return bytes;
+    return bytes + HIST * (BYTES + 2 * (size_t)p->tokens * sizeof(float)) +
+           nn_exec_bytes(p->still_run) + nn_exec_bytes(p->change_run);
 }
 
 void perception_reset(perception* p) {
     p->count = 0;
 }
 int perception_frames(const perception* p) {
-    return p->count;
+    return seer(p)->count;
 }
 const float* perception_config(const perception* p) {
-    return p->frame[HIST - 1].config;
+    return seer(p)->frame[HIST - 1].config;
 }
 
 const float* perception_tokens(const perception* p) {
-    return p->frame[HIST - 1].tokens;
+    return seer(p)->frame[HIST - 1].tokens;
 }
 
 static firm_status fill_still(void* ctx, const nn_feed* feed) {
@@ -141,6 +157,7 @@ static firm_status fill_still(void* ctx, const nn_feed* feed) {
 }
 
 firm_status perception_ground(perception* p, const uint8_t* rgb, float* c) {
+    if (p->first) p = p->first;
     p->rgb = rgb;
     TRY(nn_exec_forward(p->still_run, 1, fill_still, p));
     memcpy(c, nn_exec_output(p->still_run, p->still_config),
@@ -184,6 +201,7 @@ static void look(void* arg, int item, int worker) {
 }
 
 firm_status perception_push(perception* p, const uint8_t* rgb, const float* action, int soon) {
+    if (p->first) return FIRM_OK;  // it has seen the frame
     seen_frame oldest = p->frame[0];
     memmove(&p->frame[0], &p->frame[1], (HIST - 1) * sizeof *p->frame);
     p->frame[HIST - 1] = oldest;
@@ -214,14 +232,15 @@ firm_status perception_push(perception* p, const uint8_t* rgb, const float* acti
 
 static firm_status fill_belief(void* ctx, const nn_feed* feed) {
     perception* p = ctx;
+    const seen_frame* frame = seer(p)->frame;
     size_t size = (size_t)p->tokens, dim = (size_t)p->m->task.config_dim;
     for (int f = 0; f < HIST; f++) {
-        memcpy(nn_feed_real(feed, p->belief_tokens[f]), f ? p->frame[f].change : p->frame[0].tokens,
+        memcpy(nn_feed_real(feed, p->belief_tokens[f]), f ? frame[f].change : frame[0].tokens,
                size * sizeof(float));
         memcpy(nn_feed_real(feed, p->belief_config[f]),
-               p->truth ? p->truth + (size_t)f * dim : p->frame[f].config, dim * sizeof(float));
+               p->truth ? p->truth + (size_t)f * dim : frame[f].config, dim * sizeof(float));
         if (f + 1 < HIST)
-            memcpy(nn_feed_real(feed, p->belief_action[f]), p->frame[f + 1].action,
+            memcpy(nn_feed_real(feed, p->belief_action[f]), frame[f + 1].action,
                    (size_t)p->m->task.action_dim * sizeof(float));
     }
     return FIRM_OK;
@@ -230,12 +249,12 @@ static firm_status fill_belief(void* ctx, const nn_feed* feed) {
 firm_status perception_state(perception* p, const float* truth, float* c0, float* fiber) {
     p->truth = truth;
     size_t dim = (size_t)p->m->task.config_dim;
-    memcpy(c0, truth ? truth + (HIST - 1) * dim : p->frame[HIST - 1].config, dim * sizeof *c0);
+    memcpy(c0, truth ? truth + (HIST - 1) * dim : perception_config(p), dim * sizeof *c0);
     if (p->m->shape.no_fiber) {
         memset(fiber, 0, (size_t)p->m->shape.fiber * sizeof *fiber);
         return FIRM_OK;
     }
-    TRY(compare(p, 1));
+    TRY(compare(p->first ? p->first : p, 1));
     TRY(nn_exec_forward(p->belief_run, 1, fill_belief, p));
     memcpy(fiber, nn_exec_output(p->belief_run, p->belief_fiber),
            (size_t)p->m->shape.fiber * sizeof *fiber);
@@ -251,6 +270,7 @@ void perception_chi(const perception* p, float* chi) {
 }
 
 void perception_walk(perception* p, blob* b) {
+    if (p->first) return;
     BLOB_FIELD(b, p->count);
     for (int i = 0; i < HIST; i++) {
         seen_frame* f = &p->frame[i];

@@ -10,7 +10,11 @@
 
 typedef struct perception perception;
 
-firm_status perception_create(const firm_model* m, pool* p, perception** out, firm_error* err);
+// first: that of the ensemble's first model, which must outlive it and be called first. A member
+// that shares the first's tokenizer and grounder looks at its frames; others, and NULL, have their
+// own.
+firm_status perception_create(const firm_model* m, perception* first, pool* p, perception** out,
+                              firm_error* err);
 void perception_free(perception* p);
 size_t perception_bytes(const perception* p);
 void perception_reset(perception* p);

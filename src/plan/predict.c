@@ -23,7 +23,7 @@ firm_status firm_controller_config(firm_controller* c, float* config) {
 }
 
 static firm_status take_plan(firm_controller* c, const float* plan, int macros) {
-    const int numbers = macros * c->model.action, dim = c->actions.dim;
+    const int numbers = macros * c->world.model.action, dim = c->actions.dim;
     for (int i = 0; i < numbers; i++) {
         if (!isfinite(plan[i]))
             return FAIL(&c->error, FIRM_E_VALUE,
@@ -34,13 +34,12 @@ static firm_status take_plan(firm_controller* c, const float* plan, int macros) 
 }
 
 static firm_status roll_out(firm_controller* c, int macros) {
-    const int dim = c->m->task.config_dim;
+    const int dim = c->world.model.state;
+    const plan_model* model = &c->world.model;
     TRY(controller_start(c));
     memcpy(c->path, controller_now(c), (size_t)dim * sizeof *c->path);
-    c->model.rollout(c->model.context, 0, 1, macros, c->trial, c->path + dim);
-    for (int i = 0; i < c->members; i++)
-        if (c->member[i].gpu) TRY(c->member[i].learned_gpu->status);
-    return FIRM_OK;
+    model->rollout(model->context, 0, 1, macros, c->trial, c->path + dim);
+    return c->world.sight.status(c->world.sight.context);
 }
 
 firm_status firm_controller_predict(firm_controller* c, const float* plan, int macros, float* path,
@@ -61,10 +60,11 @@ firm_status firm_controller_predict(firm_controller* c, const float* plan, int m
     TRY(controller_failed(c, roll_out(c, macros), "predicting"));
     size_t numbers = (size_t)((macros + 1) * task->config_dim);
     if (path) memcpy(path, c->path, numbers * sizeof *path);
-    float goal[FIRM_MAX_CONFIG];
-    if (distance) controller_aim(c, controller_now(c), goal);
+    const plan_price* price = &c->world.price;
+    if (distance && price->given) price->given(price->context, controller_given(c));
+    if (distance) controller_aim(c, controller_now(c), c->aim);
     for (int k = 0; k <= macros && distance; k++)
-        task_measure_given(task, controller_given(c), c->path + k * task->config_dim, goal,
-                           distance + k * task->distances);
+        price->measure(price->context, c->path + k * price->state, c->aim,
+                       distance + k * price->distances);
     return FIRM_OK;
 }

@@ -1,5 +1,5 @@
 // propose.c - draws candidates: independent noise for the contract; smooth and wide noise and
-// recorded sequences for reach.
+// recorded sequences for reach; coloured noise for the rule icem in either mode.
 //
 // Philox keys: stream (RNG_PLAN, solve), index (iteration, candidate, coordinate), so that any
 // thread, or another device, draws the same candidate.
@@ -52,6 +52,40 @@ static void smooth(const plan_proposal* p, int index, int wide, float* u) {
     }
 }
 
+int plan_colour_terms(const plan_options* o, int controls) {
+    return o->solver == PLAN_ICEM ? 2 * (controls / 2 + 1) : 0;
+}
+
+void plan_colour_basis(const plan_options* o, int controls, float* basis) {
+    int terms = plan_colour_terms(o, controls);
+    double power = 0;
+    for (int k = 0; k < terms / 2; k++) power += pow(k > 1 ? k : 1, -(double)o->colour);
+    for (int t = 0; t < controls; t++)
+        for (int k = 0; k < terms / 2; k++) {
+            // the constant has the power of the lowest frequency
+            double amplitude = sqrt(pow(k > 1 ? k : 1, -(double)o->colour) / power);
+            double angle = 2 * 3.14159265358979323846 * k * t / controls;
+            basis[t * terms + 2 * k] = (float)(amplitude * cos(angle));
+            basis[t * terms + 2 * k + 1] = (float)(amplitude * sin(angle));
+        }
+}
+
+static void coloured(const plan_proposal* p, int index, int wide, float* u) {
+    int dim = p->actions->dim, controls = p->horizon * p->actions->controls;
+    // each term has its own normals, in whole blocks of four
+    uint64_t each = (uint64_t)(dim + 3) / 4 * 4, first = first_normal(p->iteration, index);
+    memset(u, 0, (size_t)(controls * dim) * sizeof *u);
+    for (int k = 0; k < p->terms; k++) {
+        float normal[FIRM_MAX_ACTION + 3];
+        rng_fill_normal(p->seed, RNG_STREAM(RNG_PLAN, p->solve), first + each * (uint64_t)k, normal,
+                        dim);
+        for (int t = 0; t < controls; t++)
+            for (int i = 0; i < dim; i++) u[t * dim + i] += p->basis[t * p->terms + k] * normal[i];
+    }
+    for (int j = 0; j < controls * dim; j++)
+        u[j] = wide ? p->options->wide_spread * u[j] : p->mean[j] + p->spread[j] * u[j];
+}
+
 // A recorded sequence, cut or continued with the mean action (zero) to the horizon.
 static void recall(const plan_proposal* p, int which, float* u) {
     int n = p->horizon * p->actions->controls * p->actions->dim;
@@ -86,7 +120,10 @@ void plan_propose(const plan_proposal* p, int index, float* u) {
     if (index == 0) {
         memcpy(u, p->mean, bytes);
     } else if (o->mode == FIRM_MODE_CONTRACT) {
-        independent(p, index, u);
+        if (o->solver == PLAN_ICEM)
+            coloured(p, index, 0, u);
+        else
+            independent(p, index, u);
     } else if (index <= p->given) {
         memcpy(u, p->given_plan + (size_t)(index - 1) * (size_t)p->given_stride, bytes);
     } else {
@@ -95,6 +132,8 @@ void plan_propose(const plan_proposal* p, int index, float* u) {
         int each = p->recorded ? plan_recorded_each(o) : 0;
         if (index >= wide - each && index < wide)
             recall(p, (p->iteration * each + index - (wide - each)) % p->recorded, u);
+        else if (o->solver == PLAN_ICEM)
+            coloured(p, index, index >= wide, u);
         else
             smooth(p, index, index >= wide, u);
     }

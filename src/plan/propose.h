@@ -13,6 +13,9 @@ typedef struct plan_proposal {
     uint64_t seed, solve;
     int iteration, horizon;
     const float *mean, *spread;  // (horizon, action), flattened
+    // icem: noise that is coloured in time, from plan_colour_basis
+    const float* basis;
+    int terms;
     // reach mode: plans that enter unchanged as candidates 1 .. given, (given, stride) floats
     int given, given_stride;
     const float* given_plan;
@@ -21,6 +24,12 @@ typedef struct plan_proposal {
     int recorded, recorded_length;
     const float* recorded_plan;
 } plan_proposal;
+
+// Coloured noise over `controls` controls: a sum of cosines and sines with normal weights, whose
+// amplitudes fall with the frequency. Its deviation is 1 at every control. Terms of the sum; 0: the
+// solver draws other noise.
+int plan_colour_terms(const plan_options* o, int controls);
+void plan_colour_basis(const plan_options* o, int controls, float* basis);  // (controls, terms)
 
 // Recorded sequences that enter in one iteration.
 int plan_recorded_each(const plan_options* o);

@@ -31,11 +31,13 @@ uint32_t controller_weights_sum(const firm_model* m) {
 // The search's settings, member by member: a struct may have gaps.
 static uint32_t settings_sum(const firm_controller* c) {
     const plan_options* o = &c->options;
-    const double value[] = {o->mode,    o->candidates, o->iterations,  o->elites,   o->horizon,
-                            o->replan,  o->spread,     o->horizon_max, o->knots,    o->box,
-                            o->floor,   o->wide_share, o->wide_spread, o->recorded, o->keep,
-                            o->price,   o->running,    o->arrive,      o->stray,    o->patience,
-                            c->members, c->fan};
+    const double value[] = {
+        o->mode,           o->candidates, o->iterations,  o->elites,         o->horizon,
+        o->replan,         o->spread,     o->horizon_max, o->knots,          o->box,
+        o->floor,          o->wide_share, o->wide_spread, o->recorded,       o->keep,
+        o->price,          o->running,    o->arrive,      o->stray,          o->patience,
+        c->m->members + 1, c->fan,        o->solver,      o->temperature,    o->colour,
+        o->decay,          o->momentum,   o->carry,       o->ensemble_price, o->ensemble_quantile};
     crc sum;
     crc_start(&sum);
     crc_add(&sum, value, sizeof value);
@@ -43,17 +45,18 @@ static uint32_t settings_sum(const firm_controller* c) {
 }
 
 static void walk(firm_controller* c, blob* b) {
-    BLOB_FIELD(b, c->config);
+    const size_t state = (size_t)c->world.model.state;
+    blob_field(b, c->state, state * sizeof *c->state);
     BLOB_FIELD(b, c->strange);
-    BLOB_FIELD(b, c->goal);
-    BLOB_FIELD(b, c->named);
+    blob_field(b, c->goal, state * sizeof *c->goal);
+    blob_field(b, c->named, state * sizeof *c->named);
     BLOB_FIELD(b, c->partial);
     BLOB_FIELD(b, c->has_goal);
     BLOB_FIELD(b, c->given);
     BLOB_FIELD(b, c->ready);
-    blob_field(b, c->raw, (size_t)(c->longest * c->model.action) * sizeof *c->raw);
+    blob_field(b, c->raw, (size_t)(c->longest * c->world.model.action) * sizeof *c->raw);
     plan_solver_walk(c->solver, b, &c->result);
-    for (int i = 0; i < c->members; i++) perception_walk(c->member[i].eyes, b);
+    c->world.sight.walk(c->world.sight.context, b);
 }
 
 static size_t count(firm_controller* c) {

@@ -15,7 +15,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "task/task.h"
+#include "task/reader.h"
 
 // ---- writing ------------------------------------------------------------------------------------
 
@@ -110,17 +110,9 @@ int task_write(const task_typed* t, char* out, size_t room) {
 
 // ---- reading ------------------------------------------------------------------------------------
 
-enum { LINE = 4096 };
+typedef task_reader reader;
 
-typedef struct reader {
-    const char* from;
-    task_typed* t;
-    int line;
-    unsigned seen;  // a bit for each single key that was given
-    char section[TASK_NAME], key[TASK_NAME], value[LINE];
-} reader;
-
-static firm_status bad(const reader* r, const char* wanted, firm_error* err) {
+firm_status task_reader_bad(const reader* r, const char* wanted, firm_error* err) {
     return FAIL(err, FIRM_E_FORMAT, "%s, line %d of the task: [%s] %s wants %s", r->from, r->line,
                 r->section, r->key, wanted);
 }
@@ -321,18 +313,18 @@ static const struct {
 };
 enum { LISTS = sizeof list / sizeof *list };
 
-static firm_status take_line(reader* r, firm_error* err) {
+firm_status task_reader_take(reader* r, firm_error* err) {
     for (int i = 0; i < SINGLES; i++) {
         if (strcmp(single[i].section, r->section) != 0 || strcmp(single[i].key, r->key) != 0)
             continue;
-        if (r->seen >> i & 1) return bad(r, "to be said once", err);
+        if (r->seen >> i & 1) return task_reader_bad(r, "to be said once", err);
         r->seen |= 1u << i;
-        return take_single(r, i) ? FIRM_OK : bad(r, single[i].wanted, err);
+        return take_single(r, i) ? FIRM_OK : task_reader_bad(r, single[i].wanted, err);
     }
     for (int i = 0; i < LISTS; i++)
         if (strcmp(list[i].section, r->section) == 0)
-            return list[i].take(r) ? FIRM_OK : bad(r, list[i].wanted, err);
-    return bad(r, "to be left out: there is no such key", err);
+            return list[i].take(r) ? FIRM_OK : task_reader_bad(r, list[i].wanted, err);
+    return task_reader_bad(r, "to be left out: there is no such key", err);
 }
 
 // Cuts a line into r->section, or r->key and r->value. 0: it is neither; 2: nothing to take.
@@ -360,24 +352,54 @@ static int cut_line(reader* r, const char* line, size_t n) {
     return 1;
 }
 
-firm_status task_read(const char* from, const char* text, task_typed* out, firm_error* err) {
-    reader r = {.from = from, .t = out};
+void task_reader_begin(reader* r, const char* from, const char* text, task_typed* out) {
+    *r = (reader){.from = from, .at = text, .t = out};
     memset(out, 0, sizeof *out);
-    for (const char* at = text; *at;) {
-        size_t n = strcspn(at, "\n");
-        r.line++;
-        int kind = cut_line(&r, at, n);
+}
+
+firm_status task_reader_next(reader* r, int* more, firm_error* err) {
+    while (*r->at) {
+        size_t n = strcspn(r->at, "\n");
+        r->line++;
+        int kind = cut_line(r, r->at, n);
         if (kind == 0)
             return FAIL(err, FIRM_E_FORMAT,
-                        "%s, line %d of the task: neither [section] nor key = value", from, r.line);
-        if (kind == 1) TRY(take_line(&r, err));
-        at += n + (at[n] == '\n');
+                        "%s, line %d of the task: neither [section] nor key = value", r->from,
+                        r->line);
+        r->at += n + (r->at[n] == '\n');
+        if (kind == 1) {
+            *more = 1;
+            return FIRM_OK;
+        }
     }
+    *more = 0;
+    return FIRM_OK;
+}
+
+int task_reader_has(const reader* r, const char* section, const char* key) {
     for (int i = 0; i < SINGLES; i++)
-        if (!(r.seen >> i & 1))
-            return FAIL(err, FIRM_E_FORMAT, "%s: the task does not say [%s] %s: %s", from,
+        if (strcmp(single[i].section, section) == 0 && strcmp(single[i].key, key) == 0)
+            return r->seen >> i & 1;
+    return 0;
+}
+
+firm_status task_reader_end(reader* r, firm_error* err) {
+    for (int i = 0; i < SINGLES; i++)
+        if (!(r->seen >> i & 1))
+            return FAIL(err, FIRM_E_FORMAT, "%s: the task does not say [%s] %s: %s", r->from,
                         single[i].section, single[i].key, single[i].wanted);
-    return task_check(out, from, err);
+    return task_check(r->t, r->from, err);
+}
+
+firm_status task_read(const char* from, const char* text, task_typed* out, firm_error* err) {
+    reader r;
+    int more;
+    task_reader_begin(&r, from, text, out);
+    for (;;) {
+        TRY(task_reader_next(&r, &more, err));
+        if (!more) return task_reader_end(&r, err);
+        TRY(task_reader_take(&r, err));
+    }
 }
 
 firm_status task_expect(const char* file, const task_typed* task, const task_typed* wanted,

@@ -87,9 +87,13 @@ typedef struct stage {
         char prefix[32];  // "grounder."
         float factor;     // of the rate
     } module[MOST_MODULES];
-    int modules;  // those trained
-    int records;  // dynamics, rollout: the first so many of a source; 0: all
-    int lag;      // pixel stages: rows between the two frames of a pair
+    int modules;        // those trained
+    int records;        // dynamics, rollout: the first so many of a source; 0: all
+    double average;     // share of the updates whose weights are averaged; 0: none
+    int average_every;  // updates between two weights of the mean
+    float noise;        // rollout: deviation of the noise on the configurations of a history
+    int bootstrap;      // rollout: the run sees its own sample of the histories
+    int lag;            // pixel stages: rows between the two frames of a pair
     pixel_terms terms;
     const char* loss;   // rollout: the [loss.NAME] of all sources; "": each its own
     int spatial;        // rollout: the spatial residual sees its extra inputs
@@ -178,12 +182,30 @@ typedef struct rollout_batch {
     const token_cache* tokens;  // of histories, where the history module is trained
     const int* order;           // balanced: the record of a row; NULL: its own number
     int first;                  // sample i, or row i of a trainer's table, is record first + i
+    // with noise, the table holds its rows NOISE_DRAWS times, each time with other noise
+    int rows;
+    float noise;
+    nn_pick noise_key;
 } rollout_batch;
+enum { NOISE_DRAWS = 8 };
 firm_status rollout_fill(void* ctx, const nn_feed* feed);
 
 // Rows of a table in which rare and other samples come equally often: *rows indices below n, to be
 // freed with mem_free; NULL and n rows if one of the kinds is missing.
 firm_status balanced_order(const uint8_t* rare, int n, int** order, int* rows, firm_error* err);
+
+// sample.c: a run's own sample of a source's histories, drawn with replacement by its seed: as many
+// as there are, each with all its records. Every stage of a run sees the same one.
+typedef struct history_sample {
+    int count;      // records in it
+    int* record;    // (count) their numbers
+    uint8_t* rare;  // (count) as in records
+} history_sample;
+firm_status sample_histories(const records* r, uint64_t seed, int source, history_sample* out,
+                             firm_error* err);
+// An order of `rows` places in the sample (*order NULL: all in turn) becomes one of records.
+void sample_take(history_sample* s, int** order, int rows);
+void sample_free(history_sample* s);
 
 // ---- gates --------------------------------------------------------------------------------------
 

@@ -1,10 +1,12 @@
 // losses.c - the rollout loss of the paper (its appendix "Complete supervision"): future
 // configuration, displacement with the anchored first step, TopMean tail and fiber dynamics, with
 // the weights of a source.
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "core/mem.h"
+#include "core/rng.h"
 #include "train/internal.h"
 
 firm_status loss_read(const config* c, const env_spec* env, const char* source, loss_weights* w,
@@ -142,6 +144,25 @@ static void fill_history(const rollout_batch* b, const nn_feed* feed, int i, int
         put(feed, r->config[f], i, b->cache->config + (size_t)(history * HIST + f) * dim, dim);
 }
 
+// Noise on the history's configurations, a function of the table's row alone; pairs stay on their
+// circle.
+static void add_noise(const rollout_batch* b, const nn_feed* feed, int i, int64_t row) {
+    const task_typed* task = &b->set->env->task;
+    const int dim = task->config_dim;
+    float noise[HIST * FIRM_MAX_CONFIG];
+    rng_fill_normal(b->noise_key.seed, b->noise_key.stream, (uint64_t)(row * HIST * dim), noise,
+                    (size_t)(HIST * dim));
+    for (int f = 0; f < HIST; f++) {
+        float* c = nn_feed_real(feed, b->graph->config[f]) + (size_t)(i * dim);
+        for (int k = 0; k < dim; k++) c[k] += b->noise * noise[f * dim + k];
+        for (int k = 0; k < 2 * task->pairs; k += 2) {
+            float length = sqrtf(c[k] * c[k] + c[k + 1] * c[k + 1] + 1e-12f);
+            c[k] /= length;
+            c[k + 1] /= length;
+        }
+    }
+}
+
 // standardised, and cut where one wild target would drown the rest
 static void fill_chi(const rollout_batch* b, const float* chi, int count, float* out) {
     const float farthest = 8.0f;
@@ -162,11 +183,13 @@ firm_status rollout_fill(void* ctx, const nn_feed* feed) {
     size_t macro = (size_t)(MODEL_CONTROLS * env->task.action_dim);
     size_t fiber = (size_t)b->model->shape.fiber;
     for (int i = 0; i < feed->count; i++) {
-        int64_t row = b->first + nn_feed_row(feed, i);
+        int64_t drawn = b->first + nn_feed_row(feed, i),
+                row = b->noise > 0 ? drawn % b->rows : drawn;
         size_t at = (size_t)(b->order ? b->order[row] : row);
         const float* config = from->config + at * RECORD_POINTS * dim;
         const float* chi = from->chi + at * RECORD_POINTS * chi_dim;
         fill_history(b, feed, i, from->history[at]);
+        if (b->noise > 0) add_noise(b, feed, i, drawn);
         memset(nn_feed_real(feed, r->zero_fiber) + (size_t)i * fiber, 0, fiber * sizeof(float));
         for (int k = 0; k < STEPS; k++)
             model_standardise(b->model, from->action + (at * STEPS + (size_t)k) * macro,

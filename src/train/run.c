@@ -90,13 +90,16 @@ firm_status run_checkpoint(train_run_state* run, int index, int update, nn_train
     run_notes notes;
     run_identity(run, own);
     run_notes_fill(run, index, update, seconds, own, &notes);
-    checkpoint_extra extra[2] = {{.name = "optimiser.moments"}};
+    checkpoint_extra extra[3] = {{.name = "optimiser.moments"}};
     int extras = trainer ? 1 : 0;
     if (trainer) {
         TRY(nn_trainer_pull(trainer, err));
         extra[0].data = nn_trainer_moments(trainer, &extra[0].count);
         if (run->anchor)
             extra[extras++] = (checkpoint_extra){"stage.anchor", run->anchor, run->anchor_count};
+        if (run->average)
+            extra[extras++] =
+                (checkpoint_extra){"stage.average", run->average, run->model->store->count};
     }
     run_path(run, "checkpoint.safetensors", path);
     return checkpoint_write(path, run->model, CHECKPOINT_TRAINING, extra, extras, notes.note,
@@ -116,6 +119,13 @@ firm_status run_read_moments(train_run_state* run, nn_trainer* trainer, firm_err
                         "again in a new folder",
                         path);
     return FIRM_OK;
+}
+
+firm_status run_read_average(train_run_state* run, firm_error* err) {
+    char path[1100];
+    run_path(run, "checkpoint.safetensors", path);
+    checkpoint_extra extra = {"stage.average", run->average, run->model->store->count};
+    return checkpoint_read_training(path, run->model, &extra, 1, NULL, 0, err);
 }
 
 firm_status run_read_checkpoint(train_run_state* run, int* stage_index, int* update,
@@ -303,6 +313,7 @@ firm_status train_run(const config* settings, const env_spec* env, const train_i
     file_unlock(run.lock);
     run_drop_caches(&run);
     mem_free(run.anchor);
+    average_drop(&run);
     firm_model_free(run.model);
     train_set_close(&run.set);
     pool_free(run.p);

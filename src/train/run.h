@@ -33,6 +33,7 @@ typedef struct train_run_state {
     history_cache cache[PACK_SOURCES];  // kept over consecutive recurrent stages
     float* anchor;                      // the tokenizer the current stage began with, or NULL
     size_t anchor_count;
+    float* average;  // (store) mean of the current stage's weights so far, or NULL: see average.c
 } train_run_state;
 
 // A stage at work: a part for each source, with the graphs and batch descriptions behind them.
@@ -64,6 +65,7 @@ firm_status run_checkpoint(train_run_state* run, int index, int update, nn_train
 firm_status run_read_checkpoint(train_run_state* run, int* stage_index, int* update,
                                 firm_error* err);
 firm_status run_read_moments(train_run_state* run, nn_trainer* trainer, firm_error* err);
+firm_status run_read_average(train_run_state* run, firm_error* err);
 void run_identity(const train_run_state* run, char text[256]);  // what a resumed run must share
 void run_drop_caches(train_run_state* run);
 
@@ -84,6 +86,14 @@ firm_status run_notes_read(train_run_state* run, const char* file, const char* i
 // Remembers the tokenizer as it is now; exchanges the remembered one with the one in the model.
 firm_status run_note_anchor(train_run_state* run, firm_error* err);
 void run_swap_anchor(train_run_state* run);
+
+// average.c: of a stage that goes on from update `from`; whether the weights after `done` updates
+// count; adds those in the store; puts the mean into the store and forgets it.
+firm_status average_begin(train_run_state* run, const stage* s, int from, firm_error* err);
+int average_due(const stage* s, int done);
+void average_add(train_run_state* run, const stage* s, int done);
+void average_take(train_run_state* run);
+void average_drop(train_run_state* run);
 
 // The JSON of a finished run; the caller deletes it.
 cJSON* run_results(const train_run_state* run, const char* model_path);

@@ -93,6 +93,14 @@ const config_key train_keys[] = {
      "rollout: the [loss.NAME] of all sources; own: F, I and SR each"},
     {"stage.*", "spatial", CONFIG_BOOL, 0, 1, "true", NULL,
      "rollout: the transition's spatial residual sees its extra inputs"},
+    {"stage.*", "average", CONFIG_REAL, 0, 1, "0", NULL,
+     "the stage leaves the mean of its weights over this last share of its updates; 0: the last"},
+    {"stage.*", "average_every", CONFIG_INT, 1, 1e6, "10", NULL,
+     "updates between two of the averaged weights"},
+    {"stage.*", "noise", CONFIG_REAL, 0, 1, "0", NULL,
+     "rollout: deviation of noise on a history's configurations, in their own units; 0: none"},
+    {"stage.*", "bootstrap", CONFIG_BOOL, 0, 1, "false", NULL,
+     "rollout, read: learn from a sample of the histories, drawn with replacement by the seed"},
     {"stage.*", "decay", CONFIG_REAL, 0, 1, "1e-4", NULL, "decoupled weight decay"},
     {"stage.*", "beta2", CONFIG_REAL, 0.5, 0.99999, "0.999", NULL, "AdamW's second-moment memory"},
     {"stage.*", "clip", CONFIG_REAL, 0, 1e3, "1", NULL, "gradient norm limit, 0: none"},
@@ -268,6 +276,10 @@ int stage_read(const config* c, int i, const char* sources, stage* s) {
     else
         read_modules(modules, s);
     s->records = (int)config_int(c, section, "records");
+    s->average = config_real(c, section, "average");
+    s->average_every = (int)config_int(c, section, "average_every");
+    s->noise = (float)config_real(c, section, "noise");
+    s->bootstrap = config_bool(c, section, "bootstrap");
     s->lag = (int)config_int(c, section, "lag");
     read_terms(c, section, s);
     s->loss = config_text(c, section, "loss");
@@ -335,6 +347,11 @@ firm_status stage_check(const stage* s, const config* settings, const train_set*
         return FAIL(err, FIRM_E_VALUE,
                     "stage.%s.modules cannot be read; write names and factors like "
                     "'grounder tokenizer:0.1'",
+                    s->name);
+    if (!stage_recurrent(s) && (s->noise > 0 || s->bootstrap))
+        return FAIL(err, FIRM_E_VALUE,
+                    "stage.%s: noise and bootstrap are for the objectives rollout and read; leave "
+                    "them out",
                     s->name);
     if (is(s, "read") && (s->modules > 1 || strcmp(s->module[0].prefix, "reading.") != 0))
         return FAIL(err, FIRM_E_VALUE,

@@ -71,6 +71,18 @@ static const records* some_records(train_run_state* run, const stage* s, int sou
 
 // ---- recurrent stages ---------------------------------------------------------------------------
 
+// The rows of a source: its records, the run's own sample of them, either balanced if asked.
+static firm_status shown(train_run_state* run, const stage* s, int source, stage_work* w,
+                         const records* from, int* rows, firm_error* err) {
+    if (!s->bootstrap) return balance(s, w, source, from->rare, from->count, rows, err);
+    history_sample own;
+    TRY(sample_histories(from, run->set.seed, source, &own, err));
+    firm_status st = balance(s, w, source, own.rare, own.count, rows, err);
+    if (st == FIRM_OK) sample_take(&own, &w->order[source], *rows);
+    sample_free(&own);
+    return st;
+}
+
 static firm_status add_rollout(train_run_state* run, const stage* s, int source, stage_work* w,
                                firm_error* err) {
     const records* from = some_records(run, s, source, w);
@@ -84,7 +96,7 @@ static firm_status add_rollout(train_run_state* run, const stage* s, int source,
     if (stage_trains(s, "history."))
         TRY(cache_history_tokens(&run->set, run->model, from, run->p, "encode tokens",
                                  &w->tokens[source], err));
-    TRY(balance(s, w, source, from->rare, from->count, &rows, err));
+    TRY(shown(run, s, source, w, from, &rows, err));
     rollout_batch* b = &w->roll_batch[source];
     *b = (rollout_batch){.set = &run->set,
                          .model = run->model,
@@ -92,13 +104,16 @@ static firm_status add_rollout(train_run_state* run, const stage* s, int source,
                          .from = from,
                          .cache = &run->cache[source],
                          .tokens = &w->tokens[source],
-                         .order = w->order[source]};
+                         .order = w->order[source],
+                         .rows = rows,
+                         .noise = s->noise,
+                         .noise_key = train_pick_key(run->set.seed, 0x4000 + pick_of(s, source))};
     add_part(w, s, source,
              (nn_part){.graph = g->g,
                        .shard = shard_of(run, "rollout_shard"),
                        .fill = rollout_fill,
                        .ctx = b,
-                       .rows = rows,
+                       .rows = s->noise > 0 ? (int64_t)NOISE_DRAWS * rows : rows,
                        .pick = train_pick_key(run->set.seed, pick_of(s, source))});
     return FIRM_OK;
 }
@@ -344,6 +359,10 @@ static firm_status make_updates(train_run_state* run, const stage* s, nn_trainer
                             s->name, u, s->name);
             snprintf(note, sizeof note, "loss %.5f", nn_trainer_loss(t));
         }
+        if (average_due(s, u + 1)) {
+            TRY(nn_trainer_pull(t, err));
+            average_add(run, s, u + 1);
+        }
         double seconds = run->seconds_before + clock_seconds() - started;
         if (row_due) TRY(metrics_row(run, s, u + 1, t, seconds, err));
         progress_step(&bar, u + 1, note);
@@ -387,7 +406,9 @@ firm_status stage_run(train_run_state* run, const stage* s, int from, firm_error
         st = run_read_moments(run, w.trainer, err);
         if (st == FIRM_OK) st = nn_trainer_resume(w.trainer, from, err);
     }
+    if (st == FIRM_OK) st = average_begin(run, s, from, err);
     if (st == FIRM_OK) st = updates(run, s, w.trainer, from, started, err);
+    if (st == FIRM_OK) average_take(run);
     stage_result* r = &run->result[run->results];
     *r = (stage_result){.updates = s->updates};
     snprintf(r->name, sizeof r->name, "%s", s->name);

@@ -187,8 +187,8 @@ static int draw_frames(const char* folder) {
         char path[700];
         snprintf(path, sizeof path, "%s/frame-%d.png", folder, i);
         state[0] = i < 3 ? 60 + 4 * i : 90;  // three steps to the right; the goal farther on
-        spec->state_set(world, state);
-        spec->render(world, rgb);
+        spec->sim->state_set(world, state);
+        spec->sim->render(world, rgb);
         ok = image_write_png(path, ENV_IMAGE, ENV_IMAGE, rgb, &err) == FIRM_OK;
     }
     env_free(world);

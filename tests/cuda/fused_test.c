@@ -264,10 +264,10 @@ TEST(cuda, fused_8_many) {
         rung* r = rung_make(p, MOST_STEPS);
         plan_gpu* g = planner_of(r, &t, MANY);
         float plan[MOST_STEPS * ACTION], goal[CONFIG] = {0};
-        plan_gpu_problem q[MANY];
-        plan_gpu_answer a[MANY];
+        plan_problem q[MANY];
+        plan_answer a[MANY];
         firm_error err = {0};
-        for (int i = 0; i < MANY; i++) q[i] = (plan_gpu_problem){r->c0, r->m0, goal, 7, 0};
+        for (int i = 0; i < MANY; i++) q[i] = (plan_problem){r->c0, r->m0, goal, 7, 0};
         for (int again = 0; g && again < 4; again++) {
             int count = again ? MANY : 1, off = 0;
             if (plan_gpu_solve(g, count, q, 3, 1, a, &err) != FIRM_OK) {

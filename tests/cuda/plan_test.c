@@ -332,7 +332,7 @@ TEST(cuda, plan_fit_ties_and_nan) {
         }
         float mean[H * A], spread[H * A], value[N];
         for (int j = 0; j < H * A; j++) mean[j] = 7, spread[j] = 3;
-        plan_gpu_answer a;
+        plan_answer a;
         REQUIRE_OK(plan_gpu_fit(g, u, c, goal, mean, spread, &a, &err), err);
         // by hand: the cheapest, the earlier first
         int order[N], finite = 0;
@@ -397,9 +397,9 @@ TEST(cuda, plan_solve_like_cpu) {
             double path = 0;
             for (int i = 0; i < SEARCH_STARTS; i++)
                 for (int k = 0; k < SEARCH_SEEDS; k++) {
-                    plan_gpu_problem q = {search_start[i], search_fiber(i), search_goal[i],
-                                          search_seed(k), 0};
-                    plan_gpu_answer a;
+                    plan_problem q = {search_start[i], search_fiber(i), search_goal[i],
+                                      search_seed(k), 0};
+                    plan_answer a;
                     REQUIRE_OK(plan_gpu_solve(g, 1, &q, options.iterations, 0, &a, &err), err);
                     EXPECT_INT(a.elites, 30);
                     EXPECT_INT(a.nonfinite, 0);
@@ -449,9 +449,9 @@ TEST(cuda, plan_first_iteration_like_cpu) {
             if (!make(&setup, &g)) continue;
             double ends = 0, costs = 0, means = 0;
             for (int i = 0; i < SEARCH_STARTS; i++) {
-                plan_gpu_problem q = {search_start[i], search_fiber(i), search_goal[i],
-                                      search_seed(0), 0};
-                plan_gpu_answer a;
+                plan_problem q = {search_start[i], search_fiber(i), search_goal[i], search_seed(0),
+                                  0};
+                plan_answer a;
                 REQUIRE_OK(plan_gpu_solve(g, 1, &q, 1, 1, &a, &err), err);
                 plan_net_rollout(s.net, s.scratch, N, HORIZON, q.c0, q.m0, u, want);
                 double mean[HORIZON * A] = {0};
@@ -540,11 +540,11 @@ TEST(cuda, plan_batch_same_bits) {
         firm_error err = {0};
         if (!make(&setup, &g)) break;
         float *c0 = normals(N * 2, 1), *m0 = normals(N * 128, 2), *goal = normals(N * 2, 3);
-        plan_gpu_problem q[N];
-        plan_gpu_answer a[N];
+        plan_problem q[N];
+        plan_answer a[N];
         float plan[N][50], path[N][10];
         for (int i = 0; i < N; i++)
-            q[i] = (plan_gpu_problem){c0 + 2 * i, m0 + 128 * i, goal + 2 * i, (uint64_t)i + 9, 3};
+            q[i] = (plan_problem){c0 + 2 * i, m0 + 128 * i, goal + 2 * i, (uint64_t)i + 9, 3};
         for (int i = 0; i < N; i++) {
             REQUIRE_OK(plan_gpu_solve(g, 1, &q[i], 6, 0, &a[0], &err), err);
             memcpy(plan[i], a[0].plan, sizeof plan[i]);
@@ -580,8 +580,8 @@ static void cluster_twice(plan_precision p) {
     plan_gpu *g = NULL, *other = NULL;
     firm_error err = {0};
     float *c0 = normals(3, 1), *m0 = normals(128, 2), *goal = normals(3, 3), plan[125], value[300];
-    plan_gpu_problem q = {c0, m0, goal, 4, 2};
-    plan_gpu_answer a;
+    plan_problem q = {c0, m0, goal, 4, 2};
+    plan_answer a;
     if (make(&setup, &g) && make(&setup, &other)) {
         REQUIRE_OK(plan_gpu_solve(g, 1, &q, iterations, 1, &a, &err), err);
         memcpy(plan, a.plan, plan_bytes);

@@ -84,7 +84,7 @@ static firm_status fill_cache(world* w, int source, firm_error* err) {
     noise(20 + source, c->config, seen * dim);
     for (size_t i = 0; i < seen; i++) {
         float truth[FIRM_MAX_CONFIG];
-        w->env->config(pack_state(&w->run.set.data, of->seen[i]), truth);
+        env_config(w->env, pack_state(&w->run.set.data, of->seen[i]), truth);
         for (size_t d = 0; d < dim; d++)
             c->config[i * dim + d] = truth[d] + 0.05f * c->config[i * dim + d];
     }

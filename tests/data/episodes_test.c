@@ -41,21 +41,21 @@ TEST(data, rows_hold_the_action_taken_there) {
         EXPECT(o == (i ? e->offset[i - 1] + e->length[i - 1] : 0));
         EXPECT(e->length[i] >= 2 && e->length[i] <= 101);
         EXPECT(e->ended[i] || e->length[i] == 101);
-        spec->state_set(world, e->state + 2 * o);
+        spec->sim->state_set(world, e->state + 2 * o);
         for (int t = 0; t < e->length[i]; t++) {
             double s[2];
-            spec->state_get(world, s);
+            spec->sim->state_get(world, s);
             EXPECT(memcmp(s, e->state + 2 * (o + t), sizeof s) == 0);
             const float* a = e->action + 2 * (o + t);
             int last = t == e->length[i] - 1;
             EXPECT((isnan(a[0]) && isnan(a[1])) == last);
-            if (!last) spec->step(world, a);
+            if (!last) spec->sim->step(world, a);
         }
         // only the last row lies within the target's tolerance, and only if the task ended the
         // episode
         for (int t = 1; t < e->length[i]; t++) {
             const double *s = e->state + 2 * (o + t), *target = e->extra + 2 * (o + t);
-            EXPECT_INT(spec->success(s, target), t == e->length[i] - 1 && e->ended[i]);
+            EXPECT_INT(env_success(spec, s, target), t == e->length[i] - 1 && e->ended[i]);
         }
         EXPECT_INT(episodes_of_row(e, o), i);
         EXPECT_INT(episodes_of_row(e, o + e->length[i] - 1), i);

@@ -379,7 +379,7 @@ TEST(data, death_of_the_reading_process_is_a_sentence) {
 // limit on processor time ends that.
 TEST(data, hang_of_the_reading_process_is_ended) {
     static uint8_t byte[1 << 16];
-    const char *path = temp_path("hang.h5"), *text = sample_task()->renderer;
+    const char *path = temp_path("hang.h5"), *text = sample_task()->sim->renderer;
     H5Fclose(harmed(path));
     int fd = open(path, O_RDWR);
     const ssize_t n = pread(fd, byte, sizeof byte, 0);

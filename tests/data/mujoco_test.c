@@ -159,7 +159,7 @@ TEST(data, states_in_several_columns) {
         REQUIRE_OK(episodes_read(path, env_find(task), &back, &err), err);
         EXPECT(back->hash == e->hash);
         EXPECT(memcmp(back->state, e->state,
-                      sizeof(double) * (size_t)(e->rows * e->spec->state_dim)) == 0);
+                      sizeof(double) * (size_t)(e->rows * e->spec->state->dim)) == 0);
         expect_failure(episodes_read(path, env_find("tworoom"), &(episodes*){NULL}, &err),
                        FIRM_E_TASK, &err, task);
         REQUIRE_OK(hdf5_open(path, &columns, &err), err);
@@ -223,7 +223,7 @@ TEST(data, cube_branches_and_audit) {
     // contact forces and effector poses are recorded along the branches, so chi has all its numbers
     float chi[25];
     const double* last = b->state + (size_t)(26 - 1) * CUBE_STATE;
-    b->spec->chi(last, last - CUBE_STATE, last - 5 * CUBE_STATE, chi);
+    env_chi(b->spec, last, last - CUBE_STATE, last - 5 * CUBE_STATE, chi);
     for (int i = 0; i < 25; i++) EXPECT(isfinite(chi[i]));
     branches_free(b);
     REQUIRE_OK(branches_audit(e, 7, 0, 1, p, &audit, &err), err);

@@ -221,7 +221,7 @@ TEST(data, pusht_file) {
     REQUIRE_OK(hdf5_open(path, &file, &err), err);
     EXPECT(e->rows <= 400 && hdf5_get(file, "n_contacts", HDF5_INT64, contacts, &err) == FIRM_OK);
     for (int64_t i = 0; i < e->rows; i++) {
-        wrong += (double)contacts[i] != e->extra[i * e->spec->extra_dim + 1];
+        wrong += (double)contacts[i] != e->extra[i * e->spec->layout->extra_dim + 1];
         if (contacts[i] > most) most = contacts[i];
     }
     EXPECT(most > 0 && wrong == 0);
@@ -238,8 +238,8 @@ TEST(data, pusht_file) {
     for (int t = 0; t < 60; t++) {
         float action[2];
         weak.act(world, &r, action);
-        world->spec->step(world, action);
-        world->spec->render(world, live);
+        world->spec->sim->step(world, action);
+        world->spec->sim->render(world, live);
         EXPECT_INT(frames_get(f, 0, back->offset[1] + t + 1, drawn), FIRM_OK);
         if (memcmp(live, drawn, sizeof live) != 0)
             test_fail(__FILE__, __LINE__, "the frame of row %d differs from what was seen", t + 1);

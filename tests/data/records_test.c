@@ -10,27 +10,30 @@
 
 enum { EPISODES = 3, ROWS = 60, SPECIAL = 40 };
 
-static void toy_config(const double* state, float* c) {
+static void toy_config(const env_spec* spec, const double* state, float* c) {
+    (void)spec;
     c[0] = (float)state[0];
 }
 
-static void toy_chi(const double* state, const double* before, const double* macro, float* out) {
+static void toy_chi(const env_spec* spec, const double* state, const double* before,
+                    const double* macro, float* out) {
+    (void)spec;
     out[0] = (float)(state[0] - before[0]);
     out[1] = (float)(state[0] - macro[0]);
 }
 
-static int toy_rare(const double* state, const double* before) {
+static int toy_rare(const env_spec* spec, const double* state, const double* before) {
+    (void)spec;
     return state[0] == SPECIAL && before[0] == SPECIAL - 1;
 }
 
+static const env_state toy_states = {
+    .dim = 1, .config = toy_config, .chi = toy_chi, .rare = toy_rare};
+static const env_collection toy_collection = {.episodes = 10, .validation = 1};
 static const env_spec toy = {
     .task = {.name = "toy", .action_dim = 1, .config_dim = 1, .chi_dim = 2},
-    .state_dim = 1,
-    .default_episodes = 10,
-    .validation_episodes = 1,
-    .config = toy_config,
-    .chi = toy_chi,
-    .rare = toy_rare};
+    .state = &toy_states,
+    .collection = &toy_collection};
 
 static int64_t offset[EPISODES];
 static int length[EPISODES];

@@ -23,7 +23,7 @@ static inline episodes* sample_episodes(int count) {
 // Two anchors with two branches each, which repeat what was recorded.
 static inline branches* sample_branches(const episodes* e) {
     enum { ANCHORS = 2, EACH = 2, ROWS = BRANCH_CONTROLS + 1 };
-    const size_t state = (size_t)e->spec->state_dim, action = (size_t)e->spec->task.action_dim;
+    const size_t state = (size_t)e->spec->state->dim, action = (size_t)e->spec->task.action_dim;
     branches* b = mem_calloc(1, sizeof *b);
     if (!b) return NULL;
     *b = (branches){.spec = e->spec,

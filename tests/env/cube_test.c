@@ -17,20 +17,20 @@ TEST(env, cube_typed_conversions) {
     memcpy(t, s, sizeof t);
     t[CUBE_BLOCK] += 0.024, t[CUBE_BLOCK + 1] += 0.032;
     float a[3], b[3], d, chi[25], other[25], xy[2];
-    spec->config(s, a);
-    spec->config(t, b);
+    env_config(spec, s, a);
+    env_config(spec, t, b);
     task_measure(&spec->task, a, b, &d);
     EXPECT_NEAR(d, 0.04, 1e-7);
     t[CUBE_BLOCK] = s[CUBE_BLOCK], t[CUBE_BLOCK + 1] = 0.04;
-    EXPECT(spec->success(t, s));  // the boundary counts
+    EXPECT(env_success(spec, t, s));  // the boundary counts
     t[CUBE_BLOCK + 1] = 0.0400001;
-    EXPECT(!spec->success(t, s));
+    EXPECT(!env_success(spec, t, s));
 
     s[3] = 0.5, s[CUBE_AT_QVEL + 3] = -0.25, s[CUBE_GRIPPER] = 0.4;
     s[CUBE_AT_YAW] = 0.3, s[CUBE_AT_CONTACT] = 0.75, s[CUBE_AT_EFFECTOR + 1] = 0.35;
     const double half = sqrt(0.5);
     s[CUBE_BLOCK + 3] = half, s[CUBE_BLOCK + 6] = half;  // a quarter turn about z
-    spec->chi(s, s, s, chi);
+    env_chi(spec, s, s, s, chi);
     EXPECT(chi[3] == 0.5f && chi[9] == -0.25f && chi[17] == 0.5f && chi[18] == 0.75f);
     EXPECT_NEAR(chi[13], 1, 1e-6);
     EXPECT_NEAR(chi[15], sin(0.3), 1e-6);
@@ -38,13 +38,13 @@ TEST(env, cube_typed_conversions) {
     const double turned[6] = {0, 1, 0, -1, 0, 0};  // what x and y became
     for (int i = 0; i < 6; i++) EXPECT_NEAR(chi[19 + i], turned[i], 1e-6);
     for (int i = 3; i < 7; i++) s[CUBE_BLOCK + i] = -s[CUBE_BLOCK + i];
-    spec->chi(s, s, s, other);  // the same rotation
+    env_chi(spec, s, s, s, other);  // the same rotation
     EXPECT(memcmp(chi, other, sizeof chi) == 0);
 
     // a point straight ahead of the camera appears in the middle
     const double camera[3] = {1.053, -0.014, 0.639}, view[3] = {0.778, 0, 0.628};
     for (int i = 0; i < 3; i++) t[CUBE_BLOCK + i] = camera[i] - 0.7 * view[i];
-    spec->config(t, a);
+    env_config(spec, t, a);
     task_project(&spec->task, a, xy);
     EXPECT_NEAR(xy[0], 111.5, 0.5);
     EXPECT_NEAR(xy[1], 111.5, 0.5);
@@ -72,7 +72,7 @@ TEST(env, cube_kinematics) {
     double s[CUBE_STATE] = {0};
     memcpy(s, home, sizeof home);
     s[CUBE_BLOCK] = 0.4, s[CUBE_BLOCK + 2] = 0.02, s[CUBE_BLOCK + 3] = 1;
-    e->base.spec->state_set(&e->base, s);
+    e->base.spec->sim->state_set(&e->base, s);
     EXPECT_NEAR(golden_worst(e->pinch, at_home, 3), 0, 1e-4);
     // the flange in the pinch frame: a quarter turn, 0.1558 m up
     const double turn[4] = {0.70710678, 0, 0, 0.70710678}, shift[3] = {0, 0, -0.1558};
@@ -114,7 +114,7 @@ TEST(env, cube_kinematics) {
     // the same through the control pipeline, which starts from where the pinch really is: 1e-4 m
     // off
     memcpy(s, cases[0].joints, sizeof cases[0].joints);
-    e->base.spec->state_set(&e->base, s);
+    e->base.spec->sim->state_set(&e->base, s);
     cube_control(e, (float[]){1, -0.5f, -1, 0.5f, 0.25f});
     EXPECT_NEAR(golden_worst(e->data->ctrl, control, 6), 0, 1e-4);
     EXPECT_NEAR(e->data->ctrl[6], 255 * 0.25, 1e-12);
@@ -194,21 +194,21 @@ TEST(env, cube_parity) {
         float action[CUBE_ACTION];
         if (strcmp(what, "start") == 0) {
             golden_doubles(&g, from, CUBE_STATE);
-            spec->state_set(e, from);
+            spec->sim->state_set(e, from);
             sequences++;
             judged = 0;
             spread = 0;
         } else if (strcmp(what, "act") == 0 || strcmp(what, "run") == 0) {
             int compare = what[0] == 'r';
             golden_floats(&g, action, CUBE_ACTION);
-            spec->step(e, action);
+            spec->sim->step(e, action);
             controls++;
             if (!compare) continue;
             golden_doubles(&g, want, CUBE_STATE);
             golden_doubles(&g, &differ, 1);
             spread = test_worse(spread, differ);
             if (spread > STEADY) continue;
-            spec->state_get(e, got);
+            spec->sim->state_get(e, got);
             free_run = test_worse(free_run, golden_worst(got, want, CUBE_STATE));
             whole += ++judged == 10;
         } else if (strcmp(what, "one") == 0) {
@@ -216,10 +216,10 @@ TEST(env, cube_parity) {
             golden_floats(&g, action, CUBE_ACTION);
             golden_doubles(&g, want, CUBE_STATE);
             golden_doubles(&g, &differ, 1);
-            spec->state_set(e, from);
-            spec->step(e, action);
+            spec->sim->state_set(e, from);
+            spec->sim->step(e, action);
             if (differ > STEADY) continue;
-            spec->state_get(e, got);
+            spec->sim->state_get(e, got);
             one_step = test_worse(one_step, golden_worst(got, want, CUBE_STATE));
             singles++;
         }
@@ -303,18 +303,18 @@ TEST(env, cube_collects) {
         rng r = rng_start(5, RNG_STREAM(RNG_TEST, k));
         double s[CUBE_STATE], x[CUBE_EXTRAS], highest = 0;
         int success = 0;
-        spec->reset(e, &r);
-        spec->extra_get(e, x);
+        spec->sim->reset(e, &r);
+        spec->layout->extra_get(e, x);
         EXPECT(isnan(x[CUBE_EXTRA_REWARD]) && x[CUBE_EXTRA_SUCCESS] == 0 &&
                x[CUBE_EXTRA_TIME] == 0);
         for (int t = 0; t < policy.episode_cap; t++) {
             float action[CUBE_ACTION];
             policy.act(e, &r, action);
             for (int i = 0; i < CUBE_ACTION; i++) EXPECT(action[i] >= -1 && action[i] <= 1);
-            spec->step(e, action);
-            spec->state_get(e, s);
+            spec->sim->step(e, action);
+            spec->sim->state_get(e, s);
             highest = test_worse(highest, s[CUBE_BLOCK + 2]);
-            spec->extra_get(e, x);
+            spec->layout->extra_get(e, x);
             success |= x[CUBE_EXTRA_SUCCESS] != 0;
             EXPECT(x[CUBE_EXTRA_REWARD] == x[CUBE_EXTRA_SUCCESS]);
         }
@@ -332,28 +332,28 @@ TEST(env, cube_save_and_continue) {
     rng r = rng_start(8, RNG_STREAM(RNG_TEST, 0));
     float action[CUBE_ACTION];
     double saved[CUBE_SAVED], sa[CUBE_STATE], sb[CUBE_STATE];
-    EXPECT(spec->save_bytes == sizeof saved);
-    spec->reset(a, &r);
+    EXPECT(spec->sim->save_bytes == sizeof saved);
+    spec->sim->reset(a, &r);
     for (int i = 0; i < 90; i++) {  // into the grasp, and on to the lift
-        spec->expert(a, &r, action);
-        spec->step(a, action);
+        spec->collection->policy[0].act(a, &r, action);
+        spec->sim->step(a, action);
         if (i == 45) {
-            EXPECT_INT(spec->save(a, saved), FIRM_OK);
-            spec->restore(b, saved);
+            EXPECT_INT(spec->sim->save(a, saved), FIRM_OK);
+            spec->sim->restore(b, saved);
         } else if (i > 45) {
-            spec->step(b, action);
+            spec->sim->step(b, action);
         }
         if (i < 45) continue;
-        spec->state_get(a, sa);
-        spec->state_get(b, sb);
+        spec->sim->state_get(a, sa);
+        spec->sim->state_get(b, sb);
         EXPECT(memcmp(sa, sb, sizeof sa) == 0);
     }
     firm_error err;
     if (env_render_ready(&a, 1, &err) == FIRM_OK) {
         static uint8_t one[ENV_FRAME_BYTES], two[ENV_FRAME_BYTES], three[ENV_FRAME_BYTES];
         REQUIRE_OK(env_render_ready(&b, 1, &err), err);
-        spec->render(a, one);
-        spec->render(b, two);
+        spec->sim->render(a, one);
+        spec->sim->render(b, two);
         EXPECT(memcmp(one, two, sizeof one) == 0);
         EXPECT_INT(env_picture(b, sa, three), FIRM_OK);  // and from the recorded state alone
         EXPECT(memcmp(one, three, sizeof one) == 0);
@@ -368,12 +368,12 @@ TEST(env, cube_refuses) {
     const env_spec* spec = e->spec;
     rng r = rng_start(2, RNG_STREAM(RNG_TEST, 0));
     double start[CUBE_STATE], s[CUBE_STATE];
-    spec->reset(e, &r);
-    spec->state_get(e, start);
-    spec->step(e, (float[]){0, 0, NAN, 0, 0});
+    spec->sim->reset(e, &r);
+    spec->sim->state_get(e, start);
+    spec->sim->step(e, (float[]){0, 0, NAN, 0, 0});
     EXPECT_INT(e->fault, FIRM_E_VALUE);
-    spec->step(e, (float[]){1, 0, 0, 0, 0});
-    spec->state_get(e, s);
+    spec->sim->step(e, (float[]){1, 0, 0, 0, 0});
+    spec->sim->state_get(e, s);
     EXPECT(memcmp(s, start, sizeof s) == 0);
     const struct {
         int at;
@@ -386,23 +386,23 @@ TEST(env, cube_refuses) {
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         memcpy(s, start, sizeof s);
         s[bad[i].at] = bad[i].value;
-        spec->state_set(e, s);
+        spec->sim->state_set(e, s);
         EXPECT_INT(e->fault, FIRM_E_VALUE);
     }
     // what only the simulator knows is not part of what is set
     memcpy(s, start, sizeof s);
     s[CUBE_AT_CONTACT] = NAN;
-    spec->state_set(e, s);
+    spec->sim->state_set(e, s);
     EXPECT_INT(e->fault, FIRM_OK);
 
     // a physics blow-up is noticed, stays, and is over with the next state
     ((cube*)e)->data->qvel[3] = 1e12;
-    spec->step(e, (float[CUBE_ACTION]){0});
+    spec->sim->step(e, (float[CUBE_ACTION]){0});
     EXPECT_INT(e->fault, FIRM_E_VALUE);
-    spec->step(e, (float[CUBE_ACTION]){0});
+    spec->sim->step(e, (float[CUBE_ACTION]){0});
     EXPECT_INT(e->fault, FIRM_E_VALUE);
-    spec->state_set(e, start);
-    spec->step(e, (float[CUBE_ACTION]){0});
+    spec->sim->state_set(e, start);
+    spec->sim->step(e, (float[CUBE_ACTION]){0});
     EXPECT_INT(e->fault, FIRM_OK);
     env_free(e);
 }
@@ -418,8 +418,8 @@ TEST(env, cube_appears_where_projected) {
         rng r = rng_start(11, RNG_STREAM(RNG_TEST, k));
         double s[CUBE_STATE], x = 0, y = 0, n = 0;
         float c[3], xy[2];
-        e->spec->reset(e, &r);
-        e->spec->state_get(e, s);
+        e->spec->sim->reset(e, &r);
+        e->spec->sim->state_get(e, s);
         s[CUBE_BLOCK + 2] += 0.03 * k;  // also in the air
         EXPECT_INT(env_picture(e, s, rgb), FIRM_OK);
         for (int i = 0; i < ENV_IMAGE * ENV_IMAGE; i++)
@@ -429,7 +429,7 @@ TEST(env, cube_appears_where_projected) {
                 y += (int)(i / ENV_IMAGE);
                 n++;
             }
-        e->spec->config(s, c);
+        env_config(e->spec, s, c);
         task_project(&e->spec->task, c, xy);
         if (n < 60) continue;  // behind the arm
         EXPECT_NEAR(x / n, xy[0], 2);

@@ -18,22 +18,22 @@ static void record(moment* m, env* world) {
     const env_spec* spec = world->spec;
     rng r = rng_start(4, RNG_STREAM(RNG_TEST, 30));
     float action[FIRM_MAX_ACTION];
-    spec->reset(world, &r);
+    spec->sim->reset(world, &r);
     for (int t = 0; t < 3; t++) {  // as in the middle of an episode
-        spec->expert(world, &r, action);
-        spec->step(world, action);
+        spec->collection->policy[0].act(world, &r, action);
+        spec->sim->step(world, action);
     }
-    spec->state_get(world, m->state[0]);
+    spec->sim->state_get(world, m->state[0]);
     for (int t = 1; t < GOLDEN_FRAMES; t++) {
-        spec->expert(world, &r, m->action[t - 1]);
-        spec->step(world, m->action[t - 1]);
-        spec->state_get(world, m->state[t]);
+        spec->collection->policy[0].act(world, &r, m->action[t - 1]);
+        spec->sim->step(world, m->action[t - 1]);
+        spec->sim->state_get(world, m->state[t]);
     }
     for (int t = 0; t < GOAL_STEPS; t++) {
-        spec->expert(world, &r, action);
-        spec->step(world, action);
+        spec->collection->policy[0].act(world, &r, action);
+        spec->sim->step(world, action);
     }
-    spec->state_get(world, m->state[GOLDEN_FRAMES]);
+    spec->sim->state_get(world, m->state[GOLDEN_FRAMES]);
 }
 
 static void write_line(FILE* out, const char* name, int i, const double* v, int n) {
@@ -46,7 +46,7 @@ static void write_moment(const moment* m, const env_spec* spec) {
     golden_values g;
     const int dim = spec->task.action_dim;
     if (!golden_begin(&g, "moment", spec->task.name)) return;
-    for (int i = 0; i < STATES; i++) write_line(g.out, "state", i, m->state[i], spec->state_dim);
+    for (int i = 0; i < STATES; i++) write_line(g.out, "state", i, m->state[i], spec->state->dim);
     for (int i = 0; i + 1 < GOLDEN_FRAMES; i++) {
         double a[FIRM_MAX_ACTION] = {0};
         for (int k = 0; k < dim; k++) a[k] = (double)m->action[i][k];
@@ -61,7 +61,7 @@ static int read_states(moment* m, const env_spec* spec) {
     for (int i = 0; ok && i < STATES; i++) {
         char name[24];
         snprintf(name, sizeof name, "state%d", i);
-        golden_read(&g, name, m->state[i], spec->state_dim);
+        golden_read(&g, name, m->state[i], spec->state->dim);
     }
     mem_free(g.text);
     return ok;

@@ -34,7 +34,7 @@ static env* make(void) {
 
 static void compare(const env* e, const double* want, double tolerance, const char* what) {
     double s[PUSHT_STATE];
-    e->spec->state_get(e, s);
+    e->spec->sim->state_get(e, s);
     for (int i = 0; i < PUSHT_STATE; i++)
         if (!(fabs(s[i] - want[i]) <= tolerance * test_tolerance_scale()))
             test_fail(__FILE__, __LINE__, "%s: component %d is %.17g, expected %.17g", what, i,
@@ -55,9 +55,9 @@ TEST(env, pusht_sequence_a) {
         [8] = {256, 242.75401582883745, 193.01123974251885, 228.37148444622576, 5.7448663678299541,
                0, -185.85603745546908}};
     env* e = make();
-    e->spec->state_set(e, want[0]);
+    e->spec->sim->state_set(e, want[0]);
     for (int t = 0; t <= 8; t++) {
-        if (t) e->spec->step(e, (float[]){0.0f, -0.5f});
+        if (t) e->spec->sim->step(e, (float[]){0.0f, -0.5f});
         if (want[t][0] != 0) compare(e, want[t], 1e-9, "sequence A");
     }
     env_free(e);
@@ -95,10 +95,10 @@ TEST(env, pusht_free_agent) {
     static const double moved[4] = {29.567179, 40.766096, 40.692717, 40.693198};
     env* e = make();
     double before[PUSHT_STATE] = {60, 60, 400, 400, 0, 0, 0}, s[PUSHT_STATE];
-    e->spec->state_set(e, before);
+    e->spec->sim->state_set(e, before);
     for (int t = 0; t < 4; t++) {
-        e->spec->step(e, (float[]){1, 0});
-        e->spec->state_get(e, s);
+        e->spec->sim->step(e, (float[]){1, 0});
+        e->spec->sim->state_get(e, s);
         EXPECT_NEAR(s[0] - before[0], moved[t], 1e-6);
         memcpy(before, s, sizeof s);
     }
@@ -150,7 +150,7 @@ TEST(env, pusht_shorter_way_same_bits) {
 
 static double worst_of(const env* e, const double* want) {
     double s[PUSHT_STATE];
-    e->spec->state_get(e, s);
+    e->spec->sim->state_get(e, s);
     return golden_worst(s, want, PUSHT_STATE);
 }
 
@@ -164,7 +164,7 @@ static double frame_error(const env* e, const char* name) {
         test_fail(__FILE__, __LINE__, "%s", err.message);
         return 100;
     }
-    e->spec->render(e, got);
+    e->spec->sim->render(e, got);
     int off = 0;
     for (int i = 0; i < ENV_IMAGE * ENV_IMAGE; i++)
         off += abs(got[3 * i] - want[3 * i]) > 1 || abs(got[3 * i + 1] - want[3 * i + 1]) > 1 ||
@@ -182,7 +182,7 @@ TEST(env, pusht_golden) {
         float action[2];
         if (strcmp(what, "sequence") == 0) {
             golden_doubles(&g, state, PUSHT_STATE);
-            e->spec->state_set(e, state);
+            e->spec->sim->state_set(e, state);
             sequences++;
         } else if (strcmp(what, "frame") == 0) {
             const char* name = golden_word(&g);
@@ -194,8 +194,8 @@ TEST(env, pusht_golden) {
         } else if (strcmp(what, "step") == 0) {
             golden_doubles(&g, state, PUSHT_STATE);
             golden_floats(&g, action, 2);
-            e->spec->state_set(e, state);
-            e->spec->step(e, action);
+            e->spec->sim->state_set(e, state);
+            e->spec->sim->step(e, action);
             golden_doubles(&g, state, PUSHT_STATE);
             one_step = test_worse(one_step, worst_of(e, state));
             steps++;
@@ -203,7 +203,7 @@ TEST(env, pusht_golden) {
             // a control: its first number stands where others have a word
             action[0] = golden_float(&g, what);
             golden_floats(&g, action + 1, 1);
-            e->spec->step(e, action);
+            e->spec->sim->step(e, action);
             controls++;
             if (*g.next) {
                 golden_doubles(&g, state, PUSHT_STATE);
@@ -230,7 +230,7 @@ TEST(env, pusht_golden) {
 // pushes that keep touching the block
 static void push(const env* e, rng* r, float* action) {
     double s[PUSHT_STATE];
-    e->spec->state_get(e, s);
+    e->spec->sim->state_get(e, s);
     for (int k = 0; k < 2; k++)
         action[k] = (float)((s[2 + k] - s[k]) / 150.0 + rng_uniform(r, -0.5, 0.5));
 }
@@ -239,34 +239,34 @@ TEST(env, pusht_exact_save) {
     static uint8_t first[ENV_FRAME_BYTES], second[ENV_FRAME_BYTES];
     const env_spec* spec = env_find("pusht");
     env *a = make(), *b = make();
-    void* kept = mem_alloc(spec->save_bytes);
+    void* kept = mem_alloc(spec->sim->save_bytes);
     rng r = rng_start(9, RNG_STREAM(RNG_TEST, 1));
     double sa[PUSHT_STATE], sb[PUSHT_STATE];
     float action[2];
     for (int round = 0; round < 5; round++) {
-        spec->reset(a, &r);
+        spec->sim->reset(a, &r);
         for (int i = 0; i < 30; i++) {
             push(a, &r, action);
-            spec->step(a, action);
+            spec->sim->step(a, action);
         }
-        EXPECT_INT(spec->save(a, kept), FIRM_OK);
-        spec->reset(b, &r);  // whatever b did before must not matter
-        spec->restore(b, kept);
+        EXPECT_INT(spec->sim->save(a, kept), FIRM_OK);
+        spec->sim->reset(b, &r);  // whatever b did before must not matter
+        spec->sim->restore(b, kept);
         for (int i = 0; i < 30; i++) {
             push(a, &r, action);
-            spec->step(a, action);
-            spec->step(b, action);
-            spec->state_get(a, sa);
-            spec->state_get(b, sb);
+            spec->sim->step(a, action);
+            spec->sim->step(b, action);
+            spec->sim->state_get(a, sa);
+            spec->sim->state_get(b, sb);
             EXPECT(memcmp(sa, sb, sizeof sa) == 0);
-            spec->render(a, first);
-            spec->render(b, second);
+            spec->sim->render(a, first);
+            spec->sim->render(b, second);
             EXPECT(memcmp(first, second, sizeof first) == 0);
         }
     }
     // too long since the last state was set: refused, never wrong
-    for (int i = 0; i < 2000; i++) spec->step(a, (float[]){i % 2 ? 0.1f : -0.1f, 0.0f});
-    EXPECT_INT(spec->save(a, kept), FIRM_E_UNAVAILABLE);
+    for (int i = 0; i < 2000; i++) spec->sim->step(a, (float[]){i % 2 ? 0.1f : -0.1f, 0.0f});
+    EXPECT_INT(spec->sim->save(a, kept), FIRM_E_UNAVAILABLE);
     mem_free(kept);
     env_free(a);
     env_free(b);
@@ -278,26 +278,26 @@ TEST(env, pusht_setter_forgets_the_past) {
     rng r = rng_start(10, RNG_STREAM(RNG_TEST, 2));
     double kept[PUSHT_STATE], sa[PUSHT_STATE], sb[PUSHT_STATE];
     float action[2];
-    spec->reset(a, &r);
+    spec->sim->reset(a, &r);
     for (int i = 0; i < 40; i++) {
         push(a, &r, action);
-        spec->step(a, action);
+        spec->sim->step(a, action);
     }
-    spec->state_get(a, kept);
-    spec->state_set(a, kept);  // in the middle of a push
-    spec->state_set(b, kept);  // in a new environment
+    spec->sim->state_get(a, kept);
+    spec->sim->state_set(a, kept);  // in the middle of a push
+    spec->sim->state_set(b, kept);  // in a new environment
     for (int i = 0; i < 40; i++) {
         push(a, &r, action);
-        spec->step(a, action);
-        spec->step(b, action);
+        spec->sim->step(a, action);
+        spec->sim->step(b, action);
     }
-    spec->state_get(a, sa);
-    spec->state_get(b, sb);
+    spec->sim->state_get(a, sa);
+    spec->sim->state_get(b, sb);
     EXPECT(memcmp(sa, sb, sizeof sa) == 0);
     // the settling step carries the agent on
     double moving[PUSHT_STATE] = {100, 100, 300, 300, 1, 200, -100};
-    spec->state_set(a, moving);
-    spec->state_get(a, sa);
+    spec->sim->state_set(a, moving);
+    spec->sim->state_get(a, sa);
     EXPECT_NEAR(sa[PUSHT_AX], 102, 1e-12);
     EXPECT_NEAR(sa[PUSHT_AY], 99, 1e-12);
     env_free(a);
@@ -313,12 +313,12 @@ TEST(env, pusht_picture_of_a_recorded_state) {
     float action[2];
     int differing = 0, touching = 0;
     for (int round = 0; round < 4; round++) {
-        spec->reset(a, &r);
+        spec->sim->reset(a, &r);
         for (int i = 0; i < 40; i++) {
             push(a, &r, action);
-            spec->step(a, action);
-            spec->state_get(a, s);
-            spec->render(a, live);
+            spec->sim->step(a, action);
+            spec->sim->state_get(a, s);
+            spec->sim->render(a, live);
             EXPECT_INT(env_picture(b, s, later), FIRM_OK);
             differing += memcmp(live, later, sizeof live) != 0;
             for (int k = 0; k < ENV_IMAGE * ENV_IMAGE; k++)
@@ -352,14 +352,14 @@ TEST(env, pusht_success_and_distances) {
     };
     for (size_t i = 0; i < sizeof example / sizeof *example; i++) {
         float c[FIRM_MAX_CONFIG], g[FIRM_MAX_CONFIG];
-        spec->config(example[i].state, c);
-        spec->config(goal, g);
-        EXPECT_INT(spec->success(example[i].state, goal), example[i].success);
+        env_config(spec, example[i].state, c);
+        env_config(spec, goal, g);
+        EXPECT_INT(env_success(spec, example[i].state, goal), example[i].success);
         EXPECT_INT(task_tolerance_units(&spec->task, c, g) < 1.0f, example[i].success);
     }
     float out[5];
-    spec->chi((double[]){110, 90, 200, 205, 0.1, 0, 0}, goal,
-              (double[]){100, 100, 200, 200, 2 * 3.14159265 - 0.1, 0, 0}, out);
+    env_chi(spec, (double[]){110, 90, 200, 205, 0.1, 0, 0}, goal,
+            (double[]){100, 100, 200, 200, 2 * 3.14159265 - 0.1, 0, 0}, out);
     const float want[5] = {10 / 256.0f, -10 / 256.0f, 0, 5 / 256.0f, 0.2f};
     for (int i = 0; i < 5; i++) EXPECT_NEAR(out[i], want[i], 1e-6);
 }
@@ -376,19 +376,19 @@ TEST(env, pusht_weak_policy) {
     env* e = make();
     for (int i = 0; i < 20; i++) {
         rng r = rng_start(3, RNG_STREAM(RNG_TEST, i));
-        spec->reset(e, &r);
+        spec->sim->reset(e, &r);
         for (int t = 0; t < 50; t++) {
             double s[PUSHT_STATE];
             float a[2];
             weak.act(e, &r, a);
-            spec->state_get(e, s);
+            spec->sim->state_get(e, s);
             for (int k = 0; k < 2; k++) {
                 EXPECT(a[k] >= -1 && a[k] <= 1);
                 // the target is near the block, or the way there is longer than one action
                 double target = s[k] + 100.0 * a[k];
                 EXPECT(fabs(target - s[2 + k]) <= 100.0 + 1e-4 || fabs(a[k]) > 1 - 1e-6);
             }
-            spec->step(e, a);
+            spec->sim->step(e, a);
         }
     }
     env_free(e);
@@ -400,13 +400,13 @@ TEST(env, pusht_bad_input) {
     double s[PUSHT_STATE] = {256, 400, 256, 256, 0, 0, 0}, before[PUSHT_STATE], after[PUSHT_STATE];
     const float bad_action[][2] = {{NAN, 0}, {0, INFINITY}, {-INFINITY, 0}, {1e30f, 0}};
     for (size_t i = 0; i < sizeof bad_action / sizeof *bad_action; i++) {
-        spec->state_set(e, s);
+        spec->sim->state_set(e, s);
         EXPECT_INT(e->fault, FIRM_OK);
-        spec->state_get(e, before);
-        spec->step(e, bad_action[i]);
+        spec->sim->state_get(e, before);
+        spec->sim->step(e, bad_action[i]);
         EXPECT_INT(e->fault, FIRM_E_VALUE);
-        spec->step(e, (float[]){0.5f, 0.5f});  // sticky: nothing moves until a state is set
-        spec->state_get(e, after);
+        spec->sim->step(e, (float[]){0.5f, 0.5f});  // sticky: nothing moves until a state is set
+        spec->sim->state_get(e, after);
         EXPECT(memcmp(before, after, sizeof after) == 0);
     }
     const double bad_value[] = {NAN, INFINITY, -INFINITY, 1e300};
@@ -416,14 +416,14 @@ TEST(env, pusht_bad_input) {
             double wrong[PUSHT_STATE];
             memcpy(wrong, s, sizeof wrong);
             wrong[k] = bad_value[i];
-            spec->state_set(e, wrong);
+            spec->sim->state_set(e, wrong);
             EXPECT_INT(e->fault, FIRM_E_VALUE);
-            spec->render(e, rgb);  // still drawable
+            spec->sim->render(e, rgb);  // still drawable
             EXPECT_INT(env_picture(e, wrong, rgb), FIRM_E_VALUE);
         }
     // far outside and fast, but legal: no assertion of Chipmunk may fire
-    spec->state_set(e, (double[]){-90000, 90000, 90000, -90000, 1e5, 9e5, -9e5});
-    for (int i = 0; i < 50 && e->fault == FIRM_OK; i++) spec->step(e, (float[]){1000, -1000});
+    spec->sim->state_set(e, (double[]){-90000, 90000, 90000, -90000, 1e5, 9e5, -9e5});
+    for (int i = 0; i < 50 && e->fault == FIRM_OK; i++) spec->sim->step(e, (float[]){1000, -1000});
     EXPECT(e->fault == FIRM_OK || e->fault == FIRM_E_VALUE);
     env_free(e);
 }

@@ -10,12 +10,12 @@ TEST(env, reacher_typed_conversions) {
     const env_spec* spec = env_find("reacher");
     const double pi = 3.14159265358979323846;
     float a[4], b[4], d[2], xy[2];
-    spec->config((double[]){pi / 2, 0, 1.5, -2}, a);
+    env_config(spec, (double[]){pi / 2, 0, 1.5, -2}, a);
     EXPECT_NEAR(a[0], 1, 1e-7);
     EXPECT_NEAR(a[1], 0, 1e-7);
     EXPECT_NEAR(a[2], 0, 1e-7);
     EXPECT_NEAR(a[3], 1, 1e-7);
-    spec->config((double[]){pi / 2 + 0.04, -0.03, 0, 0}, b);
+    env_config(spec, (double[]){pi / 2 + 0.04, -0.03, 0, 0}, b);
     task_measure(&spec->task, a, b, d);
     EXPECT_NEAR(d[0], 0.04, 1e-6);
     EXPECT_NEAR(d[1], 0.03, 1e-6);
@@ -26,12 +26,12 @@ TEST(env, reacher_typed_conversions) {
     EXPECT_NEAR(xy[1], 111.5 - 112 * 0.24 / (0.74 * 0.41421356), 1e-3);
     // angles are compared as they stand: a full turn away is far, and the boundary is open
     double goal[4] = {0.5, -0.5, 0, 0};
-    EXPECT(spec->success((double[]){0.5499, -0.4501, 9, 9}, goal));
-    EXPECT(!spec->success((double[]){0.5501, -0.5, 0, 0}, goal));
-    EXPECT(!spec->success((double[]){0.5, -0.4499, 0, 0}, goal));
-    EXPECT(!spec->success((double[]){0.5 + 2 * pi, -0.5, 0, 0}, goal));
+    EXPECT(env_success(spec, (double[]){0.5499, -0.4501, 9, 9}, goal));
+    EXPECT(!env_success(spec, (double[]){0.5501, -0.5, 0, 0}, goal));
+    EXPECT(!env_success(spec, (double[]){0.5, -0.4499, 0, 0}, goal));
+    EXPECT(!env_success(spec, (double[]){0.5 + 2 * pi, -0.5, 0, 0}, goal));
     float chi[2];
-    spec->chi((double[]){0, 0, 1.5, -2}, goal, goal, chi);
+    env_chi(spec, (double[]){0, 0, 1.5, -2}, goal, goal, chi);
     EXPECT(chi[0] == 1.5f && chi[1] == -2.0f);
 }
 
@@ -72,13 +72,13 @@ TEST(env, reacher_worked_case) {
     };
     env* e = make();
     double s[4], extra[REACHER_EXTRAS];
-    e->spec->state_set(e, (double[]){0.3, -1.0, 0, 0});
-    e->spec->extra_get(e, extra);
+    e->spec->sim->state_set(e, (double[]){0.3, -1.0, 0, 0});
+    e->spec->layout->extra_get(e, extra);
     EXPECT_NEAR(extra[REACHER_EXTRA_FINGER], 0.206421441, 1e-9);
     EXPECT_NEAR(extra[REACHER_EXTRA_FINGER + 1], -0.041843698, 1e-9);
     for (size_t i = 0; i < sizeof steps / sizeof *steps; i++) {
-        e->spec->step(e, steps[i].action);
-        e->spec->state_get(e, s);
+        e->spec->sim->step(e, steps[i].action);
+        e->spec->sim->state_get(e, s);
         // the sheet's figures were made with actions in float64; ours round 0.3, 0.2 and 0.7 to
         // float32
         EXPECT_NEAR(golden_worst(s, steps[i].state, 4), 0, 1e-6);
@@ -98,13 +98,13 @@ TEST(env, reacher_parity) {
         float action[2];
         if (strcmp(what, "start") == 0) {
             golden_doubles(&g, from, 4);
-            spec->state_set(e, from);
+            spec->sim->state_set(e, from);
             sequences++;
         } else if (strcmp(what, "run") == 0) {
             golden_floats(&g, action, 2);
             golden_doubles(&g, want, 4);
-            spec->step(e, action);
-            spec->state_get(e, got);
+            spec->sim->step(e, action);
+            spec->sim->state_get(e, got);
             free_run = test_worse(free_run, golden_worst(got, want, 4));
             steps++;
         } else {
@@ -113,13 +113,13 @@ TEST(env, reacher_parity) {
             if (pass) golden_doubles(&g, goal, 2);
             golden_floats(&g, action, 2);
             golden_doubles(&g, want, 4);
-            spec->state_set(e, from);
-            spec->step(e, action);
-            spec->state_get(e, whole);
-            spec->state_set(e, from);
-            if (pass) spec->goal_set(e, goal);
-            spec->step(e, action);
-            spec->state_get(e, got);
+            spec->sim->state_set(e, from);
+            spec->sim->step(e, action);
+            spec->sim->state_get(e, whole);
+            spec->sim->state_set(e, from);
+            if (pass) spec->sim->goal_set(e, goal);
+            spec->sim->step(e, action);
+            spec->sim->state_get(e, got);
             double* worst = pass ? &passing : &one_step;
             *worst = test_worse(*worst, golden_worst(got, want, 4));
             short_ones += memcmp(got, whole, sizeof got) != 0;
@@ -145,24 +145,24 @@ TEST(env, reacher_save_and_continue) {
     rng r = rng_start(3, RNG_STREAM(RNG_TEST, 0));
     float action[2];
     double saved[REACHER_SAVED], sa[4], sb[4];
-    spec->reset(a, &r);
+    spec->sim->reset(a, &r);
     for (int i = 0; i < 60; i++) {
-        spec->expert(a, &r, action);
-        spec->step(a, action);
+        spec->collection->policy[0].act(a, &r, action);
+        spec->sim->step(a, action);
         if (i < 30) continue;
         if (i == 30) {
-            EXPECT_INT(spec->save(a, saved), FIRM_OK);
-            EXPECT(spec->save_bytes == sizeof saved);
-            spec->restore(b, saved);
+            EXPECT_INT(spec->sim->save(a, saved), FIRM_OK);
+            EXPECT(spec->sim->save_bytes == sizeof saved);
+            spec->sim->restore(b, saved);
             continue;
         }
-        spec->step(b, action);
-        spec->state_get(a, sa);
-        spec->state_get(b, sb);
+        spec->sim->step(b, action);
+        spec->sim->state_get(a, sa);
+        spec->sim->state_get(b, sb);
         EXPECT(memcmp(sa, sb, sizeof sa) == 0);
         double ea[REACHER_EXTRAS], eb[REACHER_EXTRAS];
-        spec->extra_get(a, ea);
-        spec->extra_get(b, eb);
+        spec->layout->extra_get(a, ea);
+        spec->layout->extra_get(b, eb);
         EXPECT(memcmp(ea, eb, sizeof ea) == 0);
     }
     env_free(a);
@@ -175,21 +175,21 @@ TEST(env, reacher_refuses) {
     double start[4] = {0.1, 0.2, 0.3, 0.4}, s[4];
     const float bad_action[][2] = {{NAN, 0}, {0, INFINITY}, {-INFINITY, 0}};
     for (int i = 0; i < 3; i++) {
-        spec->state_set(e, start);
-        spec->step(e, bad_action[i]);
+        spec->sim->state_set(e, start);
+        spec->sim->step(e, bad_action[i]);
         EXPECT_INT(e->fault, FIRM_E_VALUE);
-        spec->step(e, (float[]){0.5f, 0.5f});  // the fault stays, and so does the state
-        spec->state_get(e, s);
+        spec->sim->step(e, (float[]){0.5f, 0.5f});  // the fault stays, and so does the state
+        spec->sim->state_get(e, s);
         EXPECT(memcmp(s, start, sizeof s) == 0 && e->fault == FIRM_E_VALUE);
     }
     const double bad_state[][4] = {
         {NAN, 0, 0, 0}, {0, 0, INFINITY, 0}, {0, 3.2, 0, 0}, {0, 0, 0, 1e9}, {1e12, 0, 0, 0}};
     for (int i = 0; i < 5; i++) {
-        spec->state_set(e, bad_state[i]);
+        spec->sim->state_set(e, bad_state[i]);
         EXPECT_INT(e->fault, FIRM_E_VALUE);
-        EXPECT_INT(spec->save(e, (double[REACHER_SAVED]){0}), FIRM_E_VALUE);
+        EXPECT_INT(spec->sim->save(e, (double[REACHER_SAVED]){0}), FIRM_E_VALUE);
     }
-    spec->state_set(e, start);
+    spec->sim->state_set(e, start);
     EXPECT_INT(e->fault, FIRM_OK);
     env_free(e);
 }
@@ -204,7 +204,7 @@ TEST(env, reacher_finger_appears_where_projected) {
         double s[4] = {0.8 * k, 2.4 - 0.6 * k, 0, 0};
         float c[4], xy[2];
         EXPECT_INT(env_picture(e, s, rgb), FIRM_OK);
-        e->spec->config(s, c);
+        env_config(e->spec, s, c);
         task_project(&e->spec->task, c, xy);
         // the reddest spot of 5 x 5 pixels is on the finger's sphere, 4 px in radius
         int best = -100000, x = 0, y = 0;

@@ -15,7 +15,7 @@ static env* make(void) {
 }
 
 static void put(env* e, double x, double y) {
-    e->spec->state_set(e, (double[]){x, y});
+    e->spec->sim->state_set(e, (double[]){x, y});
 }
 
 static const uint8_t* pixel(const uint8_t* rgb, int col, int row) {
@@ -82,8 +82,8 @@ TEST(env, tworoom_worked_cases) {
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         double s[2];
         put(e, cases[i].x, cases[i].y);
-        e->spec->step(e, (float[]){cases[i].ax, cases[i].ay});
-        e->spec->state_get(e, s);
+        e->spec->sim->step(e, (float[]){cases[i].ax, cases[i].ay});
+        e->spec->sim->state_get(e, s);
         if (s[0] != cases[i].to_x || s[1] != cases[i].to_y)
             test_fail(__FILE__, __LINE__,
                       "(%g, %g) + (%g, %g) gives (%.9g, %.9g), expected (%g, %g)", cases[i].x,
@@ -97,13 +97,13 @@ TEST(env, tworoom_refuses_what_is_not_finite) {
     env* e = make();
     double s[2];
     put(e, 60, 112);
-    e->spec->step(e, (float[]){NAN, 0});
+    e->spec->sim->step(e, (float[]){NAN, 0});
     EXPECT_INT(e->fault, FIRM_E_VALUE);
-    e->spec->state_get(e, s);
+    e->spec->sim->state_get(e, s);
     EXPECT(s[0] == 60 && s[1] == 112);
     put(e, 60, 112);
     EXPECT_INT(e->fault, FIRM_OK);
-    e->spec->step(e, (float[]){0, INFINITY});
+    e->spec->sim->step(e, (float[]){0, INFINITY});
     EXPECT_INT(e->fault, FIRM_E_VALUE);
     put(e, NAN, 3);
     EXPECT_INT(e->fault, FIRM_E_VALUE);
@@ -113,14 +113,14 @@ TEST(env, tworoom_refuses_what_is_not_finite) {
 TEST(env, tworoom_success_boundary) {
     const env_spec* spec = env_find("tworoom");
     double goal[2] = {100, 60};
-    EXPECT(spec->success((double[]){115.9999, 60}, goal));
-    EXPECT(!spec->success((double[]){116, 60}, goal));
-    EXPECT(!spec->success((double[]){116.0001, 60}, goal));
-    EXPECT(spec->success(goal, goal));
+    EXPECT(env_success(spec, (double[]){115.9999, 60}, goal));
+    EXPECT(!env_success(spec, (double[]){116, 60}, goal));
+    EXPECT(!env_success(spec, (double[]){116.0001, 60}, goal));
+    EXPECT(env_success(spec, goal, goal));
     // the typed distance agrees with the state-based test away from the boundary
     float c[2], g[2];
-    spec->config((double[]){100 + 9.6, 60 + 12.8}, c);
-    spec->config(goal, g);
+    env_config(spec, (double[]){100 + 9.6, 60 + 12.8}, c);
+    env_config(spec, goal, g);
     EXPECT_NEAR(task_tolerance_units(&spec->task, c, g), 1.0, 1e-5);
     EXPECT_NEAR(task_cost_value(&spec->task, c, g), 256.0 / (112.0 * 112.0), 1e-6);
     c[0] = NAN;
@@ -130,13 +130,13 @@ TEST(env, tworoom_success_boundary) {
 TEST(env, tworoom_typed_conversions) {
     const env_spec* spec = env_find("tworoom");
     float c[2], xy[2], chi[2], d[1];
-    spec->config((double[]){56, 168}, c);
+    env_config(spec, (double[]){56, 168}, c);
     EXPECT_NEAR(c[0], -0.5, 1e-7);
     EXPECT_NEAR(c[1], 0.5, 1e-7);
     task_project(&spec->task, c, xy);
     EXPECT_NEAR(xy[0], 56, 1e-4);
     EXPECT_NEAR(xy[1], 168, 1e-4);
-    spec->chi((double[]){60, 50}, (double[]){55, 52.5}, (double[]){0, 0}, chi);
+    env_chi(spec, (double[]){60, 50}, (double[]){55, 52.5}, (double[]){0, 0}, chi);
     EXPECT_NEAR(chi[0], 5.0 / 112, 1e-7);
     EXPECT_NEAR(chi[1], -2.5 / 112, 1e-7);
     task_measure(&spec->task, c, (float[]){-0.5f, 0.25f}, d);
@@ -247,24 +247,24 @@ TEST(env, tworoom_restore_and_continue) {
     rng r = rng_start(9, RNG_STREAM(RNG_TEST, 1));
     float action[2];
     double kept[2], sa[2], sb[2];
-    spec->reset(a, &r);
+    spec->sim->reset(a, &r);
     for (int i = 0; i < 40; i++) {
-        spec->expert(a, &r, action);
-        spec->step(a, action);
+        spec->collection->policy[0].act(a, &r, action);
+        spec->sim->step(a, action);
     }
-    spec->state_get(a, kept);
-    spec->state_set(b, kept);
+    spec->sim->state_get(a, kept);
+    spec->sim->state_set(b, kept);
     for (int i = 0; i < 60; i++) {
         action[0] = (float)rng_uniform(&r, -1, 1);
         action[1] = (float)rng_uniform(&r, -1, 1);
-        spec->step(a, action);
-        spec->step(b, action);
-        spec->state_get(a, sa);
-        spec->state_get(b, sb);
+        spec->sim->step(a, action);
+        spec->sim->step(b, action);
+        spec->sim->state_get(a, sa);
+        spec->sim->state_get(b, sb);
         EXPECT(memcmp(sa, sb, sizeof sa) == 0);
     }
-    spec->render(a, first);
-    spec->render(b, second);
+    spec->sim->render(a, first);
+    spec->sim->render(b, second);
     EXPECT(memcmp(first, second, sizeof first) == 0);
     env_free(a);
     env_free(b);
@@ -276,9 +276,9 @@ TEST(env, tworoom_starts_and_targets) {
     for (int i = 0; i < 3000; i++) {
         rng r = rng_start(3, RNG_STREAM(RNG_TEST, i));
         double s[2], t[2];
-        spec->reset(e, &r);
-        spec->state_get(e, s);
-        spec->extra_get(e, t);
+        spec->sim->reset(e, &r);
+        spec->sim->state_get(e, s);
+        spec->layout->extra_get(e, t);
         int fine = s[0] >= 14 && s[0] <= 209 && s[1] >= 14 && s[1] <= 209 && t[0] >= 14 &&
                    t[0] <= 209 && t[1] >= 14 && t[1] <= 209 && !(s[0] >= 100 && s[0] <= 124) &&
                    !(t[0] >= 100 && t[0] <= 124) && (s[0] < 112) != (t[0] < 112);
@@ -342,8 +342,8 @@ TEST(env, tworoom_golden) {
             frames++;
         } else if (sscanf(line, "%15s %15s %15s %15s", w[0], w[1], w[2], w[3]) == 4) {
             double s[2];
-            e->spec->step(e, (float[]){from_bits(w[0]), from_bits(w[1])});
-            e->spec->state_get(e, s);
+            e->spec->sim->step(e, (float[]){from_bits(w[0]), from_bits(w[1])});
+            e->spec->sim->state_get(e, s);
             wrong += s[0] != from_bits(w[2]) || s[1] != from_bits(w[3]);
             steps++;
         }

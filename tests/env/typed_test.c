@@ -26,7 +26,7 @@ TEST(env, pusht_rare_moments_are_pushes) {
         now[2] += seen[i].dx;
         now[3] += seen[i].dy;
         now[4] += seen[i].turn;
-        EXPECT_INT(spec->rare(now, still), seen[i].rare);
+        EXPECT_INT(env_rare(spec, now, still), seen[i].rare);
     }
 }
 
@@ -38,7 +38,7 @@ TEST(env, pusht_change_of_angle_is_the_shorter_one) {
     }
     float chi[5];
     double now[7] = {128, 0, 256, 0, 3.1, 0, 0}, then[7] = {0, 128, 0, 256, -3.1, 0, 0};
-    spec->chi(now, now, then, chi);
+    env_chi(spec, now, now, then, chi);
     EXPECT_NEAR(chi[0], 0.5, 1e-7);
     EXPECT_NEAR(chi[1], -0.5, 1e-7);
     EXPECT_NEAR(chi[2], 1, 1e-7);
@@ -84,13 +84,13 @@ TEST(env, pusht_recalled_moments_cannot_be_saved) {
     env* world;
     firm_error err;
     REQUIRE_OK(env_create(spec, &world, &err), err);
-    EXPECT(spec->save_bytes <= sizeof kept);
-    spec->state_set(world, state);
-    EXPECT_INT(spec->save(world, kept), FIRM_OK);
+    EXPECT(spec->sim->save_bytes <= sizeof kept);
+    spec->sim->state_set(world, state);
+    EXPECT_INT(spec->sim->save(world, kept), FIRM_OK);
     env_recall(world, state);
-    EXPECT_INT(spec->save(world, kept), FIRM_E_UNAVAILABLE);
-    spec->step(world, (float[]){0.1f, 0});
-    EXPECT_INT(spec->save(world, kept), FIRM_E_UNAVAILABLE);
+    EXPECT_INT(spec->sim->save(world, kept), FIRM_E_UNAVAILABLE);
+    spec->sim->step(world, (float[]){0.1f, 0});
+    EXPECT_INT(spec->sim->save(world, kept), FIRM_E_UNAVAILABLE);
     env_free(world);
 }
 
@@ -99,10 +99,10 @@ TEST(env, cube_rare_moments_are_lifts) {
     double s[CUBE_STATE] = {0};
     s[CUBE_BLOCK] = s[CUBE_BLOCK + 1] = 1;
     s[CUBE_BLOCK + 2] = CUBE_LIFTED - 0.001;
-    EXPECT_INT(spec->rare(s, s), 0);
+    EXPECT_INT(env_rare(spec, s, s), 0);
     s[CUBE_BLOCK] = s[CUBE_BLOCK + 1] = -1;
     s[CUBE_BLOCK + 2] = CUBE_LIFTED + 0.001;
-    EXPECT_INT(spec->rare(s, s), 1);
+    EXPECT_INT(env_rare(spec, s, s), 1);
 }
 
 // The gripper from the cube in 2 cm, the way of the cube in tolerances of 4 cm, how far the gripper
@@ -131,10 +131,10 @@ TEST(env, tworoom_expert_walks_to_the_door_with_noise) {
         double s[2];
         float action[2];
         rng r = rng_start(3, RNG_STREAM(RNG_TEST, i)), same;
-        spec->reset(world, &r);
-        spec->state_get(world, s);
+        spec->sim->reset(world, &r);
+        spec->sim->state_get(world, s);
         same = r;
-        spec->expert(world, &r, action);
+        spec->collection->policy[0].act(world, &r, action);
         double dx = TWOROOM_WALL_X - s[0], dy = TWOROOM_DOOR_Y - s[1], far = hypot(dx, dy);
         if (far < 11) continue;  // it heads for the target already
         double want[2] = {dx / far, dy / far};

@@ -386,7 +386,7 @@ TEST(eval, goals_that_are_not_shown_are_counted) {
         set->draw[i] = i;
         for (int r = 0; r < TRIAL_ROWS; r++) {
             const double state[7] = {256, 256, 320, 320, 0, 0, 0};
-            double* to = set->rows->state + (i * TRIAL_ROWS + r) * spec->state_dim;
+            double* to = set->rows->state + (i * TRIAL_ROWS + r) * spec->state->dim;
             memcpy(to, state, sizeof state);
             if (r == TRIAL_ROWS - 1) to[0] = i < HIDDEN ? 600 : 100 + 50 * i;
         }

@@ -57,17 +57,17 @@ static void check_physics(const fixture* f, const episodes* made) {
     env* world;
     REQUIRE_OK(env_create(spec, &world, &err), err);
     for (int i = 0; i < made->count; i++) {
-        const double* state = made->state + made->offset[i] * spec->state_dim;
+        const double* state = made->state + made->offset[i] * spec->state->dim;
         const float* action = made->action + made->offset[i] * spec->task.action_dim;
-        const double* recorded = f->m.set->rows->state + i * TRIAL_ROWS * spec->state_dim;
-        size_t bytes = (size_t)spec->state_dim * sizeof *state;
+        const double* recorded = f->m.set->rows->state + i * TRIAL_ROWS * spec->state->dim;
+        size_t bytes = (size_t)spec->state->dim * sizeof *state;
         EXPECT(memcmp(state, recorded, FIRM_HISTORY * bytes) == 0);
-        spec->state_set(world, state + (FIRM_HISTORY - 1) * spec->state_dim);
+        spec->sim->state_set(world, state + (FIRM_HISTORY - 1) * spec->state->dim);
         for (int t = FIRM_HISTORY; t < ATTEMPT_ROWS; t++) {
             double now[ENV_MAX_STATE];
-            spec->step(world, action + (t - 1) * spec->task.action_dim);
-            spec->state_get(world, now);
-            EXPECT(memcmp(now, state + t * spec->state_dim, bytes) == 0);
+            spec->sim->step(world, action + (t - 1) * spec->task.action_dim);
+            spec->sim->state_get(world, now);
+            EXPECT(memcmp(now, state + t * spec->state->dim, bytes) == 0);
         }
     }
     env_free(world);
@@ -135,7 +135,7 @@ TEST(eval, attempts_become_records_of_a_pack) {
             const int64_t* seen = r->seen + r->history[i] * RECORD_FRAMES;
             const double* state = pack_state(&p, seen[RECORD_FRAMES - 1]);
             int attempt = i / ATTEMPT_RECORDS % MOMENTS;
-            f.m.e->spec->config(state, c);
+            env_config(f.m.e->spec, state, c);
             EXPECT(memcmp(c, r->config + i * RECORD_POINTS * 2, 2 * sizeof *c) == 0);
             if (i % ATTEMPT_RECORDS == 1) continue;
             int64_t row = tried->offset[attempt] + FIRM_HISTORY - 1 +

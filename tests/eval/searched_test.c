@@ -26,7 +26,7 @@ static searched searches(const moments* m, int threads) {
 }
 
 static const double* state_of(const branches* b, int branch, int control) {
-    return b->state + (branch * (BRANCH_CONTROLS + 1) + control) * b->spec->state_dim;
+    return b->state + (branch * (BRANCH_CONTROLS + 1) + control) * b->spec->state->dim;
 }
 
 // Every branch begins where its search does, and every state follows from the one before.
@@ -34,17 +34,18 @@ static void check_physics(const searched* s) {
     firm_error err;
     const branches* b = s->from;
     const env_spec* spec = b->spec;
-    size_t bytes = (size_t)spec->state_dim * sizeof(double);
+    size_t bytes = (size_t)spec->state->dim * sizeof(double);
     env* world;
     REQUIRE_OK(env_create(spec, &world, &err), err);
     for (int i = 0; i < b->anchors * PER; i++) {
-        const double* start = s->starts->state + b->row[i / PER] * spec->state_dim;
+        const double* start = s->starts->state + b->row[i / PER] * spec->state->dim;
         EXPECT(memcmp(state_of(b, i, 0), start, bytes) == 0);
-        spec->state_set(world, start);
+        spec->sim->state_set(world, start);
         for (int t = 1; t <= BRANCH_CONTROLS; t++) {
             double now[ENV_MAX_STATE];
-            spec->step(world, b->action + (i * BRANCH_CONTROLS + t - 1) * spec->task.action_dim);
-            spec->state_get(world, now);
+            spec->sim->step(world,
+                            b->action + (i * BRANCH_CONTROLS + t - 1) * spec->task.action_dim);
+            spec->sim->state_get(world, now);
             EXPECT(memcmp(now, state_of(b, i, t), bytes) == 0);
         }
     }
@@ -56,14 +57,14 @@ static void check_physics(const searched* s) {
 static int check_starts(const moments* m, const searched* s) {
     const env_spec* spec = m->e->spec;
     const branches* b = s->from;
-    size_t row = (size_t)spec->state_dim * sizeof(double);
+    size_t row = (size_t)spec->state->dim * sizeof(double);
     int second = 0;
     for (int i = 0; i < b->anchors; i++) {
         int number = (int)(b->row[i] / TRIAL_ROWS);
-        const double* start = s->starts->state + number * TRIAL_ROWS * spec->state_dim;
-        const double* goal = start + FIRM_HISTORY * spec->state_dim;
-        const double* moment = m->set->rows->state + number / 2 * TRIAL_ROWS * spec->state_dim;
-        EXPECT(memcmp(goal, moment + FIRM_HISTORY * spec->state_dim, row) == 0);
+        const double* start = s->starts->state + number * TRIAL_ROWS * spec->state->dim;
+        const double* goal = start + FIRM_HISTORY * spec->state->dim;
+        const double* moment = m->set->rows->state + number / 2 * TRIAL_ROWS * spec->state->dim;
+        EXPECT(memcmp(goal, moment + FIRM_HISTORY * spec->state->dim, row) == 0);
         if (number % 2 == 0) {
             EXPECT(memcmp(start, moment, TRIAL_ROWS * row) == 0);
             continue;
@@ -73,7 +74,7 @@ static int check_starts(const moments* m, const searched* s) {
             found += memcmp(state_of(b, k, BRANCH_CONTROLS - FIRM_HISTORY + 1), start,
                             FIRM_HISTORY * row) == 0;
         EXPECT_INT(found, 1);
-        EXPECT(!spec->success(start + (FIRM_HISTORY - 1) * spec->state_dim, goal));
+        EXPECT(!env_success(spec, start + (FIRM_HISTORY - 1) * spec->state->dim, goal));
         second++;
     }
     return second;
@@ -85,10 +86,10 @@ static double distance(const searched* s, int iteration, int first, int count) {
     double sum = 0;
     for (int i = 0; i < b->anchors; i++) {
         float goal[FIRM_MAX_CONFIG], end[FIRM_MAX_CONFIG];
-        b->spec->config(s->starts->state + (b->row[i] + 1) * b->spec->state_dim, goal);
+        env_config(b->spec, s->starts->state + (b->row[i] + 1) * b->spec->state->dim, goal);
         for (int j = first; j < first + count; j++) {
             int branch = i * PER + iteration * KEEP + j;
-            b->spec->config(state_of(b, branch, BRANCH_CONTROLS), end);
+            env_config(b->spec, state_of(b, branch, BRANCH_CONTROLS), end);
             sum += task_tolerance_units(&b->spec->task, end, goal);
         }
     }
@@ -110,7 +111,7 @@ TEST(eval, searches_get_closer) {
         EXPECT_INT(one.from->anchors, two.from->anchors);
         EXPECT_INT(one.reached, two.reached);
         EXPECT(one.reached > 0);
-        size_t n = (size_t)one.from->anchors * PER, dim = (size_t)m.e->spec->state_dim;
+        size_t n = (size_t)one.from->anchors * PER, dim = (size_t)m.e->spec->state->dim;
         EXPECT(memcmp(one.from->state, two.from->state, n * 26 * dim * sizeof(double)) == 0);
         EXPECT(memcmp(one.from->action, two.from->action, n * 25 * 2 * sizeof(float)) == 0);
         check_physics(&one);
@@ -163,7 +164,7 @@ static void check_records(const searched* s, const pack* p) {
         const double* seen = pack_state(p, r->seen[anchor * RECORD_FRAMES + RECORD_FRAMES - 1]);
         EXPECT(memcmp(seen, state_of(b, i, 0), 2 * sizeof *seen) == 0);
         for (int k = 0; k < RECORD_POINTS; k++) {
-            b->spec->config(state_of(b, i, k * RECORD_MACRO), c);
+            env_config(b->spec, state_of(b, i, k * RECORD_MACRO), c);
             EXPECT(memcmp(c, r->config + (i * RECORD_POINTS + k) * 2, 2 * sizeof *c) == 0);
         }
         EXPECT(memcmp(r->action + i * RECORD_CONTROLS * 2, b->action + i * RECORD_CONTROLS * 2,

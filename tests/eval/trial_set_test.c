@@ -69,7 +69,7 @@ static void expect_same(const eval_trials* a, const eval_trials* b) {
     EXPECT_INT(a->count, b->count);
     EXPECT_INT(a->offset, b->offset);
     EXPECT(eval_trials_hash(a) == eval_trials_hash(b));
-    const size_t state = sizeof(double) * (size_t)task()->state_dim,
+    const size_t state = sizeof(double) * (size_t)task()->state->dim,
                  action = sizeof(float) * (size_t)task()->task.action_dim;
     for (int i = 0; i < a->count && i < b->count; i++) {
         const eval_trial *x = &a->trial[i], *y = &b->trial[i];

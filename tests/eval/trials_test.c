@@ -36,7 +36,8 @@ TEST(eval, trials_are_held_out_and_whole) {
         EXPECT_INT(p->goal - p->start, 25);
         EXPECT(p->start - e->offset[episode] >= 2);
         if (i) EXPECT(t->trial[i - 1].start < p->start);  // sorted and distinct
-        EXPECT_INT(p->solved, e->spec->success(e->state + 2 * p->start, e->state + 2 * p->goal));
+        EXPECT_INT(p->solved,
+                   env_success(e->spec, e->state + 2 * p->start, e->state + 2 * p->goal));
         solved += p->solved;
     }
     EXPECT(solved < 30);
@@ -129,12 +130,12 @@ TEST(eval, trials_have_goals_that_can_be_seen) {
     for (int i = 0; i < before->count; i++)
         if (before->trial[i].draw == 7)
             goal = before->trial[i].goal, hidden = before->trial[i].start;
-    e->state[goal * spec->state_dim] = 640;  // the agent's x
+    e->state[goal * spec->state->dim] = 640;  // the agent's x
     REQUIRE_OK(eval_trials_draw(e, &opt, &after, &err), err);
     int kept = 0;
     for (int i = 0; i < after->count; i++) {
         float c[FIRM_MAX_CONFIG];
-        spec->config(e->state + after->trial[i].goal * spec->state_dim, c);
+        env_config(spec, e->state + after->trial[i].goal * spec->state->dim, c);
         EXPECT(task_is_visible(&spec->task, c));
         EXPECT(after->trial[i].start != hidden);
         for (int j = 0; j < before->count; j++) kept += before->trial[j].row == after->trial[i].row;

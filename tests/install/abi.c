@@ -25,6 +25,10 @@ int main(void) {
     CONSTANT(FIRM_PRECISION_FP32);
     CONSTANT(FIRM_PRECISION_TF32);
     CONSTANT(FIRM_PRECISION_BF16);
+    CONSTANT(FIRM_SOLVER_DEFAULT);
+    CONSTANT(FIRM_SOLVER_CEM);
+    CONSTANT(FIRM_SOLVER_MPPI);
+    CONSTANT(FIRM_SOLVER_ICEM);
 
     STRUCT(firm_error);
     MEMBER(firm_error, status);
@@ -59,6 +63,7 @@ int main(void) {
     MEMBER(firm_controller_params, precision);
     MEMBER(firm_controller_params, gpu);
     MEMBER(firm_controller_params, affinity);
+    MEMBER(firm_controller_params, solver);
 
     STRUCT(firm_step);
     MEMBER(firm_step, action);

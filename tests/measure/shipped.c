@@ -8,6 +8,7 @@
 #include "core/rng.h"
 #include "eval/settings.h"
 #include "plan/cem.h"
+#include "plan/typed.h"
 
 int shipped_open(shipped* s, const char* task) {
     char path[1024];
@@ -71,14 +72,14 @@ int search_on_cpu(const shipped* s, const plan_net* net, const plan_options* opt
     firm_error err = {0};
     firm_status st = pool_create(0, &threads, &err);
     if (st == FIRM_OK) st = plan_learned_create(net, threads, &learned, &err);
+    plan_typed typed = {.task = &s->model->task};
     if (st == FIRM_OK) {
         plan_setup setup = {
-            .task = &s->model->task,
             .options = *options,
             .actions = plan_actions_of(&s->model->task, MODEL_CONTROLS, s->model->stats.action_mean,
                                        s->model->stats.action_std),
             .threads = threads,
-            .model = plan_learned_model(learned)};
+            .world = {.model = plan_learned_model(learned), .price = plan_typed_price(&typed)}};
         st = plan_solver_create(&setup, &solver, &err);
     }
     if (st != FIRM_OK) test_fail(__FILE__, __LINE__, "%s", err.message);

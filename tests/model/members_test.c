@@ -97,6 +97,75 @@ TEST(model, members_same_bytes) {
     firm_model_free(m);
 }
 
+// ---- a shared tokenizer and grounder ------------------------------------------------------------
+
+// m's tokenizer, grounder and statistics of pictures become those of `first`.
+static void see_alike(firm_model* m, const firm_model* first) {
+    for (int i = 0; i < m->store->entries; i++) {
+        const nn_entry* e = &m->store->entry[i];
+        if (model_is_sight(e->name))
+            memcpy(m->store->value + e->offset, first->store->value + e->offset,
+                   e->count * sizeof(float));
+    }
+    m->stats = first->stats;
+}
+
+// small_model(1) with two members: the second shares its sight, the third does not, by the last
+// number of its grounder.
+static firm_model* make_sharing(void) {
+    firm_model *m = small_model(1), *other;
+    firm_error err = {0};
+    for (uint64_t seed = 2; seed < 4; seed++) {
+        const char* path = temp_path("member.safetensors");
+        see_alike(other = small_model(seed), m);
+        const nn_entry* e = &other->store->entry[nn_store_find(other->store, "grounder.out.bias")];
+        if (seed == 3) other->store->value[e->offset + e->count - 1] += 0.5f;
+        write_model(path, other);
+        firm_model_free(other);
+        EXPECT_INT(checkpoint_add_member(path, m, &err), FIRM_OK);
+    }
+    return m;
+}
+
+TEST(model, members_share_what_is_equal) {
+    firm_error err = {0};
+    firm_model *m = make_sharing(), *read = NULL;
+    char path[512], apart_path[512], *a = NULL, *b = NULL;
+    size_t na, nb;
+    EXPECT(m->member[0]->shares && !m->member[1]->shares);
+    const size_t one = model_count(m->member[1]).total,
+                 sight = nn_store_params(m->store, "tokenizer.") +
+                         nn_store_params(m->store, "grounder.");
+    EXPECT(sight > 0 && sight < one);
+    EXPECT_INT(model_count(m).total, 3 * one - sight);
+    EXPECT_INT(model_count(m).grounder, 2 * nn_store_params(m->store, "grounder."));
+    for (int half = 0; half < 2; half++) {
+        checkpoint_kind kind = half ? CHECKPOINT_MODEL_HALF : CHECKPOINT_MODEL;
+        snprintf(path, sizeof path, "%s", temp_path("shared.safetensors"));
+        snprintf(apart_path, sizeof apart_path, "%s", temp_path("apart.safetensors"));
+        REQUIRE_OK(checkpoint_write(path, m, kind, NULL, 0, NULL, 0, &err), err);
+        m->member[0]->shares = 0;
+        REQUIRE_OK(checkpoint_write(apart_path, m, kind, NULL, 0, NULL, 0, &err), err);
+        m->member[0]->shares = 1;
+        REQUIRE_OK(file_read_all(path, &a, &na, &err), err);
+        REQUIRE_OK(file_read_all(apart_path, &b, &nb, &err), err);
+        EXPECT(nb - na > (half ? 2 : 4) * sight);
+        mem_free(a), mem_free(b);
+        REQUIRE_OK(firm_model_load(path, &read, &err), err);
+        EXPECT(read->member[0]->shares && !read->member[1]->shares);
+        EXPECT_INT(model_count(read).total, 3 * one - sight);
+        EXPECT(model_sees_alike(read->member[0], read));
+        for (int i = 0; i < 2; i++)
+            EXPECT(half ? apart(read->member[i], m->member[i]) < 1e-3
+                        : apart(read->member[i], m->member[i]) == 0);
+        firm_model_free(read);
+    }
+    // pictures that are standardised in another way are other pictures
+    m->member[0]->stats.image_std[1] *= 1.5f;
+    EXPECT(!model_sees_alike(m->member[0], m));
+    firm_model_free(m);
+}
+
 // ---- what does not belong together --------------------------------------------------------------
 
 static void refused(int line, firm_model* m, const firm_model* other, firm_status want,
@@ -213,5 +282,38 @@ TEST(model, members_damaged) {
     EXPECT_INT(checkpoint_parse_model("m", file, n, &read, &err), FIRM_OK);
     firm_model_free(read);
     mem_free(file);
+    firm_model_free(m);
+}
+
+TEST(model, members_damaged_sharing) {
+    const char* path = temp_path("damaged.safetensors");
+    firm_model *m = make_sharing(), *read;
+    firm_error err = {0};
+    char* file = NULL;
+    size_t n;
+    write_model(path, m);
+    REQUIRE_OK(file_read_all(path, &file, &n, &err), err);
+    // the second says nothing of sharing, or shares something else
+    expect_edit_refused(__LINE__, file, n, "firm.member.2.shares", "firm.member.2.sharEs",
+                        "member.2.tokenizer.");
+    expect_edit_refused(__LINE__, file, n, "tokenizer grounder", "tokenizer groundeR",
+                        "firm.member.2.shares");
+    // the third shares, too, and has a tokenizer all the same
+    expect_edit_refused(__LINE__, file, n, "firm.member.2.shares", "firm.member.3.shares",
+                        "member.2.tokenizer.");
+    // the second shares, and has a grounder all the same
+    expect_edit_refused(__LINE__, file, n, "\"member.3.grounder.out.bias\"",
+                        "\"member.2.grounder.out.bias\"", "is said to share");
+    EXPECT(safetensors_seal(file, n));
+    EXPECT_INT(checkpoint_parse_model("m", file, n, &read, &err), FIRM_OK);
+    firm_model_free(read);
+    mem_free(file);
+    // statistics of pictures of its own
+    m->member[0]->stats.image_mean[0] += 0.25f;
+    write_model(path, m);
+    REQUIRE_OK(file_read_all(path, &file, &n, &err), err);
+    expect_damaged(__LINE__, file, n, "image_mean");
+    mem_free(file);
+    m->member[0]->stats = m->stats;
     firm_model_free(m);
 }

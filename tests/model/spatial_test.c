@@ -27,7 +27,7 @@ static void features(const double* state, const float* raw, double* f) {
     float c[SPATIAL_CONFIG];
     double wide[SPATIAL_CONFIG], u[SPATIAL_ACTION];
     const double v[2] = {state[PUSHT_VX] / 256, state[PUSHT_VY] / 256};
-    env_find("pusht")->config(state, c);
+    env_config(env_find("pusht"), state, c);
     for (int i = 0; i < SPATIAL_CONFIG; i++) wide[i] = c[i];
     for (int i = 0; i < SPATIAL_ACTION; i++)
         u[i] = ((double)raw[i] - (double)mean[i % 2]) / (double)deviation[i % 2];
@@ -50,11 +50,11 @@ TEST(model, spatial_path_is_the_agents) {
     features(start, raw, f);
     env_recall(e, start);
     for (int k = 0; k <= SPATIAL_CONTROLS; k++) {
-        e->spec->state_get(e, s);
+        e->spec->sim->state_get(e, s);
         on_canvas(f + k * SPATIAL_EACH, start, &x, &y);
         EXPECT_NEAR(x, s[PUSHT_AX], 1e-3);
         EXPECT_NEAR(y, s[PUSHT_AY], 1e-3);
-        if (k < SPATIAL_CONTROLS) e->spec->step(e, raw + 2 * k);
+        if (k < SPATIAL_CONTROLS) e->spec->sim->step(e, raw + 2 * k);
     }
     env_free(e);
 }
@@ -79,8 +79,8 @@ TEST(model, spatial_pushes_go_the_blocks_way) {
         for (int k = 0; k < 10; k++) raw[k] = (float)(-0.25 * (k % 2 ? sin(from) : cos(from)));
         features(s, raw, f);
         env_recall(e, s);
-        for (int k = 0; k < SPATIAL_CONTROLS; k++) e->spec->step(e, raw + 2 * k);
-        e->spec->state_get(e, after);
+        for (int k = 0; k < SPATIAL_CONTROLS; k++) e->spec->sim->step(e, raw + 2 * k);
+        e->spec->sim->state_get(e, after);
         // of the centre of gravity
         double dx = after[PUSHT_BX] - s[PUSHT_BX] - 45 * (sin(after[PUSHT_ANGLE]) - sin(angle));
         double dy = after[PUSHT_BY] - s[PUSHT_BY] + 45 * (cos(after[PUSHT_ANGLE]) - cos(angle));

@@ -91,7 +91,7 @@ TEST(plan, api_sees_the_same_ahead_of_time) {
     EXPECT(m->shape.fiber <= 8);
     for (int way = 0; way < 4; way++) {  // ahead: no frame, the last one, the one before, both
         perception* p;
-        REQUIRE_OK(perception_create(m, threads, &p, &err), err);
+        REQUIRE_OK(perception_create(m, NULL, threads, &p, &err), err);
         for (int i = 0; i < 5; i++) {
             for (int k = 0; k < MEMBER_PICTURE; k++) rgb[k] = (uint8_t)(k * (i + 3) + k / 97);
             int soon = i == 4 ? way & 1 : i == 3 ? way >> 1 : 0;

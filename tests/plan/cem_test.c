@@ -130,6 +130,7 @@ static void expect_same_plan(plan_precision precision) {
     float m0[12] = {0.5f, -0.5f}, c0[2] = {0.1f, -0.2f}, to[2] = {0.8f, 0.3f}, one[2] = {1, 1},
           none[2] = {0};
     const task_typed tworoom = test_task("tworoom");
+    plan_typed typed = {.task = &tworoom};
     for (int mode = 0; mode < 2; mode++) {
         float plan[2][100], path[22];
         for (size_t i = 0; i < sizeof counts / sizeof *counts; i++) {
@@ -137,8 +138,8 @@ static void expect_same_plan(plan_precision precision) {
             plan_learned* l;
             echo e = {0};
             plan_setup setup = echo_setup(&e, (firm_mode)mode);
-            setup.task = &tworoom;
-            setup.actions = plan_actions_of(setup.task, 5, none, one);
+            setup.world.price = plan_typed_price(&typed);
+            setup.actions = plan_actions_of(&tworoom, 5, none, one);
             setup.options.horizon = 5;
             setup.options.horizon_max = 10;
             setup.options.knots = 4;
@@ -147,7 +148,7 @@ static void expect_same_plan(plan_precision precision) {
             REQUIRE_OK(pool_create(threads, &setup.threads, &err), err);
             REQUIRE_OK(plan_learned_create(net, setup.threads, &l, &err), err);
             plan_learned_start(l, c0, m0);
-            setup.model = plan_learned_model(l);
+            setup.world.model = plan_learned_model(l);
             plan_solver* s = make(&setup);
             if (!s) return;
             plan_result r;
@@ -256,17 +257,18 @@ TEST(plan, solve_does_not_allocate) {
     float m0[12] = {0}, c0[2] = {0}, to[2] = {0.5f, 0.5f}, one[2] = {1, 1}, none[2] = {0};
     REQUIRE_OK(plan_net_create(&t.shape, &t.weights, PLAN_FP32, &net, &err), err);
     const task_typed tworoom = test_task("tworoom");
+    plan_typed typed = {.task = &tworoom};
     for (int mode = 0; mode < 2; mode++) {
         echo e = {0};
         plan_setup setup = echo_setup(&e, (firm_mode)mode);
-        setup.task = &tworoom;
-        setup.actions = plan_actions_of(setup.task, 5, none, one);
+        setup.world.price = plan_typed_price(&typed);
+        setup.actions = plan_actions_of(&tworoom, 5, none, one);
         setup.options.iterations = 3;
         setup.options.horizon_max = 8;
         setup.fan = 20;
         REQUIRE_OK(pool_create(2, &setup.threads, &err), err);
         REQUIRE_OK(plan_learned_create(net, setup.threads, &l, &err), err);
-        setup.model = plan_learned_model(l);
+        setup.world.model = plan_learned_model(l);
         plan_solver* s = make(&setup);
         if (!s) return;
         int64_t counted = mem_count(), mallocs = test_malloc_count();
@@ -361,7 +363,7 @@ TEST(plan, solver_create_fails_cleanly) {
     bad.options.elites = 301;
     EXPECT_INT(plan_solver_create(&bad, &s, &err), FIRM_E_VALUE);
     bad = setup;
-    bad.model.action = 3;
+    bad.world.model.action = 3;
     EXPECT_INT(plan_solver_create(&bad, &s, &err), FIRM_E_TASK);
     bad = setup;
     bad.fan = 301;

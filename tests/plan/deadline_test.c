@@ -58,10 +58,10 @@ static plan_solver* make(slow* s, firm_mode mode, int64_t row_ns) {
     setup.options.elites = 12;
     setup.options.iterations = 12;
     setup.options.patience = 0;
-    s->inner = setup.model;
-    setup.model.context = s;
-    setup.model.rollout = slow_rollout;
-    setup.model.lanes = 8;
+    s->inner = setup.world.model;
+    setup.world.model.context = s;
+    setup.world.model.rollout = slow_rollout;
+    setup.world.model.lanes = 8;
     if (plan_solver_create(&setup, &solver, &err) != FIRM_OK)
         test_fail(__FILE__, __LINE__, "%s", err.message);
     pretended_ns = 1000 * MS;
@@ -237,10 +237,10 @@ TEST(plan, a_search_cut_short_looks_further_next_time) {
     firm_error err = {0};
     plan_solver* s;
     static const float far[ECHO_CONFIG] = {50, 50, 50, 50};
-    w.inner = setup.model;
-    setup.model.context = &w;
-    setup.model.rollout = slow_rollout;
-    setup.model.lanes = 8;
+    w.inner = setup.world.model;
+    setup.world.model.context = &w;
+    setup.world.model.rollout = slow_rollout;
+    setup.world.model.lanes = 8;
     setup.options.horizon_max = 8;
     REQUIRE_OK(plan_solver_create(&setup, &s, &err), err);
     clock_pretend(pretended_now);

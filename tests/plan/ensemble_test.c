@@ -82,7 +82,7 @@ TEST(plan, ensemble_predicts_the_mean) {
             mean_of(&f, 3, pairs, u, want);
             REQUIRE_OK(plan_ensemble_create(f.model, 3, pairs, ROWS, STEPS, &e, &err), err);
             plan_model m = plan_ensemble_model(e);
-            EXPECT(m.whole == whole && m.config == CONFIG && m.action == ACTION);
+            EXPECT(m.whole == whole && m.state == CONFIG && m.action == ACTION);
             EXPECT_INT(m.rollout(m.context, 0, ROWS, STEPS, u, c), 0);
             double worst = 0, first = 0;
             for (int i = 0; i < ROWS * STEPS * CONFIG; i++)
@@ -125,8 +125,8 @@ TEST(plan, ensemble_drops_what_one_member_drops) {
     enum { N = 100 };
     firm_error err = {0};
     echo good = {0}, bad = {.bad_every = 7};
-    plan_model model[2] = {echo_setup(&good, FIRM_MODE_CONTRACT).model,
-                           echo_setup(&bad, FIRM_MODE_CONTRACT).model};
+    plan_model model[2] = {echo_setup(&good, FIRM_MODE_CONTRACT).world.model,
+                           echo_setup(&bad, FIRM_MODE_CONTRACT).world.model};
     plan_ensemble* e = NULL;
     float u[N * ECHO_HORIZON * ECHO_ACTION], own[N * ECHO_HORIZON * ECHO_CONFIG],
         c[N * ECHO_HORIZON * ECHO_CONFIG];
@@ -206,10 +206,71 @@ TEST(plan, ensemble_takes_no_planner_of_one_model) {
     EXPECT(!ctl && strstr(err.message, "ensemble of 2"));
     ctl = member_controller(m, FIRM_MODE_CONTRACT, 1, FIRM_DEVICE_CPU);
     uint8_t* rgb = malloc(MEMBER_PICTURE);
-    plan_gpu_problem problem;
+    plan_problem problem;
     member_show(ctl, rgb);
     EXPECT_INT(controller_pose(ctl, &problem), FIRM_E_USAGE);
     free(rgb);
     firm_controller_free(ctl);
+    firm_model_free(m);
+}
+
+// ---- a shared tokenizer and grounder ------------------------------------------------------------
+
+// A pair of which the second sees with the first's weights, said so or not.
+static firm_model* alike_pair(const char* task, int shares) {
+    firm_model* m = member_pair(task, 5, 6);
+    nn_store *to = m->member[0]->store, *from = m->store;
+    for (int i = 0; i < to->entries; i++)
+        if (model_is_sight(to->entry[i].name))
+            memcpy(to->value + to->entry[i].offset, from->value + from->entry[i].offset,
+                   to->entry[i].count * sizeof(float));
+    m->member[0]->shares = shares;
+    EXPECT(model_sees_alike(m->member[0], m));
+    return m;
+}
+
+TEST(plan, ensemble_sharing_sight_acts_the_same) {
+    static const char* const task[] = {"tworoom", "pusht"};
+    for (int i = 0; i < 4; i++) {
+        firm_mode mode = (firm_mode)(i % 2);
+        firm_model *apart = alike_pair(task[i / 2], 0), *shared = alike_pair(task[i / 2], 1);
+        member_deeds a = member_run(apart, mode, 2, FIRM_DEVICE_CPU),
+                     b = member_run(shared, mode, 2, FIRM_DEVICE_CPU);
+        EXPECT(a.solves > 0 && memcmp(&a, &b, sizeof a) == 0);
+        firm_controller *two = member_controller(apart, mode, 1, FIRM_DEVICE_CPU),
+                        *one = member_controller(shared, mode, 1, FIRM_DEVICE_CPU);
+        // three frames of bytes, at least, are there once
+        EXPECT(firm_controller_bytes(two) > firm_controller_bytes(one) + 3 * MEMBER_PICTURE);
+        EXPECT(firm_controller_state_bytes(two) >
+               firm_controller_state_bytes(one) + 3 * MEMBER_PICTURE);
+        firm_controller_free(two);
+        firm_controller_free(one);
+        firm_model_free(shared);
+        firm_model_free(apart);
+    }
+}
+
+// saved in the middle of a plan and restored into another controller, it goes on as if nothing was
+TEST(plan, ensemble_sharing_sight_is_saved_whole) {
+    firm_model* m = alike_pair("tworoom", 1);
+    firm_controller* ctl[2];
+    uint8_t* rgb = malloc(MEMBER_PICTURE);
+    for (int i = 0; i < 2; i++) ctl[i] = member_controller(m, FIRM_MODE_REACH, 1, FIRM_DEVICE_CPU);
+    firm_step a, b;
+    member_show(ctl[0], rgb);
+    EXPECT_INT(firm_controller_act(ctl[0], 0, &a), FIRM_OK);
+    const size_t bytes = firm_controller_state_bytes(ctl[0]);
+    void* state = malloc(bytes);
+    EXPECT_INT(firm_controller_save(ctl[0], state, bytes), FIRM_OK);
+    EXPECT_INT(firm_controller_restore(ctl[1], state, bytes), FIRM_OK);
+    for (int i = 0; i < MEMBER_ACTS; i++) {
+        for (int k = 0; k < 2; k++)
+            EXPECT_INT(firm_controller_push(ctl[k], rgb, a.action), FIRM_OK);
+        EXPECT_INT(firm_controller_act(ctl[0], 0, &a), FIRM_OK);
+        EXPECT_INT(firm_controller_act(ctl[1], 0, &b), FIRM_OK);
+        EXPECT(memcmp(a.action, b.action, sizeof a.action) == 0 && a.cost == b.cost);
+    }
+    for (int i = 0; i < 2; i++) firm_controller_free(ctl[i]);
+    free(state), free(rgb);
     firm_model_free(m);
 }

@@ -11,6 +11,7 @@
 #include "plan/net_model.h"
 #include "plan/perceive.h"
 #include "plan/recall.h"
+#include "plan/typed.h"
 
 #define TOLERANCE 2e-4
 #define PLAN_TOLERANCE 2e-3  // of searched plans: rounding grows from iteration to iteration
@@ -33,7 +34,7 @@ static void perceive(scene* x) {
     perception* p = NULL;
     firm_error err = {0};
     const firm_model* m = x->m;
-    REQUIRE_OK(perception_create(m, NULL, &p, &err), err);
+    REQUIRE_OK(perception_create(m, NULL, NULL, &p, &err), err);
     for (int i = 0; i < GOLDEN_FRAMES; i++)
         EXPECT_INT(perception_push(p, golden_frame(&x->moment, i),
                                    i ? x->moment.action[i - 1] : NULL, i == 1),
@@ -60,11 +61,12 @@ static void predict(scene* x) {
     mem_free(scratch);
     golden_expect(&x->g, "after_one", path, dim, TOLERANCE);
     golden_expect(&x->g, "after_five", path + (STEPS - 1) * dim, dim, TOLERANCE);
-    plan_cost cost = {.task = &x->m->task, .mode = FIRM_MODE_CONTRACT};
+    plan_typed typed = {.task = &x->m->task};
+    plan_cost cost = {.by = plan_typed_price(&typed), .mode = FIRM_MODE_CONTRACT};
     golden_expect_one(&x->g, "fixed_contract_cost",
                       plan_cost_path(&cost, x->c0, path, STEPS, x->goal, &arrival), TOLERANCE);
     golden_expect_one(&x->g, "fixed_contract_arrival", arrival, WHOLE);
-    cost = (plan_cost){.task = &x->m->task,
+    cost = (plan_cost){.by = plan_typed_price(&typed),
                        .mode = FIRM_MODE_REACH,
                        .price = 0.2f,
                        .running = 0.05f,

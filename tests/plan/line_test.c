@@ -3,6 +3,7 @@
 // support by hand.
 #include "check.h"
 #include "plan/cem.h"
+#include "plan/typed.h"
 
 enum { ROOM = 1 << 16 };
 
@@ -32,7 +33,8 @@ static int line_rollout(void* context, int worker, int n, int horizon, const flo
 }
 
 static plan_setup line_setup(line* l) {
-    plan_setup s = {.task = &line_task, .seed = 3};
+    static plan_typed typed = {.task = &line_task};
+    plan_setup s = {.seed = 3};
     s.options = (plan_options){.mode = FIRM_MODE_REACH,
                                .candidates = 64,
                                .iterations = 6,
@@ -52,8 +54,9 @@ static plan_setup line_setup(line* l) {
                                .arrive = 0.7f};
     s.actions =
         (plan_actions){.dim = 1, .controls = 1, .deviation = {1}, .boxed = 1, .low = -1, .high = 1};
-    s.model = (plan_model){
-        .context = l, .config = 1, .action = 1, .lanes = 1, .workers = 1, .rollout = line_rollout};
+    s.world.model = (plan_model){
+        .context = l, .state = 1, .action = 1, .lanes = 1, .workers = 1, .rollout = line_rollout};
+    s.world.price = plan_typed_price(&typed);
     return s;
 }
 

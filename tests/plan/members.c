@@ -93,7 +93,7 @@ static void alone(const firm_model* m, uint8_t* rgb, const float* truth, const f
     perception* eyes = NULL;
     plan_net* net = NULL;
     float fiber[8], u[MODEL_HORIZON * MODEL_CONTROLS * FIRM_MAX_ACTION];
-    REQUIRE_OK(perception_create(m, NULL, &eyes, &err), err);
+    REQUIRE_OK(perception_create(m, NULL, NULL, &eyes, &err), err);
     REQUIRE_OK(plan_net_of_model(m, PLAN_FP32, &net, &err), err);
     draw_picture(rgb, 1);
     EXPECT_INT(perception_ground(eyes, rgb, goal), FIRM_OK);

@@ -12,7 +12,7 @@
 
 // TwoRoom configurations from pixels
 static void at(float* c, double x, double y) {
-    env_find("tworoom")->config((double[]){x, y}, c);
+    env_config(env_find("tworoom"), (double[]){x, y}, c);
 }
 
 TEST(plan, cost_by_hand) {
@@ -23,12 +23,13 @@ TEST(plan, cost_by_hand) {
     at(path[1], 50, 58);  // 0.5
     at(path[2], 50, 52);  // 0.125
     int arrival = 0;
-    plan_cost cost = {.task = &spec->task, .mode = FIRM_MODE_CONTRACT};
+    plan_typed typed = {.task = &spec->task};
+    plan_cost cost = {.by = plan_typed_price(&typed), .mode = FIRM_MODE_CONTRACT};
     EXPECT_NEAR(plan_cost_path(&cost, path[0], path[0], 3, goal, &arrival), pow(2.0 / 112, 2),
                 1e-7);
     EXPECT_INT(arrival, 3);
     // a dear step: arrive at 2 (0.5 + 2 * 0.6), running mean (3 + 0.5) / 2
-    cost = (plan_cost){.task = &spec->task,
+    cost = (plan_cost){.by = plan_typed_price(&typed),
                        .mode = FIRM_MODE_REACH,
                        .price = 0.6f,
                        .running = 0.1f,
@@ -88,25 +89,23 @@ static int walk(firm_mode mode, const double* start, const double* goal_state, i
     eval_oracle* oracle = NULL;
     plan_solver* solver = NULL;
     float mean[2] = {0.05f, -0.02f}, deviation[2] = {0.83f, 0.85f}, goal[2], c0[2];
-    plan_setup setup = {.task = &spec->task,
-                        .actions = plan_actions_of(&spec->task, 5, mean, deviation),
-                        .seed = seed};
+    plan_setup setup = {.actions = plan_actions_of(&spec->task, 5, mean, deviation), .seed = seed};
     int arrived = 0;
     if (settings_load("", NULL, NULL, 0, &c, &err) == FIRM_OK)
         settings_plan(c, mode, &setup.options);
     if (env_create(spec, &world, &err) == FIRM_OK &&
         eval_oracle_create(spec, &setup.actions, 1, &oracle, &err) == FIRM_OK) {
-        setup.model = eval_oracle_model(oracle);
+        setup.world = eval_oracle_world(oracle);
         plan_solver_create(&setup, &solver, &err);
     }
     if (!solver) test_fail(__FILE__, __LINE__, "%s", err.message);
-    spec->config(goal_state, goal);
-    if (world) spec->state_set(world, start);
+    env_config(spec, goal_state, goal);
+    if (world) spec->sim->state_set(world, start);
     for (int done = 0; solver && done < budget && !arrived;) {
         double state[2];
         plan_result r;
-        spec->state_get(world, state);
-        spec->config(state, c0);
+        spec->sim->state_get(world, state);
+        env_config(spec, state, c0);
         eval_oracle_start(oracle, state);
         plan_solver_solve(solver, c0, goal, 0, &r);
         for (int k = 0; k < 5 * setup.options.replan && done < budget && !arrived; k++) {
@@ -114,14 +113,14 @@ static int walk(firm_mode mode, const double* start, const double* goal_state, i
             plan_actions_raw(&setup.actions, r.plan + 2 * k, 1, raw);
             if (mode == FIRM_MODE_REACH)
                 EXPECT(fabsf(raw[0]) <= 1.00001f && fabsf(raw[1]) <= 1.00001f);
-            spec->step(world, raw);
-            spec->state_get(world, state);
+            spec->sim->step(world, raw);
+            spec->sim->state_get(world, state);
             done++;
-            if (spec->success(state, goal_state)) arrived = done;
+            if (env_success(spec, state, goal_state)) arrived = done;
         }
         // the simulator is the model: what was predicted is what happened
         if (!arrived && mode == FIRM_MODE_REACH && done < budget) {
-            spec->config(state, c0);
+            env_config(spec, state, c0);
             EXPECT_NEAR(r.path[2], c0[0], 1e-6);
             EXPECT_NEAR(r.path[3], c0[1], 1e-6);
         }

@@ -73,12 +73,12 @@ static void look_at_own_frames(firm_controller* ctl, const env_spec* spec, uint8
     const int frames = test_short() ? 3 : 25;
     for (int i = 0; i < frames; i++) {
         float action[FIRM_MAX_ACTION];
-        if (i % 5 == 0) spec->reset(e, &r);
+        if (i % 5 == 0) spec->sim->reset(e, &r);
         for (int k = 0; k < 4; k++) {
-            spec->expert(e, &r, action);
-            spec->step(e, action);
+            spec->collection->policy[0].act(e, &r, action);
+            spec->sim->step(e, action);
         }
-        spec->render(e, rgb);
+        spec->sim->render(e, rgb);
         float strange = look(ctl, rgb);
         if (!(strange < 1))
             test_fail(__FILE__, __LINE__, "%s: frame %d has %g", spec->task.name, i,

@@ -5,6 +5,7 @@
 #include "core/mem.h"
 #include "core/rng.h"
 #include "plan/cost.h"
+#include "plan/typed.h"
 #include "tasks.h"
 
 // What a step at c costs, from the distances to all points.
@@ -89,12 +90,15 @@ TEST(plan, straying_costs) {
     plan_support* s = two_strips();
     if (!s) return;
     const task_typed tworoom = test_task("tworoom");
-    plan_cost cost = {.task = &tworoom, .mode = FIRM_MODE_REACH, .price = 0.2f, .arrive = 0.7f};
+    plan_typed typed = {.task = &tworoom};
+    plan_cost cost = {
+        .by = plan_typed_price(&typed), .mode = FIRM_MODE_REACH, .price = 0.2f, .arrive = 0.7f};
     float start[2] = {-0.42f, 0}, through[2] = {0.5f, 0};
     int arrival;
     float free_cost = plan_cost_path(&cost, start, through, 1, through, &arrival);
     EXPECT_NEAR(free_cost, 0.2, 1e-5);
-    cost.support = s;
+    typed.support = s;
+    cost.by = plan_typed_price(&typed);
     cost.stray = 10;
     EXPECT_NEAR(plan_cost_path(&cost, start, through, 1, through, &arrival),
                 free_cost + 10 * plan_support_stray(s, start, through, 1), 1e-4);

@@ -178,7 +178,8 @@ static int echo_rollout(void* context, int worker, int n, int horizon, const flo
 }
 
 plan_setup echo_setup(echo* e, firm_mode mode) {
-    plan_setup s = {.task = &echo_task, .seed = 5};
+    static plan_typed typed = {.task = &echo_task};
+    plan_setup s = {.seed = 5};
     s.options = (plan_options){.mode = mode,
                                .candidates = 300,
                                .iterations = 30,
@@ -198,12 +199,13 @@ plan_setup echo_setup(echo* e, firm_mode mode) {
                                .arrive = 0.7f,
                                .patience = 3};
     s.actions = (plan_actions){.dim = ECHO_ACTION, .controls = 1, .deviation = {1.0f, 1.0f}};
-    s.model = (plan_model){.context = e,
-                           .config = ECHO_CONFIG,
-                           .action = ECHO_ACTION,
-                           .lanes = 1,
-                           .workers = 1,
-                           .rollout = echo_rollout};
+    s.world.model = (plan_model){.context = e,
+                                 .state = ECHO_CONFIG,
+                                 .action = ECHO_ACTION,
+                                 .lanes = 1,
+                                 .workers = 1,
+                                 .rollout = echo_rollout};
+    s.world.price = plan_typed_price(&typed);
     return s;
 }
 

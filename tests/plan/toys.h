@@ -3,6 +3,7 @@
 #define TESTS_PLAN_TOYS_H
 
 #include "plan/cem.h"
+#include "plan/typed.h"
 
 // A net of random weights; the arrays belong to the toy.
 typedef struct toy_net {

@@ -55,23 +55,23 @@ TEST(plan, a_task_that_nobody_knows_is_controlled) {
     const env_spec* world = env_find("tworoom");
     env* e;
     REQUIRE_OK(env_create(world, &e, &err), err);
-    world->state_set(e, goal);
-    world->render(e, rgb);
+    world->sim->state_set(e, goal);
+    world->sim->render(e, rgb);
     EXPECT_INT(firm_controller_goal(ctl, rgb), FIRM_OK);
-    world->state_set(e, start);
+    world->sim->state_set(e, start);
     firm_step step = {0};
     float last[FIRM_MAX_ACTION];
     int controls = 0;
     for (;; controls++) {
-        world->render(e, rgb);
+        world->sim->render(e, rgb);
         EXPECT_INT(firm_controller_push(ctl, rgb, controls ? last : NULL), FIRM_OK);
         EXPECT_INT(firm_controller_act(ctl, 0, &step), FIRM_OK);
         if (step.distance_now[0] < info.distance_tolerance[0] || controls == 100) break;
         memcpy(last, step.action, sizeof last);
-        world->step(e, last);
+        world->sim->step(e, last);
     }
     double there[2];
-    world->state_get(e, there);
+    world->sim->state_get(e, there);
     EXPECT(controls < 100);
     EXPECT(hypot(there[0] - goal[0], there[1] - goal[1]) < 16);
     env_free(e);

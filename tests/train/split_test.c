@@ -139,7 +139,7 @@ static uint64_t hash_all(small* s, uint64_t* held) {
 // Validation episodes stand still and act otherwise: whoever looks at them notices.
 static void disturb(small* s) {
     const data_split* split = &s->set.split;
-    size_t state = (size_t)s->env->state_dim, action = (size_t)s->env->task.action_dim;
+    size_t state = (size_t)s->env->state->dim, action = (size_t)s->env->task.action_dim;
     for (int i = 0; i < split->valid_count; i++) {
         int64_t first = s->data->offset[split->valid[i]];
         int n = s->data->length[split->valid[i]];

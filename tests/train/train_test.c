@@ -44,20 +44,20 @@ TEST(train, records_tell_what_happened) {
         const int64_t* seen = r->seen + r->history[i] * RECORD_FRAMES;
         double state[2], before[2];
         float c[2], chi[2];
-        f.env->state_set(e, pack_state(&f.set.data, seen[RECORD_FRAMES - 1]));
+        f.env->sim->state_set(e, pack_state(&f.set.data, seen[RECORD_FRAMES - 1]));
         for (int t = 0; t <= SPAN; t++) {
             memcpy(before, state, sizeof state);
-            f.env->state_get(e, state);
+            f.env->sim->state_get(e, state);
             if (t == 1)
                 EXPECT(memcmp(state, pack_state(&f.set.data, r->after[i]), sizeof state) == 0);
             if (t % MODEL_CONTROLS == 0) {
                 int at = i * RECORD_POINTS + t / MODEL_CONTROLS;
-                f.env->config(state, c);
+                env_config(f.env, state, c);
                 EXPECT(memcmp(c, r->config + 2 * at, sizeof c) == 0);
-                f.env->chi(state, before, before, chi);
+                env_chi(f.env, state, before, before, chi);
                 if (t) EXPECT(memcmp(chi, r->chi + 2 * at, sizeof chi) == 0);
             }
-            if (t < SPAN) f.env->step(e, r->action + (i * SPAN + t) * 2);
+            if (t < SPAN) f.env->sim->step(e, r->action + (i * SPAN + t) * 2);
         }
         // the history is the recording's, with the actions that led through it
         EXPECT_INT(seen[1], seen[0] + 1);
@@ -103,7 +103,7 @@ static void random_cache(const small* f, const records* of, history_cache* c) {
                          mem_alloc((size_t)(of->histories * HIST * dim) * sizeof(float))};
     for (int i = 0; i < of->histories * belief; i++) c->belief[i] = rng_gauss(&r);
     for (int i = 0; i < of->histories * HIST; i++) {
-        f->env->config(pack_state(&f->set.data, of->seen[i]), c->config + i * dim);
+        env_config(f->env, pack_state(&f->set.data, of->seen[i]), c->config + i * dim);
         for (int d = 0; d < dim; d++) c->config[i * dim + d] += 0.01f * rng_gauss(&r);
     }
 }

@@ -74,7 +74,7 @@ void cube_markov_action(cube_oracle* o, const cube_view* v, double action[CUBE_A
     if (++o->calls == LONGEST) o->done = 1;
 }
 
-void cube_markov_act(const env* base, rng* r, float* action) {
+void cube_markov_act(env* base, rng* r, float* action) {
     cube* e = (cube*)base;
     cube_oracle* o = e->oracle;
     cube_view v;

@@ -152,7 +152,7 @@ void cube_plan_action(cube_oracle* o, const cube_view* v, double action[CUBE_ACT
     }
 }
 
-void cube_plan_act(const env* base, rng* r, float* action) {
+void cube_plan_act(env* base, rng* r, float* action) {
     cube* e = (cube*)base;
     cube_view v;
     double a[CUBE_ACTION];

@@ -88,7 +88,7 @@ typedef struct step_call {
 } step_call;
 
 static int at_goal(const reacher* e) {
-    return e->has_goal && reacher_spec.success(e->data->qpos, e->goal);
+    return e->has_goal && env_success(&reacher_spec, e->data->qpos, e->goal);
 }
 
 static void advance(void* arg) {

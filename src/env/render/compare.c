@@ -145,17 +145,17 @@ static firm_status random_states(const env_spec* spec, compared* c, int states, 
                                  firm_error* err) {
     rng r = rng_start(seed, RNG_STREAM(RNG_ARM, 0));
     for (int s = 0; s < states; s++) {
-        spec->reset(c->native, &r);
+        spec->sim->reset(c->native, &r);
         int steps = (int)rng_uniform(&r, 0, STEPS);
         for (int i = 0; i < steps; i++) {
             float action[FIRM_MAX_ACTION];
             for (int k = 0; k < spec->task.action_dim; k++)
                 action[k] = (float)rng_uniform(&r, spec->task.action_low, spec->task.action_high);
-            spec->step(c->native, action);
+            spec->sim->step(c->native, action);
         }
         if (c->native->fault != FIRM_OK)
             return FAIL(err, c->native->fault, "the simulation of %s broke down", spec->task.name);
-        spec->state_get(c->native, c->state + (size_t)s * (size_t)spec->state_dim);
+        spec->sim->state_get(c->native, c->state + (size_t)s * (size_t)spec->state->dim);
     }
     return FIRM_OK;
 }
@@ -172,19 +172,19 @@ static void draw_all(const env_spec* spec, compared* c, int states, render_repor
     double native = 0, gl = 0, begun;
     int software = strcmp(out->gl, "gl-osmesa") == 0;
     for (int s = 0; s < states; s++) {
-        const double* state = c->state + (size_t)s * (size_t)spec->state_dim;
+        const double* state = c->state + (size_t)s * (size_t)spec->state->dim;
         uint8_t *a = c->a + (size_t)s * ENV_FRAME_BYTES, *b = c->b + (size_t)s * ENV_FRAME_BYTES;
-        spec->state_set(c->native, state);
-        spec->state_set(c->gl, state);
+        spec->sim->state_set(c->native, state);
+        spec->sim->state_set(c->gl, state);
         if (s == 0) {  // warm-up
-            spec->render(c->gl, a);
-            spec->render(c->native, b);
+            spec->sim->render(c->gl, a);
+            spec->sim->render(c->native, b);
         }
         begun = now(software);
-        for (int i = 0; i < REPEATS; i++) spec->render(c->native, b);
+        for (int i = 0; i < REPEATS; i++) spec->sim->render(c->native, b);
         native += (now(software) - begun) / REPEATS;
         begun = now(software);
-        spec->render(c->gl, a);
+        spec->sim->render(c->gl, a);
         gl += now(software) - begun;
     }
     out->native_per_s = states / native;
@@ -220,7 +220,7 @@ static firm_status write_pair(const compared* c, const char* path, firm_error* e
 static firm_status compare(const env_spec* spec, const char* gl, int states, uint64_t seed,
                            const char* picture, compared* c, render_report* out, firm_error* err) {
     size_t n = (size_t)states;
-    c->state = mem_alloc(n * (size_t)spec->state_dim * sizeof *c->state);
+    c->state = mem_alloc(n * (size_t)spec->state->dim * sizeof *c->state);
     c->a = mem_alloc(n * ENV_FRAME_BYTES);
     c->b = mem_alloc(n * ENV_FRAME_BYTES);
     c->still = mem_alloc(ENV_FRAME_BYTES);
@@ -241,7 +241,7 @@ firm_status render_compare(const env_spec* spec, const char* gl, int states, uin
                            const char* picture, render_report* out, firm_error* err) {
     *out = (render_report){.states = states};
     snprintf(out->gl, sizeof out->gl, "%s", gl);
-    if (!spec->render_ready)
+    if (!spec->sim->render_ready)
         return FAIL(err, FIRM_E_UNAVAILABLE, "%s has one renderer only", spec->task.name);
     if (states < 1 || states > 100000)
         return FAIL(err, FIRM_E_VALUE, "%d states to compare; give 1 to 100000", states);
@@ -262,7 +262,7 @@ firm_status render_compare(const env_spec* spec, const char* gl, int states, uin
 }
 
 const char* render_name(const env_spec* spec) {
-    const char* choice = spec->render_ready ? mjscene_choice() : NULL;
+    const char* choice = spec->sim->render_ready ? mjscene_choice() : NULL;
     return choice ? choice : "native";
 }
 
@@ -284,5 +284,5 @@ firm_status render_compare(const env_spec* spec, const char* gl, int states, uin
 
 const char* render_label(const env_spec* spec) {
     const char* name = render_name(spec);
-    return strcmp(name, "native") == 0 ? spec->renderer : name;
+    return strcmp(name, "native") == 0 ? spec->sim->renderer : name;
 }

@@ -406,7 +406,7 @@ static char* pinned_rest(const plan_gpu* g) {
     return g->pinned + (size_t)g->setup.searches * g->size.search_stride;
 }
 
-static void write_search(plan_gpu* g, int i, const plan_gpu_problem* p, const float* mean,
+static void write_search(plan_gpu* g, int i, const plan_problem* p, const float* mean,
                          const float* spread) {
     const sizes* s = &g->size;
     search* q = pinned_search(g, i);
@@ -414,9 +414,9 @@ static void write_search(plan_gpu* g, int i, const plan_gpu_problem* p, const fl
     q->seed = p->seed;
     q->solve = p->solve;
     q->elite_cost = INFINITY;
-    memcpy(q->c0, p->c0, (size_t)s->config * 4);
+    memcpy(q->c0, p->now, (size_t)s->config * 4);
     if (p->goal) memcpy(q->goal, p->goal, (size_t)s->config * 4);
-    if (s->fiber) memcpy((char*)q + s->m0_at, p->m0, (size_t)s->fiber * 4);
+    if (s->fiber) memcpy((char*)q + s->m0_at, p->memory, (size_t)s->fiber * 4);
     float *to_mean = (float*)((char*)q + s->mean_at),
           *to_spread = (float*)((char*)q + s->spread_at);
     for (int j = 0; j < s->fit; j++) {
@@ -455,8 +455,8 @@ static firm_status send_searches(plan_gpu* g, int count, firm_error* err) {
     return FIRM_OK;
 }
 
-extern "C" firm_status plan_gpu_solve(plan_gpu* g, int count, const plan_gpu_problem* problem,
-                                      int iterations, int all, plan_gpu_answer* answer,
+extern "C" firm_status plan_gpu_solve(plan_gpu* g, int count, const plan_problem* problem,
+                                      int iterations, int all, plan_answer* answer,
                                       firm_error* err) {
     const sizes* s = &g->size;
     if (count < 1 || count > g->setup.searches || iterations < 1)
@@ -484,7 +484,7 @@ extern "C" firm_status plan_gpu_solve(plan_gpu* g, int count, const plan_gpu_pro
     TRY(wait_done(g, err));
     for (int i = 0; i < count; i++) {
         const search* q = pinned_search(g, i);
-        plan_gpu_answer* a = &answer[i];
+        plan_answer* a = &answer[i];
         *a = {};
         a->nonfinite = q->nonfinite;
         a->elites = q->elites;
@@ -507,7 +507,7 @@ extern "C" firm_status plan_gpu_rollout(plan_gpu* g, int n, int horizon, const f
     if (n < 1 || n > s->candidates || horizon < 1 || horizon > s->longest)
         return FAIL(err, FIRM_E_USAGE, "%d candidates of %d macro steps do not fit %d of %d", n,
                     horizon, s->candidates, s->longest);
-    plan_gpu_problem p = {c0, m0, NULL, 0, 0};
+    plan_problem p = {c0, m0, NULL, 0, 0};
     write_search(g, 0, &p, NULL, NULL);
     TRY(send_searches(g, 1, err));
     size_t us = (size_t)(n * horizon * s->action) * 4, cs = (size_t)(n * horizon * s->config) * 4;
@@ -538,7 +538,7 @@ extern "C" firm_status plan_gpu_draw(plan_gpu* g, uint64_t seed, uint64_t solve,
     float c0[FIRM_MAX_CONFIG] = {0};
     float* zeros = (float*)mem_calloc((size_t)s->fiber + 1, sizeof(float));
     if (!zeros) return FAIL(err, FIRM_E_MEMORY, "no memory for a drawing of candidates");
-    plan_gpu_problem p = {c0, zeros, NULL, seed, solve};
+    plan_problem p = {c0, zeros, NULL, seed, solve};
     write_search(g, 0, &p, mean, spread);
     mem_free(zeros);
     pinned_search(g, 0)->iteration = iteration;
@@ -551,13 +551,13 @@ extern "C" firm_status plan_gpu_draw(plan_gpu* g, uint64_t seed, uint64_t solve,
 }
 
 extern "C" firm_status plan_gpu_fit(plan_gpu* g, const float* u, const float* c, const float* goal,
-                                    float* mean, float* spread, plan_gpu_answer* answer,
+                                    float* mean, float* spread, plan_answer* answer,
                                     firm_error* err) {
     const sizes* s = &g->size;
     float c0[FIRM_MAX_CONFIG] = {0};
     float* zeros = (float*)mem_calloc((size_t)s->fiber + 1, sizeof(float));
     if (!zeros) return FAIL(err, FIRM_E_MEMORY, "no memory for a fit");
-    plan_gpu_problem p = {c0, zeros, goal, 0, 0};
+    plan_problem p = {c0, zeros, goal, 0, 0};
     write_search(g, 0, &p, mean, spread);
     mem_free(zeros);
     TRY(send_searches(g, 1, err));
@@ -583,7 +583,7 @@ extern "C" firm_status plan_gpu_fit(plan_gpu* g, const float* u, const float* c,
     return FIRM_OK;
 }
 
-extern "C" firm_status plan_gpu_phases(plan_gpu* g, int count, const plan_gpu_problem* problem,
+extern "C" firm_status plan_gpu_phases(plan_gpu* g, int count, const plan_problem* problem,
                                        int iterations, double ms[3], firm_error* err) {
     cudaEvent_t mark[4] = {};
     firm_status status = FIRM_OK;
@@ -607,10 +607,10 @@ extern "C" firm_status plan_gpu_phases(plan_gpu* g, int count, const plan_gpu_pr
     return status;
 }
 
-extern "C" firm_status plan_gpu_clocks(plan_gpu* g, const plan_gpu_problem* problem, int iterations,
+extern "C" firm_status plan_gpu_clocks(plan_gpu* g, const plan_problem* problem, int iterations,
                                        int room, const char** name, double* cycles, int* count,
                                        firm_error* err) {
-    plan_gpu_answer a;
+    plan_answer a;
     *count = 0;
     if (g->fused) {
         TRY(plan_gpu_solve(g, 1, problem, iterations, 0, &a, err));
