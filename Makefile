@@ -20,7 +20,7 @@ demo: setup build/build.ninja ## the shipped model plans to a goal image; prints
 	@cmake --build --preset release --target firm -- --quiet
 	@build/firm demo tworoom
 
-mujoco: ## fetches what Reacher and Cube need (84 MB, once); the next build has them
+mujoco: ## fetches what Reacher and Cube need (85 MB, once); the next build has them
 	@scripts/setup-mujoco.sh
 
 test: ## all tests, again with sanitizers; ends with the sum (about eight minutes on two free cores)

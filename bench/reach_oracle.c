@@ -157,7 +157,7 @@ int main(int argc, char** argv) {
     static episode data[EPISODES];
     float mean[FIRM_MAX_ACTION], deviation[FIRM_MAX_ACTION];
     collect(spec, seed, data, mean, deviation);
-    plan_actions actions = plan_actions_of(&spec->task, CONTROLS, mean, deviation);
+    plan_actions actions = plan_actions_of(&spec->task, mean, deviation);
     plan_setup setup = {.actions = actions, .seed = seed};
     settings_plan(settings, mode, &setup.options);
     if (pool_create(threads, &setup.threads, &err) != FIRM_OK) die(err.message);

@@ -5,6 +5,7 @@
 //     ninja -C build-fuzz fuzz_branches
 //     build-fuzz/fuzz/fuzz_branches -max_total_time=600 CORPUS fuzz/corpus/branches
 #include "data/samples.h"
+#include "env/env.h"
 #include "hdf5_harm.h"
 
 static const episodes* recorded(void) {
@@ -50,7 +51,7 @@ static void check_branches(const char* path) {
     pairs p;
     MUST(records_of_branches(&from, 0, &r, &err) == FIRM_OK);
     MUST(pairs_of_branches(&from, 0, 0, 3, &p, &err) == FIRM_OK);
-    for (int i = 0; i < r.count * RECORD_POINTS * 2; i++) MUST(isfinite(r.config[i]));
+    for (int i = 0; i < r.count * ENV_POINTS * 2; i++) MUST(isfinite(r.config[i]));
     for (int i = 0; i < 2 * p.count; i++) MUST(p.scene[i] >= 0 && p.scene[i] < scenes_count(&from));
     records_free(&r);
     pairs_free(&p);

@@ -98,7 +98,8 @@ static const harm_file* good_pack(const char* path, int as_pictures) {
     pack p;
     pack_file made;
     MUST(sample_pack(e, b, &p));
-    MUST(pictures_open(p.scenes, draw_plain, NULL, background, 0, &drawn, &err) == FIRM_OK);
+    MUST(pictures_open(&(pictures_of){p.scenes, ENV_FRAME_BYTES, draw_plain, NULL, background}, 0,
+                       &drawn, &err) == FIRM_OK);
     MUST(pack_write(&p, as_pictures ? drawn : NULL, NULL, path, &made, &err) == FIRM_OK);
     harm_load(path, &good[as_pictures]);
     pictures_free(drawn);
@@ -121,7 +122,7 @@ static void check_records(const pack* p, const records* r) {
     }
     for (int i = 0; i < r->histories * RECORD_FRAMES; i++)
         MUST(r->seen[i] >= -1 && r->seen[i] < p->scenes);
-    for (int i = 0; i < r->count * RECORD_POINTS * 2; i++) MUST(isfinite(r->config[i]));
+    for (int i = 0; i < r->count * ENV_POINTS * 2; i++) MUST(isfinite(r->config[i]));
 }
 
 static void check_pack(const char* path) {
@@ -141,8 +142,8 @@ static void check_pack(const char* path) {
             MUST(env_fits(p.spec, pack_state(&p, i)));
         else
             (void)picture_unpack(p.picture + p.picture_at[i],
-                                 (size_t)(p.picture_at[i + 1] - p.picture_at[i]), p.background,
-                                 rgb);
+                                 (size_t)(p.picture_at[i + 1] - p.picture_at[i]),
+                                 (picture_background){p.background, ENV_FRAME_BYTES}, rgb);
     }
     snprintf(second, sizeof second, "%s.second", path);
     const firm_status status = pack_write(&p, NULL, NULL, second, &made, &err);

@@ -36,12 +36,12 @@ static void prepare(void) {
     const env_spec* env = env_find("tworoom");
     const char* set[] = {"stage.grounder.anchor=0.5"};
     model_shape shape;
-    MUST(settings_load(env->task.name, "smoke", set, 1, &settings, NULL) == FIRM_OK);
+    MUST(settings_load(&env->task, "smoke", set, 1, &settings, NULL) == FIRM_OK);
     model_shape_read(settings, &shape);
     snprintf(folder, sizeof folder, "/dev/shm/firm-fuzz-resume-%ld", (long)getpid());
     snprintf(path, sizeof path, "%s/checkpoint.safetensors", folder);
     opt = (train_options){.folder = folder, .resume = 1, .seed = 7};
-    run = (train_run_state){.settings = settings, .opt = &opt};
+    run = (train_run_state){.settings = settings, .opt = &opt, .set = {.env = env}};
     MUST(model_create(&env->task, &shape, 1, 1, &run.model, NULL) == FIRM_OK);
     for (int i = 0; i < 3; i++) run.model->stats.image_std[i] = 1;
     for (int i = 0; i < env->task.action_dim; i++) run.model->stats.action_std[i] = 1;

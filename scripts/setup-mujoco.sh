@@ -3,9 +3,10 @@
 # headers, and the scenes. Called by `make mujoco` and `make test`; does nothing the second time.
 #
 #     third_party/mujoco/    include/mujoco/*.h, lib/libmujoco.so, LICENSE, VERSION
-#     third_party/scenes/    reacher/ (from dm_control), manipspace/ (from ogbench), with their licences
+#     third_party/scenes/    reacher/ (from dm_control), manipspace/ (from ogbench), with their licences,
+#                            and models for examples/tasks: dm_control/, gymnasium/
 #
-# They come from three wheels on PyPI, pinned by version and hash in scripts/mujoco.txt. Python is used here,
+# They come from four wheels on PyPI, pinned by version and hash in scripts/mujoco.txt. Python is used here,
 # to fetch and unpack, and nowhere else: nothing of it is installed and nothing needs it at run time.
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -27,7 +28,7 @@ scripts/setup.sh mujoco
 
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
-echo "setup: fetching MuJoCo and the scenes of Reacher and Cube into $to/ (84 MB, once)"
+echo "setup: fetching MuJoCo and the scenes of Reacher and Cube into $to/ (85 MB, once)"
 if ! python3 -m pip --disable-pip-version-check download --quiet --no-deps --require-hashes --only-binary=:all: \
     --implementation cp --python-version 3.11 --platform "$platform" --dest "$work" -r "$pins"; then
     echo "setup: the packages of $pins could not be fetched; is PyPI within reach?" >&2
@@ -46,6 +47,12 @@ parts = [
     ("dm_control", "dm_control/suite/reacher.xml", "scenes/reacher/reacher.xml", ()),
     ("dm_control", "dm_control/suite/common/", "scenes/reacher/common/", (".xml",)),
     ("dm_control", "dm_control-*.dist-info/licenses/LICENSE", "scenes/reacher/LICENSE", ()),
+    ("dm_control", "dm_control/suite/", "scenes/dm_control/", tuple(f"suite/{name}.xml" for name in (
+        "ball_in_cup", "cartpole", "finger", "pendulum", "point_mass",
+        "common/materials", "common/skybox", "common/visual"))),
+    ("dm_control", "dm_control-*.dist-info/licenses/LICENSE", "scenes/dm_control/LICENSE", ()),
+    ("gymnasium", "gymnasium/envs/mujoco/assets/", "scenes/gymnasium/", ("pusher_v5.xml", "/reacher.xml")),
+    ("gymnasium", "gymnasium-*.dist-info/licenses/LICENSE", "scenes/gymnasium/LICENSE", ()),
     ("ogbench", "ogbench/manipspace/descriptions/", "scenes/manipspace/", (".xml", ".obj", ".stl", "LICENSE")),
     ("ogbench", "ogbench-*.dist-info/LICENSE", "scenes/manipspace/LICENSE", ()),
 ]

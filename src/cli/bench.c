@@ -43,7 +43,7 @@ static void work_piece(void* arg, int item, int worker) {
     e->spec->sim->reset(e, &r);
     for (int i = 0; i < w->per_item; i++) {
         if (w->render)
-            e->spec->sim->render(e, w->picture + (size_t)worker * ENV_FRAME_BYTES);
+            e->spec->sim->render(e, w->picture + (size_t)worker * task_frame_bytes(&e->spec->task));
         else
             e->spec->sim->step(e, w->action + i * e->spec->task.action_dim);
     }
@@ -56,7 +56,7 @@ static firm_status measure_env(const env_spec* spec, int render, double seconds,
     const int most = render ? 8 : 1024;
     env_work w = {.render = render, .per_item = render ? 8 : 128, .seed = seed};
     TRY(env_create_many(spec, threads, &w.envs, err));
-    w.picture = mem_alloc((size_t)threads * ENV_FRAME_BYTES);
+    w.picture = mem_alloc((size_t)threads * task_frame_bytes(&spec->task));
     w.action = mem_alloc((size_t)(most * spec->task.action_dim) * sizeof *w.action);
     firm_status status = w.picture && w.action ? FIRM_OK : cli_no_memory(err);
     if (status == FIRM_OK && render) status = env_render_ready(w.envs, threads, err);
@@ -149,7 +149,7 @@ static int add_share(cJSON* j, const char* key, double value) {
 static firm_status bench_train(const args* a, const env_spec* spec, cJSON* j, firm_error* err) {
     config* settings;
     train_speed s;
-    TRY(cli_settings(a, spec->task.name, NULL, &settings, err));
+    TRY(cli_settings(a, &spec->task, NULL, &settings, err));
     int threads = (int)args_int(a, "threads");
     firm_status status = train_bench(settings, spec, args_text(a, "device"), threads,
                                      args_real(a, "seconds"), &s, err);
@@ -185,6 +185,7 @@ static firm_status run(const args* a, firm_error* err) {
     const char* what = a->positional[0];
     const env_spec* spec = env_at(0);
     if (a->positionals > 1) TRY(cli_task(a, 1, &spec, err));
+    TRY(env_need_simulator(spec, "a benchmark", err));
     int on_gpu = strcmp(what, "train") == 0 || strcmp(what, "plan") == 0;
     if (strcmp(args_text(a, "device"), "cuda") == 0 && !on_gpu)
         return FAIL(err, FIRM_E_UNAVAILABLE,

@@ -44,7 +44,7 @@ static firm_status draw_pictures(const env_spec* spec, uint8_t* picture, firm_er
     for (int i = 0; i < 2 && status == FIRM_OK; i++) {
         rng r = rng_start(0, RNG_STREAM(RNG_TRIAL, i + 1));
         spec->sim->reset(world, &r);
-        spec->sim->render(world, picture + (size_t)i * ENV_FRAME_BYTES);
+        spec->sim->render(world, picture + (size_t)i * task_frame_bytes(&spec->task));
     }
     env_free(world);
     return status;
@@ -62,7 +62,7 @@ static firm_status open_parts(subject* s, const env_spec* spec, const firm_model
     }
     TRY(eval_plan_options(settings, p->mode, 0, 0, 0, &s->options, err));
     TRY(controller_create_with(s->model, p, &s->options, NULL, &s->ctl, err));
-    s->picture = mem_alloc(2 * ENV_FRAME_BYTES);
+    s->picture = mem_alloc(2 * task_frame_bytes(&spec->task));
     return s->picture ? draw_pictures(spec, s->picture, err) : cli_no_memory(err);
 }
 
@@ -89,7 +89,8 @@ static firm_status solve(subject* s, firm_step* step, int64_t* allocations, firm
     int64_t count[3] = {allocations_so_far()};
     for (int i = 0; i < FIRM_HISTORY && status == FIRM_OK; i++)
         status = firm_controller_push(s->ctl, s->picture, i ? still : NULL);
-    if (status == FIRM_OK) status = firm_controller_goal(s->ctl, s->picture + ENV_FRAME_BYTES);
+    if (status == FIRM_OK)
+        status = firm_controller_goal(s->ctl, s->picture + task_frame_bytes(&s->model->task));
     count[1] = allocations_so_far();
     if (status == FIRM_OK) status = firm_controller_act(s->ctl, 0, step);
     count[2] = allocations_so_far();
@@ -219,7 +220,7 @@ static firm_status describe(const subject* s, const firm_controller_params* how,
     const model_shape* shape = &s->model->shape;
     const task_typed* task = &s->model->task;
     plan_net_shape net = {
-        task->config_dim, task->pairs,  shape->fiber,  MODEL_CONTROLS * task->action_dim,
+        task->config_dim, task->pairs,  shape->fiber,  task->controls * task->action_dim,
         shape->hidden,    shape->inner, shape->blocks, shape->spatial};
     int members = 1 + s->model->members;
     double work = 2.0 * (double)plan_net_macs(&net) * members * s->options.candidates *
@@ -299,7 +300,7 @@ firm_status bench_plan(const args* a, const env_spec* spec, cJSON* j, firm_error
     firm_model* model = NULL;
     config* settings = NULL;
     firm_status status = path ? cli_load_model(path, spec, &model, err) : FIRM_OK;
-    if (status == FIRM_OK) status = cli_settings(a, spec->task.name, model, &settings, err);
+    if (status == FIRM_OK) status = cli_settings(a, &spec->task, model, &settings, err);
     if (status == FIRM_OK) status = bench_both(a, spec, model, settings, j, err);
     config_free(settings);
     firm_model_free(model);

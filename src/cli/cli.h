@@ -26,6 +26,7 @@ typedef struct cli_command {
 
 #define CLI_COMMANDS(X) \
     X(tasks)            \
+    X(check)            \
     X(collect)          \
     X(intervene)        \
     X(describe)         \
@@ -49,8 +50,8 @@ firm_status cli_no_memory(firm_error* err);
 // The task named by the first positional argument; `which` counts from 0.
 firm_status cli_task(const args* a, int which, const env_spec** spec, firm_error* err);
 // Settings: of the model's training run if it has some, else the task's; then --config and --set.
-firm_status cli_settings(const args* a, const char* task, const firm_model* model, config** out,
-                         firm_error* err);
+firm_status cli_settings(const args* a, const task_typed* task, const firm_model* model,
+                         config** out, firm_error* err);
 // --NAME must be given.
 firm_status cli_required(const args* a, const char* name, const char** out, firm_error* err);
 // Episodes of --data.
@@ -59,7 +60,11 @@ firm_status cli_read_data(const args* a, const env_spec* spec, episodes** out, f
 firm_status cli_train_inputs(const args* a, const env_spec* spec, const char* pack,
                              train_inputs* in, firm_error* err);
 void cli_free_inputs(train_inputs* in);
-// Loads a model and checks that it is for the task.
+// Loads a model and checks that it is for the task. World: FIRM's or LeWM's.
+firm_status cli_load_world(const char* path, const env_spec* spec, firm_model** out,
+                           firm_error* err);
+firm_status cli_load_lewm(const char* path, const env_spec* spec, firm_model** out,
+                          firm_error* err);
 firm_status cli_load_model(const char* path, const env_spec* spec, firm_model** out,
                            firm_error* err);
 // models/TASK.safetensors: beside the program's source tree, in its share folder, or here.
@@ -84,6 +89,9 @@ firm_status cli_device(const args* a, firm_device* device, firm_precision* preci
         "precision", 0, ARG_CHOICE, 0, 0, NULL, "fp32|tf32|bf16", NULL,               \
             "operands of the planner's products; else tf32 on a GPU, fp32 on the CPU" \
     }
+
+// A named draw of trials has a seed of its own.
+firm_status cli_check_draw(const args* a, firm_error* err);
 
 // A data set's distribution under the keys of `firm describe`; ended: percent of episodes that the
 // task ended, NaN if unknown. 0: out of memory.

@@ -59,6 +59,7 @@ static firm_status run(const args* a, firm_error* err) {
     pool* p;
     cJSON* json = NULL;
     TRY(cli_task(a, 0, &spec, err));
+    TRY(env_need_simulator(spec, "collecting", err));
     TRY(cli_required(a, "output", &path, err));
     TRY(cli_check_output(path, err));
     TRY(pool_create((int)args_int(a, "threads"), &p, err));

@@ -33,22 +33,19 @@ firm_status cli_finish(const args* a, cJSON* json, void (*show)(const cJSON* jso
 
 firm_status cli_task(const args* a, int which, const env_spec** spec, firm_error* err) {
     CHECK(which < a->positionals, "firm %s: argument %d was not required", a->command, which);
-    return env_find_or_fail(a->positional[which], spec, err);
+    return env_open_task(a->positional[which], spec, err);
 }
 
-firm_status cli_settings(const args* a, const char* task, const firm_model* model, config** out,
-                         firm_error* err) {
+firm_status cli_settings(const args* a, const task_typed* task, const firm_model* model,
+                         config** out, firm_error* err) {
     const char* set[ARGS_MAX_VALUES];
     const char* file = args_text(a, "config");
     int count = args_list(a, "set", set);
     if (!model || !model->config || !model->config[0])
         return settings_load(task, file, set, count, out, err);
-    TRY(settings_from_text(task, model->config, out, err));
+    TRY(settings_from_text(task->name, model->config, out, err));
     firm_status status = FIRM_OK;
-    if (file) {
-        const char* text = config_builtin(file);
-        status = text ? config_read_text(*out, file, text, err) : config_read_file(*out, file, err);
-    }
+    if (file) status = settings_add(*out, task, file, err);
     for (int i = 0; i < count && status == FIRM_OK; i++) status = config_set(*out, set[i], err);
     if (status != FIRM_OK) {
         config_free(*out);
@@ -69,14 +66,36 @@ firm_status cli_read_data(const args* a, const env_spec* spec, episodes** out, f
     return episodes_read(path, spec, out, err);
 }
 
-firm_status cli_load_model(const char* path, const env_spec* spec, firm_model** out,
+static firm_status let_go(firm_model** model, firm_status status) {
+    firm_model_free(*model);
+    *model = NULL;
+    return status;
+}
+
+firm_status cli_load_world(const char* path, const env_spec* spec, firm_model** out,
                            firm_error* err) {
     TRY(firm_model_load(path, out, err));
     firm_status status = task_expect(path, &(*out)->task, &spec->task, err);
-    if (status == FIRM_OK) return FIRM_OK;
-    firm_model_free(*out);
-    *out = NULL;
-    return status;
+    return status == FIRM_OK ? FIRM_OK : let_go(out, status);
+}
+
+firm_status cli_load_model(const char* path, const env_spec* spec, firm_model** out,
+                           firm_error* err) {
+    TRY(cli_load_world(path, spec, out, err));
+    if (!(*out)->lewm) return FIRM_OK;
+    return let_go(out, FAIL(err, FIRM_E_USAGE,
+                            "%s is a model of LeWM and this command needs one of FIRM; `firm plan "
+                            "--model` and `firm eval --lewm` take it",
+                            path));
+}
+
+firm_status cli_load_lewm(const char* path, const env_spec* spec, firm_model** out,
+                          firm_error* err) {
+    TRY(cli_load_world(path, spec, out, err));
+    if ((*out)->lewm) return FIRM_OK;
+    return let_go(out,
+                  FAIL(err, FIRM_E_USAGE,
+                       "%s is a model of FIRM; --lewm takes one of LeWM, --model this one", path));
 }
 
 // It is an input without being named.
@@ -145,4 +164,12 @@ firm_solver cli_solver(const args* a) {
 
 firm_mode cli_mode(const char* text) {
     return strcmp(text, "reach") == 0 ? FIRM_MODE_REACH : FIRM_MODE_CONTRACT;
+}
+
+firm_status cli_check_draw(const args* a, firm_error* err) {
+    if (!args_given(a, "draw") || !args_given(a, "seed")) return FIRM_OK;
+    return FAIL(err, FIRM_E_USAGE,
+                "--draw %s has a seed of its own (section [trials] of the settings); leave --seed "
+                "out",
+                args_text(a, "draw"));
 }

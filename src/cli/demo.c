@@ -3,9 +3,9 @@
 // page and output say so.
 //
 // The goal is searched for: among a few dozen fresh start and goal pairs the farthest one that a
-// greedy search through the true simulator (one macro action ahead) does not reach; in TwoRoom, one
-// behind the wall. How many episodes are recorded for that, and how far a goal is away, stands in
-// the task's env_demo, since simulators differ in speed by a factor of 300.
+// greedy search through the true simulator (one macro action ahead) does not reach: one
+// behind a wall, say. How many episodes are recorded for that, and how far a goal is away, stands
+// in the task's env_demo, since simulators differ in speed by a factor of 300.
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -260,7 +260,7 @@ static firm_status prepare(showcase* s, const args* a, firm_error* err) {
     uint64_t seed = (uint64_t)args_int(a, "seed");
     float mean[FIRM_MAX_ACTION], deviation[FIRM_MAX_ACTION];
     if (s->model_path) TRY(cli_load_model(s->model_path, s->spec, &s->model, err));
-    TRY(cli_settings(a, s->spec->task.name, s->model, &s->settings, err));
+    TRY(cli_settings(a, &s->spec->task, s->model, &s->settings, err));
     TRY(pool_create((int)args_int(a, "threads"), &s->threads, err));
     TRY(eval_fresh_episodes(s->spec, PAIRS, env_demo_of(s->spec).episodes, seed, s->threads,
                             &s->data, err));
@@ -271,7 +271,7 @@ static firm_status prepare(showcase* s, const args* a, firm_error* err) {
     } else {
         data_action_stats(s->data, NULL, mean, deviation);
     }
-    s->actions = plan_actions_of(&s->spec->task, MODEL_CONTROLS, mean, deviation);
+    s->actions = plan_actions_of(&s->spec->task, mean, deviation);
     trial_options draw = {.count = PAIRS, .offset = s->offset, .seed = seed, .unsolved = 1};
     TRY(eval_trials_draw(s->data, &draw, &s->trials, err));
     TRY(frames_open(s->data, 1, 0, &s->pictures, err));
@@ -322,6 +322,7 @@ static firm_status run(const args* a, firm_error* err) {
     showcase s = {.spec = env_at(0)};
     char model_path[1024], folder[1024];
     if (a->positionals) TRY(cli_task(a, 0, &s.spec, err));
+    TRY(env_need_simulator(s.spec, "a demo", err));
     TRY(find_model(&s, a, model_path, err));
     s.offset = args_given(a, "offset") ? (int)args_int(a, "offset") : env_demo_of(s.spec).offset;
     if (args_given(a, "output"))

@@ -20,20 +20,35 @@ static int add_list(cJSON* to, const char* key, const double* value, int n) {
     return list != NULL;
 }
 
+static int add_column(cJSON* all, const char* name, const data_stats* s, int at, int width) {
+    cJSON* column = cJSON_AddObjectToObject(all, name);
+    return column && add_list(column, "mean", s->state_mean + at, width) &&
+           add_list(column, "std", s->state_std + at, width) &&
+           add_list(column, "min", s->state_min + at, width) &&
+           add_list(column, "max", s->state_max + at, width);
+}
+
+// Of recorded data alone, the numbers that the task reads: {"qpos[3]": {"mean": [..], ..}, ..}
+static int add_recorded(cJSON* all, const env_spec* spec, const data_stats* s) {
+    const env_source* from = spec->layout->recording->state;
+    for (int k = 0; k < spec->state->dim; k++) {
+        char name[96];
+        snprintf(name, sizeof name, "%.64s[%d]", from[k].column, from[k].index);
+        if (!add_column(all, name, s, k, 1)) return 0;
+    }
+    return 1;
+}
+
 // {"qpos": {"mean": [..], "std": [..], "min": [..], "max": [..]}, "qvel": ..}
 static int add_state(cJSON* j, const env_spec* spec, const data_stats* s) {
+    const env_layout* l = spec->layout;
     cJSON* all = cJSON_AddObjectToObject(j, "state");
     int rest = 0, at = 0;
-    for (int i = 0; i < 4 && spec->layout->state_more[i].name; i++)
-        rest += spec->layout->state_more[i].width;
-    for (int i = -1; all && i < 4 && (i < 0 || spec->layout->state_more[i].name); i++) {
-        const int width = i < 0 ? spec->state->dim - rest : spec->layout->state_more[i].width;
-        cJSON* column = cJSON_AddObjectToObject(
-            all, i < 0 ? spec->layout->state_column : spec->layout->state_more[i].name);
-        if (!column || !add_list(column, "mean", s->state_mean + at, width) ||
-            !add_list(column, "std", s->state_std + at, width) ||
-            !add_list(column, "min", s->state_min + at, width) ||
-            !add_list(column, "max", s->state_max + at, width))
+    if (all && l->recording) return add_recorded(all, spec, s);
+    for (int i = 0; i < 4 && l->state_more[i].name; i++) rest += l->state_more[i].width;
+    for (int i = -1; all && i < 4 && (i < 0 || l->state_more[i].name); i++) {
+        const int width = i < 0 ? spec->state->dim - rest : l->state_more[i].width;
+        if (!add_column(all, i < 0 ? l->state_column : l->state_more[i].name, s, at, width))
             return 0;
         at += width;
     }

@@ -5,9 +5,11 @@
 
 #include "cli/cli.h"
 #include "core/file.h"
+#include "eval/draws.h"
 
 static const arg_option options[] = {
     {"model", 0, ARG_TEXT, 0, 0, NULL, NULL, "M", "model file; the shipped one if not given"},
+    {"lewm", 0, ARG_TEXT, 0, 0, NULL, NULL, "M", "model file of LeWM, for the arm lewm"},
     {"data", 0, ARG_TEXT, 0, 0, NULL, NULL, "F.h5",
      "trials from its validation episodes; else fresh ones are collected"},
     {"trials-file", 0, ARG_TEXT, 0, 0, NULL, NULL, "T.h5",
@@ -19,10 +21,12 @@ static const arg_option options[] = {
     {"offset", 0, ARG_INT, 1, TRIAL_OFFSET_MAX, "25", NULL, "N",
      "controls from start to goal in the recording; the budget is twice that"},
     {"arms", 0, ARG_TEXT, 0, 0, "firm", NULL, "a,b",
-     "firm, oracle-config, oracle-dynamics, random"},
+     "firm, lewm, oracle-config, oracle-dynamics, random"},
     {"unsolved", 0, ARG_SWITCH, 0, 0, NULL, NULL, NULL,
      "only pairs that are not solved at the start"},
     {"seed", 0, ARG_SEED, 0, 0, "42", NULL, "S", "of trials, fresh episodes and planner"},
+    {"draw", 0, ARG_CHOICE, 0, 0, NULL, EVAL_DRAWS, NULL,
+     "trials of this kind, with its own seed; the three never overlap"},
     {"deadline-ms", 0, ARG_REAL, 0, 1e9, "0", NULL, "T", "per decision; 0: none"},
     {"seconds", 0, ARG_REAL, 0, 1e9, "0", NULL, "T",
      "for the whole evaluation, shared among the decisions; 0: no limit"},
@@ -119,6 +123,11 @@ static firm_status check_against(const args* a, const trial_set* set, firm_error
                     "--seed %lld contradicts %s, whose trials were drawn with seed %llu; leave it "
                     "out, or write other trials with firm trials",
                     (long long)args_int(a, "seed"), path, (unsigned long long)set->seed);
+    if (args_given(a, "draw") && eval_draw_of(args_text(a, "draw")) != set->drawn)
+        return FAIL(err, FIRM_E_USAGE,
+                    "--draw %s contradicts %s, whose trials were not drawn for that; leave it out, "
+                    "or write other trials with firm trials --draw",
+                    args_text(a, "draw"), path);
     if (args_switch(a, "unsolved") && !set->unsolved)
         return FAIL(err, FIRM_E_USAGE,
                     "--unsolved contradicts %s, which also holds pairs solved at the start; leave "
@@ -138,18 +147,28 @@ static firm_status read_trials(const args* a, const env_spec* spec, trial_set** 
     return status;
 }
 
-static firm_status evaluate(const args* a, const env_spec* spec, const firm_model* model,
-                            const char* model_path, const episodes* data, const trial_set* set,
-                            cJSON** json, firm_error* err) {
+// What an evaluation reads.
+typedef struct inputs {
+    firm_model *model, *lewm;
+    const char* model_path;
+    episodes* data;
+    trial_set* set;
+} inputs;
+
+static firm_status evaluate(const args* a, const env_spec* spec, const inputs* in, cJSON** json,
+                            firm_error* err) {
+    const trial_set* set = in->set;
     config* settings;
     const char* output = args_text(a, "output");
     cJSON* traces = NULL;
-    TRY(cli_settings(a, spec->task.name, model, &settings, err));
+    TRY(cli_settings(a, &spec->task, in->model ? in->model : in->lewm, &settings, err));
     eval_params p = {.spec = spec,
-                     .model = model,
-                     .model_path = model_path,
+                     .model = in->model,
+                     .model_path = in->model_path,
+                     .lewm = in->lewm,
+                     .lewm_path = args_text(a, "lewm"),
                      .settings = settings,
-                     .data = data,
+                     .data = in->data,
                      .set = set,
                      .mode = cli_mode(args_text(a, "mode")),
                      .solver = cli_solver(a),
@@ -166,7 +185,10 @@ static firm_status evaluate(const args* a, const env_spec* spec, const firm_mode
                      .horizon = (int)args_int(a, "horizon"),
                      .traces = (int)args_int(a, "traces"),
                      .batch = (int)args_int(a, "batch")};
+    p.draw = args_given(a, "draw") ? eval_draw_of(args_text(a, "draw")) : TRIAL_ANY;
+    if (p.draw) p.seed = eval_draw_seed(p.draw, settings);
     if (set) {
+        p.draw = set->drawn;
         if (!args_given(a, "trials")) p.trials = set->count;
         p.offset = set->offset;
         p.seed = set->seed;
@@ -181,18 +203,77 @@ static firm_status evaluate(const args* a, const env_spec* spec, const firm_mode
     return status;
 }
 
+// ---- recorded data alone ----
+
+static void show_held_out(const cJSON* j) {
+    const cJSON *d, *ground = cJSON_GetObjectItemCaseSensitive(j, "grounder_error");
+    const cJSON *mean = cJSON_GetObjectItemCaseSensitive(j, "rollout_error"),
+                *p95 = cJSON_GetObjectItemCaseSensitive(j, "rollout_error_p95");
+    printf("%s, %.0f held-out segments of %.0f episodes; no simulator, so no trials\n\n",
+           cJSON_GetObjectItemCaseSensitive(j, "task")->valuestring,
+           json_get(j, "held_out_segments", 0), json_get(j, "held_out_episodes", 0));
+    printf("  seen in a picture: %.4f tolerances from the truth, 95 %% within %.4f\n",
+           json_get(ground, "units", 0), json_get(ground, "units_p95", 0));
+    cJSON_ArrayForEach(d, ground) if (cJSON_IsObject(d))
+        printf("    %-16s mean %.4g %s, largest %.4g\n", d->string, json_get(d, "mean", 0),
+               cJSON_GetObjectItemCaseSensitive(d, "unit")->valuestring, json_get(d, "max", 0));
+    for (int k = 0; k < cJSON_GetArraySize(mean); k++)
+        printf("  predicted %d macro action%s ahead: %.4f tolerances, 95 %% within %.4f\n", k + 1,
+               k ? "s" : "", cJSON_GetArrayItem(mean, k)->valuedouble,
+               cJSON_GetArrayItem(p95, k)->valuedouble);
+}
+
+static firm_status measure(const args* a, const env_spec* spec, const firm_model* model,
+                           const episodes* data, cJSON** json, firm_error* err) {
+    config* settings;
+    TRY(cli_settings(a, &spec->task, model, &settings, err));
+    train_inputs in = {.data = data};
+    train_options opt = {
+        .threads = (int)args_int(a, "threads"), .sources = "F", .device = args_text(a, "device")};
+    firm_status status = train_measure(settings, spec, &in, &opt, model, json, err);
+    config_free(settings);
+    return status;
+}
+
+static firm_status run_recorded(const args* a, const env_spec* spec, firm_error* err) {
+    const char *data_path, *model_path, *output = args_text(a, "output");
+    firm_model* model = NULL;
+    episodes* data = NULL;
+    cJSON* json = NULL;
+    if (args_given(a, "trials-file") || args_given(a, "arms") || args_given(a, "traces") ||
+        args_given(a, "mode") || args_given(a, "trials"))
+        TRY(env_need_simulator(spec, "a trial", err));
+    TRY(cli_required(a, "data", &data_path, err));
+    TRY(cli_required(a, "model", &model_path, err));
+    if (output && strncmp(output, "/dev/", 5) != 0) TRY(cli_check_output(output, err));
+    firm_status status = cli_load_model(model_path, spec, &model, err);
+    if (status == FIRM_OK) status = cli_read_data(a, spec, &data, err);
+    if (status == FIRM_OK) status = measure(a, spec, model, data, &json, err);
+    if (status == FIRM_OK && !cJSON_AddStringToObject(json, "model", model_path))
+        status = cli_no_memory(err);
+    if (status == FIRM_OK && output) status = json_write_file(output, json, err);
+    episodes_free(data);
+    firm_model_free(model);
+    if (status == FIRM_OK) return cli_finish(a, json, show_held_out, err);
+    cJSON_Delete(json);
+    return status;
+}
+
 static firm_status run(const args* a, firm_error* err) {
     const env_spec* spec;
     const char *output = args_text(a, "output"), *arms = args_text(a, "arms");
     char found[1024];
-    firm_model* model = NULL;
-    episodes* data = NULL;
-    trial_set* set = NULL;
+    inputs in = {0};
     cJSON* json = NULL;
     TRY(cli_task(a, 0, &spec, err));
+    if (!spec->sim) return run_recorded(a, spec, err);
     if (args_given(a, "data") && args_given(a, "trials-file"))
         return FAIL(err, FIRM_E_USAGE,
                     "--data and --trials-file both say where the trials come from; give one");
+    TRY(cli_check_draw(a, err));
+    if (strstr(arms, "lewm") && !args_given(a, "lewm"))
+        return FAIL(err, FIRM_E_USAGE,
+                    "the arm 'lewm' needs a model of LeWM; give one with --lewm");
     if (args_int(a, "traces") && !output)
         return FAIL(err, FIRM_E_USAGE, "--traces needs -o FILE, beside which they are written");
     // a device such as /dev/stdout is fine too, so the early check is for plain files
@@ -201,29 +282,36 @@ static firm_status run(const args* a, firm_error* err) {
     // serve
     int learned = strstr(arms, "firm") || strstr(arms, "oracle-config") || args_given(a, "model");
     if (learned) TRY(cli_model_path(a, spec, found, err));
-    const char* model_path = learned ? found : NULL;
-    firm_status status = model_path ? cli_load_model(model_path, spec, &model, err) : FIRM_OK;
-    if (status == FIRM_OK && args_given(a, "data")) status = cli_read_data(a, spec, &data, err);
-    if (status == FIRM_OK && args_given(a, "trials-file")) status = read_trials(a, spec, &set, err);
-    if (status == FIRM_OK) status = evaluate(a, spec, model, model_path, data, set, &json, err);
-    episodes_free(data);
-    trial_set_free(set);
-    firm_model_free(model);
+    in.model_path = learned ? found : NULL;
+    firm_status status = learned ? cli_load_model(found, spec, &in.model, err) : FIRM_OK;
+    if (status == FIRM_OK && args_given(a, "lewm"))
+        status = cli_load_lewm(args_text(a, "lewm"), spec, &in.lewm, err);
+    if (status == FIRM_OK && args_given(a, "data")) status = cli_read_data(a, spec, &in.data, err);
+    if (status == FIRM_OK && args_given(a, "trials-file"))
+        status = read_trials(a, spec, &in.set, err);
+    if (status == FIRM_OK) status = evaluate(a, spec, &in, &json, err);
+    episodes_free(in.data);
+    trial_set_free(in.set);
+    firm_model_free(in.model);
+    firm_model_free(in.lewm);
     if (status == FIRM_OK) return cli_finish(a, json, show, err);
     cJSON_Delete(json);
     return status;
 }
 
-const cli_command cli_eval = {
-    "eval",
-    "eval TASK [--model M] [--data F.h5 | --trials-file T.h5 | --seed S] [--trials N --mode "
-    "contract|reach --offset N "
-    "--arms a,b]",
-    "success of one or more arms on the same trials",
-    "arms: firm (pixels), oracle-config (true configurations, learned transition),\n"
-    "oracle-dynamics (search through the true simulator), random\n",
-    options,
-    sizeof options / sizeof *options,
-    1,
-    1,
-    run};
+const cli_command cli_eval = {"eval",
+                              "eval TASK [--model M] [--lewm M] [--data F.h5 | --trials-file T.h5 "
+                              "| --seed S] [--trials N --mode "
+                              "contract|reach --offset N "
+                              "--arms a,b]",
+                              "success of one or more arms on the same trials",
+                              "arms: firm (pixels), lewm (pixels, the model of --lewm), "
+                              "oracle-config (true configurations, learned transition),\n"
+                              "oracle-dynamics (search through the true simulator), random\n"
+                              "A task of recorded data alone has no trials: held-out errors of "
+                              "--data are reported.\n",
+                              options,
+                              sizeof options / sizeof *options,
+                              1,
+                              1,
+                              run};

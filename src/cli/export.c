@@ -17,6 +17,8 @@ static const arg_option options[] = {
      "add statistics of N frames of fresh episodes, to tell strange ones"},
     {"member", 0, ARG_LIST, 0, 0, NULL, NULL, "B.safetensors",
      "one more model to plan with, as an ensemble; may be repeated"},
+    {"task", 0, ARG_TEXT, 0, 0, NULL, NULL, "TASK",
+     "--recorded, --frames: the task, where the program does not have it (./task.so)"},
     {"half", 0, ARG_SWITCH, 0, 0, NULL, NULL, NULL, "weights in float16"},
     {"accept-changes", 0, ARG_SWITCH, 0, 0, NULL, NULL, NULL,
      "MODEL was rewritten by another program: take its numbers"},
@@ -43,7 +45,7 @@ static firm_status add_members(const args* a, firm_model* model, firm_error* err
 static firm_status renew_settings(const args* a, firm_model* model, firm_error* err) {
     if (!args_given(a, "config") && !args_given(a, "set")) return FIRM_OK;
     config* settings;
-    TRY(cli_settings(a, model->task.name, model, &settings, err));
+    TRY(cli_settings(a, &model->task, model, &settings, err));
     char* text = config_dump(settings);
     config_free(settings);
     if (!text) return cli_no_memory(err);
@@ -52,9 +54,17 @@ static firm_status renew_settings(const args* a, firm_model* model, firm_error* 
     return FIRM_OK;
 }
 
+// The model's task with its simulator.
+static firm_status task_of(const args* a, const firm_model* model, const env_spec** spec,
+                           firm_error* err) {
+    const char* name = args_given(a, "task") ? args_text(a, "task") : model->task.name;
+    TRY(env_open_task(name, spec, err));
+    return task_expect(a->positional[0], &model->task, &(*spec)->task, err);
+}
+
 static firm_status add_recorded(const args* a, firm_model* model, firm_error* err) {
     const env_spec* spec;
-    TRY(env_find_or_fail(model->task.name, &spec, err));
+    TRY(task_of(a, model, &spec, err));
     return train_add_recorded(model, spec, args_text(a, "recorded"), (int)args_int(a, "count"),
                               err);
 }
@@ -63,7 +73,7 @@ static firm_status add_recorded(const args* a, firm_model* model, firm_error* er
 static firm_status add_frames(const args* a, firm_model* model, firm_error* err) {
     const env_spec* spec;
     pool* p;
-    TRY(env_find_or_fail(model->task.name, &spec, err));
+    TRY(task_of(a, model, &spec, err));
     TRY(pool_create(0, &p, err));
     firm_status status = train_add_tokens(model, spec, (int)args_int(a, "frames"), p, err);
     pool_free(p);
@@ -77,7 +87,12 @@ static firm_status run(const args* a, firm_error* err) {
     TRY(cli_required(a, "output", &path, err));
     TRY((args_switch(a, "accept-changes") ? checkpoint_load_changed : firm_model_load)(
         a->positional[0], &model, err));
-    firm_status status = renew_settings(a, model, err);
+    firm_status status =
+        model->lewm ? FAIL(err, FIRM_E_USAGE,
+                           "%s is a model of LeWM, which `firm train --world lewm` writes whole; "
+                           "firm export is for models of FIRM",
+                           a->positional[0])
+                    : renew_settings(a, model, err);
     if (status == FIRM_OK) status = add_members(a, model, err);
     if (status == FIRM_OK && args_given(a, "recorded")) status = add_recorded(a, model, err);
     if (status == FIRM_OK && args_given(a, "frames")) status = add_frames(a, model, err);

@@ -101,7 +101,7 @@ static firm_status branch(const args* a, const episodes* e, const config* settin
               cJSON_AddStringToObject(j, "file", path) &&
               cJSON_AddNumberToObject(j, "anchors", b->anchors) &&
               cJSON_AddNumberToObject(j, "per_anchor", b->per_anchor) &&
-              cJSON_AddNumberToObject(j, "controls", BRANCH_CONTROLS) &&
+              cJSON_AddNumberToObject(j, "controls", task_span(&e->spec->task)) &&
               cJSON_AddNumberToObject(j, "seed", (double)seed) &&
               cJSON_AddStringToObject(j, "proposal", branches_proposal(b)) && add_classes(b, j) &&
               json_add_number(j, "seconds", clock_seconds() - begun, 4)))
@@ -238,7 +238,7 @@ static firm_status run_addition(const args* a, const env_spec* spec, const char*
     TRY(check_addition(a, err));
     TRY(cli_required(a, "moments", &moments, err));
     TRY(cli_required(a, "pack", &from, err));
-    TRY(cli_settings(a, spec->task.name, NULL, &settings, err));
+    TRY(cli_settings(a, &spec->task, NULL, &settings, err));
     firm_status status = eval_trials_read(moments, spec, 1, &t, err);
     if (status == FIRM_OK) status = pack_read(from, spec, &p, err);
     if (status == FIRM_OK) status = same_data(a, t, &p, err);
@@ -270,6 +270,7 @@ static firm_status run(const args* a, firm_error* err) {
     firm_model* model = NULL;
     proposals* planned = NULL;
     TRY(cli_task(a, 0, &spec, err));
+    TRY(env_need_simulator(spec, "intervening", err));
     TRY(cli_required(a, "output", &path, err));
     TRY(cli_check_output(path, err));
     if (args_switch(a, "attempts") || args_switch(a, "searched"))
@@ -278,7 +279,7 @@ static firm_status run(const args* a, firm_error* err) {
         return FAIL(err, FIRM_E_USAGE,
                     "--moments and --pack belong to --attempts and --searched, --device to "
                     "--attempts");
-    TRY(cli_settings(a, spec->task.name, NULL, &settings, err));
+    TRY(cli_settings(a, &spec->task, NULL, &settings, err));
     uint64_t seed = args_given(a, "seed") ? (uint64_t)args_int(a, "seed") : 0;
     firm_status status = cli_read_data(a, spec, &e, err);
     if (status == FIRM_OK) status = pool_create((int)args_int(a, "threads"), &p, err);

@@ -36,9 +36,9 @@ static void help_all(FILE* to) {
     fputs(
         "\n  firm help COMMAND    options of a command\n"
         "  firm help settings   every key that --config files and --set may change\n"
-        "  firm --version\n\n"
-        "Try it: firm demo tworoom\n",
+        "  firm --version\n\n",
         to);
+    fprintf(to, "Try it: firm demo %s\n", env_at(0)->task.name);
 }
 
 static void help_one(const cli_command* c, FILE* to) {

@@ -22,15 +22,17 @@ static void show(const cJSON* json) {
 
 static int add_module(cJSON* task, const char* name, size_t count, double paper_millions) {
     cJSON* m = cJSON_AddObjectToObject(task, name);
+    // a task that the paper does not have has no such number
     return m && cJSON_AddNumberToObject(m, "params", (double)count) &&
-           json_add_number(m, "paper_params", paper_millions * 1e6, 9);
+           (paper_millions > 0 ? json_add_number(m, "paper_params", paper_millions * 1e6, 9) != NULL
+                               : cJSON_AddNullToObject(m, "paper_params") != NULL);
 }
 
 static firm_status add_task(const args* a, const env_spec* spec, cJSON* tasks, firm_error* err) {
     config* settings;
     model_shape shape;
     firm_model* model;
-    TRY(cli_settings(a, spec->task.name, NULL, &settings, err));
+    TRY(cli_settings(a, &spec->task, NULL, &settings, err));
     model_shape_read(settings, &shape);
     config_free(settings);
     TRY(model_create(&spec->task, &shape, 0, 0, &model, err));
@@ -53,8 +55,9 @@ static firm_status run(const args* a, firm_error* err) {
     cJSON* json = cJSON_CreateObject();
     cJSON* tasks = json ? cJSON_AddObjectToObject(json, "tasks") : NULL;
     firm_status status = tasks ? FIRM_OK : cli_no_memory(err);
-    for (int i = 0; status == FIRM_OK && env_at(i); i++)
-        if (!only || only == env_at(i)) status = add_task(a, env_at(i), tasks, err);
+    if (only && status == FIRM_OK) status = add_task(a, only, tasks, err);
+    for (int i = 0; status == FIRM_OK && !only && env_at(i); i++)
+        status = add_task(a, env_at(i), tasks, err);
     if (status == FIRM_OK) return cli_finish(a, json, show, err);
     cJSON_Delete(json);
     return status;

@@ -200,7 +200,7 @@ static firm_status run(const args* a, firm_error* err) {
     if (frames < 1 || frames > FIRM_HISTORY)
         return FAIL(err, FIRM_E_USAGE, "--frames has %d pictures; give 1 to %d, oldest first",
                     frames, FIRM_HISTORY);
-    TRY(cli_load_model(path, spec, &model, err));
+    TRY(cli_load_world(path, spec, &model, err));
     firm_model_info_get(model, &info);
     firm_status status = decide(a, model, &info, frame, frames, goal, &json, err);
     firm_model_free(model);

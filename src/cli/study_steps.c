@@ -43,12 +43,11 @@ static void line_begin(line* l, const char* command, const env_spec* spec) {
 // Where the files of a task, or of its second settings, lie.
 typedef struct places {
     const env_spec* spec;
-    const study_extra* plus;  // NULL: the study's own settings
-    const char* config;       // of plus
-    int attempts;             // of plus: moments that each seed's first model attempts
-    const char* anew;         // ... and the stage from which on it is then learned anew
-    int searched;             // of plus: moments of searches before the attempts
-    int packed;               // trainings read pack.h5
+    const char* plus;  // its second settings; NULL: the study's own
+    int attempts;      // of plus: moments that each seed's first model attempts
+    const char* anew;  // ... and the stage from which on it is then learned anew
+    int searched;      // of plus: moments of searches before the attempts
+    int packed;        // trainings read pack.h5
     char folder[512];
     char data[LINE_WORD], branches[LINE_WORD], structured[LINE_WORD], file[LINE_WORD];
 } places;
@@ -62,14 +61,13 @@ static const char* in_folder(places* p, const char* name) {
     return in_folder_of(p->folder, name, p->file);
 }
 
-static void find_places(const study* s, int task, const study_extra* plus, places* p) {
+static void find_places(const study* s, int task, const char* plus, places* p) {
     const env_spec* spec = p->spec = s->task[task];
     p->plus = plus;
     p->attempts = plus ? s->attempts[task] : 0;
     p->searched = plus ? s->searched[task] : 0;
     p->anew = s->anew[task];
     p->packed = s->packed[task][plus != NULL];
-    p->config = plus ? plus->config : NULL;
     snprintf(p->folder, sizeof p->folder, "%.400s/%s%s", s->out, spec->task.name,
              plus ? "-plus" : "");
     // both sets of settings learn from the same episodes, so their trials are the same
@@ -90,7 +88,7 @@ static firm_status collect(study* s, places* p, firm_error* err) {
     TRY(study_add(s, &l, (step_result){.file = in_folder(p, "describe.json"), .save = 1}, err));
     line_begin(&l, "audit", p->spec);
     line_flag(&l, "--data", p->data);
-    line_settings(s, p->spec, p->config, &l);
+    line_settings(s, p->spec, p->plus, &l);
     return study_add(s, &l, (step_result){.file = in_folder(p, "audit.json"), .save = 1}, err);
 }
 
@@ -113,7 +111,7 @@ static firm_status intervene(study* s, places* p, firm_error* err) {
         line_add(&l, "--mixed");
         line_flag(&l, "--seed", "1");
     }
-    line_settings(s, p->spec, p->config, &l);
+    line_settings(s, p->spec, p->plus, &l);
     TRY(study_add(s, &l, (step_result){.file = p->branches}, err));
     if (!p->spec->collection->structured && !p->plus) return FIRM_OK;
     line_begin(&l, "intervene", p->spec);
@@ -123,15 +121,34 @@ static firm_status intervene(study* s, places* p, firm_error* err) {
         add_planned(s, p, &l);
     else
         line_add(&l, "--structured");
-    line_settings(s, p->spec, p->config, &l);
+    line_settings(s, p->spec, p->plus, &l);
     return study_add(s, &l, (step_result){.file = p->structured}, err);
 }
 
 static firm_status count(study* s, places* p, firm_error* err) {
     static line l;
     line_begin(&l, "params", p->spec);
-    line_settings(s, p->spec, p->config, &l);
+    line_settings(s, p->spec, p->plus, &l);
     return study_add(s, &l, (step_result){.file = in_folder(p, "params.json"), .save = 1}, err);
+}
+
+// LeWM on the trials of the seeds' evaluations, once: it is one model.
+static firm_status evaluate_lewm(study* s, places* p, const char* mode, const char* offset,
+                                 firm_error* err) {
+    static line l;
+    char path[LINE_WORD], model[LINE_WORD];
+    snprintf(path, sizeof path, "%.900s/lewm/eval-%s-%s.json", p->folder, mode, offset);
+    study_lewm(s, p->spec, model);
+    line_begin(&l, "eval", p->spec);
+    line_flag(&l, "--lewm", model);
+    line_flag(&l, "--data", p->data);
+    line_flag(&l, "--mode", mode);
+    line_flag(&l, "--offset", offset);
+    line_flag(&l, "--arms", "lewm");
+    line_flag(&l, "--trials", args_text(s->a, "trials"));
+    line_flag(&l, "--threads", s->threads);
+    line_flag(&l, "-o", path);
+    return study_add(s, &l, (step_result){.file = path}, err);
 }
 
 // One evaluation; run NULL: arms without a model, into the task's folder.
@@ -185,7 +202,7 @@ static firm_status pack(study* s, places* p, firm_error* err) {
     line_add(&l, "--pictures");
     if (!p->plus && study_ablation_at(s, p->spec, 0)) line_add(&l, "--ablations");
     line_flag(&l, "-o", in_folder(p, "pack.h5"));
-    line_settings(s, p->spec, p->config, &l);
+    line_settings(s, p->spec, p->plus, &l);
     return study_add(s, &l, (step_result){.file = in_folder(p, "pack.h5")}, err);
 }
 
@@ -207,7 +224,7 @@ static firm_status train(study* s, places* p, const char* seed, const study_abla
     line_add(&l, "--resume");
     if (ablation) line_add(&l, ablation->flag);
     if (ablation && ablation->value) line_add(&l, ablation->value);
-    line_settings(s, p->spec, p->config, &l);
+    line_settings(s, p->spec, p->plus, &l);
     return study_add(s, &l, (step_result){.file = result, .ungated = ablation != NULL}, err);
 }
 
@@ -231,7 +248,7 @@ static firm_status draw_moments(study* s, places* p, int number, int count, firm
     snprintf(text, sizeof text, "%d", 20 + number);
     line_flag(&l, "--seed", text);
     line_flag(&l, "-o", path);
-    line_settings(s, p->spec, p->config, &l);
+    line_settings(s, p->spec, p->plus, &l);
     return study_add(s, &l, (step_result){.file = path}, err);
 }
 
@@ -268,7 +285,7 @@ static firm_status pack_for_attempts(study* s, places* p, firm_error* err) {
     add_sources(p, &l);
     line_flag(&l, "--from", p->anew);
     line_flag(&l, "-o", file);
-    line_settings(s, p->spec, p->config, &l);
+    line_settings(s, p->spec, p->plus, &l);
     return study_add(s, &l, (step_result){.file = file}, err);
 }
 
@@ -283,7 +300,7 @@ static firm_status search(study* s, places* p, firm_error* err) {
     line_flag(&l, "--moments", moments);
     line_flag(&l, "--pack", in_folder(p, "pack-recorded.h5"));
     line_flag(&l, "-o", file);
-    line_settings(s, p->spec, p->config, &l);
+    line_settings(s, p->spec, p->plus, &l);
     return study_add(s, &l, (step_result){.file = file}, err);
 }
 
@@ -323,7 +340,7 @@ static firm_status train_again(study* s, places* p, const char* seed, char run[L
     line_flag(&l, "--seed", seed);
     line_flag(&l, "--device", args_text(s->a, "device"));
     line_add(&l, "--resume");
-    line_settings(s, p->spec, p->config, &l);
+    line_settings(s, p->spec, p->plus, &l);
     return study_add(s, &l, (step_result){.file = result}, err);
 }
 
@@ -368,7 +385,7 @@ static firm_status ablate(study* s, places* p, int before, firm_error* err) {
 // interventions.
 static firm_status add_plus(study* s, int task, int first, firm_error* err) {
     places p;
-    const study_extra* plus = study_plus(s, s->task[task]);
+    const char* plus = study_plus(s, s->task[task]);
     if (!plus) return FIRM_OK;
     find_places(s, task, plus, &p);
     if (!s->only_say) TRY(file_make_dirs(p.folder, err));
@@ -396,6 +413,14 @@ firm_status study_add_task(study* s, int task, firm_error* err) {
     TRY(study_chain_begin(s, before, before + 1, 1, err));
     for (int m = 0; m < 2 && s->oracle[task]; m++)
         TRY(evaluate(s, &p, NULL, modes[m], "25", "oracle-dynamics,random", err));
+    for (size_t k = 0; args_given(s->a, "lewm") && k < sizeof evaluations / sizeof *evaluations;
+         k++) {
+        char folder[LINE_WORD];
+        snprintf(folder, sizeof folder, "%.900s/lewm", p.folder);
+        if (!s->only_say) TRY(file_make_dirs(folder, err));
+        TRY(study_chain_begin(s, before, before + 1, 1, err));
+        TRY(evaluate_lewm(s, &p, evaluations[k].mode, evaluations[k].offset, err));
+    }
     int first = s->chains;
     TRY(train_seeds(s, &p, before, err));
     TRY(ablate(s, &p, before, err));

@@ -25,7 +25,7 @@ static firm_status read_settings(const study* s, const env_spec* spec, const cha
     line_settings(s, spec, name, &l);
     for (int i = 0; i < l.words; i++) argv[i] = l.word[i];
     TRY(args_parse(&a, "reproduce", "reproduce", NULL, 0, 1, 1, l.words, argv, err));
-    return cli_settings(&a, spec->task.name, NULL, out, err);
+    return cli_settings(&a, &spec->task, NULL, out, err);
 }
 
 // Controls of the simulator, all threads together.
@@ -157,7 +157,7 @@ static firm_status add_plus(study* s, int task, const char* name, const speeds* 
 }
 
 firm_status study_estimate(study* s, int task, double* seconds, firm_error* err) {
-    const study_extra* plus = study_plus(s, s->task[task]);
+    const char* plus = study_plus(s, s->task[task]);
     config* settings;
     speeds v = {0};
     *seconds = 60;  // branches, audit, page
@@ -174,5 +174,5 @@ firm_status study_estimate(study* s, int task, double* seconds, firm_error* err)
     if (status == FIRM_OK) add_main(s, task, settings, &v, seconds);
     config_free(settings);
     TRY(status);
-    return plus ? add_plus(s, task, plus->config, &v, seconds, err) : FIRM_OK;
+    return plus ? add_plus(s, task, plus, &v, seconds, err) : FIRM_OK;
 }

@@ -20,6 +20,10 @@ static void show(const cJSON* json) {
             first = 0;
         }
         const cJSON* model = cJSON_GetObjectItemCaseSensitive(t, "model");
+        printf("\n          policies:");
+        cJSON_ArrayForEach(d, cJSON_GetObjectItemCaseSensitive(t, "policies"))
+            printf(" %s (%s)", cJSON_GetObjectItemCaseSensitive(d, "name")->valuestring,
+                   cJSON_GetObjectItemCaseSensitive(d, "title")->valuestring);
         printf("\n          %s\n", cJSON_IsString(model) ? model->valuestring : "no shipped model");
     }
 }
@@ -35,7 +39,7 @@ static int describe(const env_spec* spec, cJSON* list) {
              cJSON_AddNumberToObject(t, "action_dim", spec->task.action_dim) &&
              cJSON_AddNumberToObject(t, "state_dim", spec->state->dim) &&
              cJSON_AddNumberToObject(t, "chi_dim", spec->task.chi_dim) &&
-             cJSON_AddNumberToObject(t, "image_size", ENV_IMAGE) &&
+             cJSON_AddNumberToObject(t, "image_size", spec->task.image) &&
              cJSON_AddNumberToObject(t, "default_episodes", spec->collection->episodes);
     cJSON *names = cJSON_AddArrayToObject(t, "config"),
           *distances = cJSON_AddArrayToObject(t, "distances");
@@ -48,20 +52,30 @@ static int describe(const env_spec* spec, cJSON* list) {
              json_add_number(d, "tolerance", spec->task.distance[i].tolerance, 6);
         ok = cJSON_AddItemToArray(distances, d) && ok;
     }
+    cJSON* policies = cJSON_AddArrayToObject(t, "policies");
+    for (int i = 0; policies && i < spec->collection->policies; i++) {
+        cJSON* d = cJSON_CreateObject();
+        ok = ok && d && cJSON_AddStringToObject(d, "name", spec->collection->policy[i].name) &&
+             cJSON_AddStringToObject(d, "title", spec->collection->policy[i].title);
+        ok = cJSON_AddItemToArray(policies, d) && ok;
+    }
     char path[1024];
     firm_error ignored;  // no model for a task is an answer here
     if (cli_shipped_model(spec, path, &ignored) == FIRM_OK)
         ok = ok && cJSON_AddStringToObject(t, "model", path);
     else
         ok = ok && cJSON_AddNullToObject(t, "model");
-    return ok && names && distances;
+    return ok && names && distances && policies;
 }
 
 static firm_status run(const args* a, firm_error* err) {
+    const env_spec* only = NULL;
+    if (a->positionals) TRY(cli_task(a, 0, &only, err));
     cJSON* json = cJSON_CreateObject();
     cJSON* list = json ? cJSON_AddArrayToObject(json, "tasks") : NULL;
     int ok = list != NULL;
-    for (int i = 0; ok && env_at(i); i++) ok = describe(env_at(i), list);
+    if (ok && only) ok = describe(only, list);
+    for (int i = 0; ok && !only && env_at(i); i++) ok = describe(env_at(i), list);
     if (!ok) {
         cJSON_Delete(json);
         return cli_no_memory(err);
@@ -69,5 +83,12 @@ static firm_status run(const args* a, firm_error* err) {
     return cli_finish(a, json, show, err);
 }
 
-const cli_command cli_tasks = {"tasks", "tasks", "list the tasks of this build", "", NULL, 0, 0,
-                               0,       run};
+const cli_command cli_tasks = {"tasks",
+                               "tasks [TASK]",
+                               "list the tasks of this build, or describe one",
+                               "TASK is one of the list, or the path of a plug-in: ./task.so\n",
+                               NULL,
+                               0,
+                               0,
+                               1,
+                               run};

@@ -22,8 +22,10 @@ typedef enum rng_purpose {
     RNG_PLAN,         // sub: solve number
     RNG_TRIAL,        // evaluation trials
     RNG_BOOTSTRAP,
-    RNG_ARM,  // sub: trial; the random arm
-    RNG_TEST
+    RNG_ARM,        // sub: trial; the random arm
+    RNG_TEST,       // of the tests
+    RNG_DROPOUT,    // sub: node of the graph
+    RNG_DIRECTIONS  // sub: node of the graph; random directions of SIGReg
 } rng_purpose;
 
 #define RNG_STREAM(purpose, sub) (((uint64_t)(purpose) << 48) ^ (uint64_t)(sub))

@@ -5,11 +5,7 @@
 #include "core/log.h"
 #include "core/mem.h"
 
-enum {
-    NEEDED = ANCHOR_BEFORE + BRANCH_CONTROLS + 1,  // rows of an episode that can have an anchor
-    MACRO_ROWS = 6,                                // a moment and the five controls after it
-    MOST_TRIES = 64
-};
+enum { MOST_TRIES = 64 };
 
 typedef struct draw {
     const episodes* e;
@@ -22,13 +18,18 @@ typedef struct draw {
     int drawn;
 } draw;
 
+// Rows of an episode that can have an anchor.
+static int needed(const draw* d) {
+    return ANCHOR_BEFORE + task_span(&d->e->spec->task) + 1;
+}
+
 static int64_t first_row(const draw* d, int i) {
     return d->e->offset[d->episode[i]] + ANCHOR_BEFORE;
 }
 
 // Moments of the i-th episode that may be anchors.
 static int moments(const draw* d, int i) {
-    return d->e->length[d->episode[i]] - NEEDED + 1;
+    return d->e->length[d->episode[i]] - needed(d) + 1;
 }
 
 static void close_draw(draw* d) {
@@ -42,7 +43,7 @@ static firm_status open_draw(draw* d, const data_split* split, int count, int us
     d->episode = mem_calloc((size_t)split->train_count, sizeof *d->episode);
     if (!d->episode) return FAIL(err, FIRM_E_MEMORY, "no memory to draw anchors");
     for (int i = 0; i < split->train_count; i++)
-        if (d->e->length[split->train[i]] >= NEEDED) d->episode[d->count++] = split->train[i];
+        if (d->e->length[split->train[i]] >= needed(d)) d->episode[d->count++] = split->train[i];
     d->wanted = count ? count : usual;
     if (d->wanted < 0)
         return FAIL(err, FIRM_E_USAGE, "%d anchors asked for; give a positive count", d->wanted);
@@ -51,10 +52,10 @@ static firm_status open_draw(draw* d, const data_split* split, int count, int us
             err, FIRM_E_VALUE,
             "%d anchors asked for, but only %d training episodes have %d rows or more; collect "
             "more episodes or ask for fewer anchors",
-            d->wanted, d->count, NEEDED);
+            d->wanted, d->count, needed(d));
     if (d->wanted > d->count) {
         log_warn("only %d of %d anchors: the data set has no more training episodes of %d rows",
-                 d->count, d->wanted, NEEDED);
+                 d->count, d->wanted, needed(d));
         d->wanted = d->count;
     }
     d->row = mem_calloc((size_t)d->wanted, sizeof *d->row);
@@ -69,7 +70,7 @@ static firm_status open_draw(draw* d, const data_split* split, int count, int us
 // May the row be an anchor? Not where its recorded continuation could never be replayed.
 static int replayable(const draw* d, int64_t row) {
     const env_spec* spec = d->e->spec;
-    for (int t = 0; t <= BRANCH_CONTROLS; t++)
+    for (int t = 0; t <= task_span(&spec->task); t++)
         if (env_erratic(spec, d->e->state + (row + t) * spec->state->dim)) return 0;
     return 1;
 }
@@ -123,7 +124,9 @@ firm_status anchors_draw(const episodes* e, const data_split* split, uint64_t se
 static int class_of(const draw* d, int64_t row) {
     const env_spec* spec = d->e->spec;
     if (!replayable(d, row)) return -1;
-    return spec->collection->structured->classify(d->e->state + row * spec->state->dim, MACRO_ROWS);
+    // a moment and the controls of the macro action after it
+    return spec->collection->structured->classify(d->e->state + row * spec->state->dim,
+                                                  spec->task.controls + 1);
 }
 
 // Takes a moment of the class that lacks most, of those the i-th episode has; it may have none.

@@ -7,9 +7,10 @@
 
 enum { ANCHOR_BEFORE = 2 };  // rows of history an anchor needs
 
-// Draws anchors of distinct training episodes, each a row with 2 earlier and 25 later ones, none of
-// which is erratic (env_spec), from the seed alone. *count 0: the task's default, or as many as the
-// data allow; a positive count that they do not allow fails. The caller frees *rows with mem_free.
+// Draws anchors of distinct training episodes, each a row with 2 earlier and `span` later ones,
+// none of which is erratic (env_spec), from the seed alone. *count 0: the task's default, or as
+// many as the data allow; a positive count that they do not allow fails. The caller frees *rows
+// with mem_free.
 firm_status anchors_draw(const episodes* e, const data_split* split, uint64_t seed, int* count,
                          int64_t** rows, firm_error* err);
 
@@ -18,8 +19,8 @@ firm_status anchors_draw(const episodes* e, const data_split* split, uint64_t se
 firm_status anchors_draw_balanced(const episodes* e, const data_split* split, uint64_t seed,
                                   int* count, int64_t** rows, int** classes, firm_error* err);
 
-// The audit's figures and verdict from its errors (AUDIT_HORIZONS, anchors), in tolerance units.
-// Sorts them.
-void audit_judge(double* error, int anchors, audit_result* out);
+// The audit's figures and verdict from its errors (out->horizons, out->anchors), in tolerance
+// units. Sorts them.
+void audit_judge(double* error, audit_result* out);
 
 #endif

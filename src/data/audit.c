@@ -1,6 +1,6 @@
 // audit.c - the reset-replay audit: does restoring a recorded state and replaying the recorded
-// actions lead where the recording went? Compared in tolerance units after 5, 10, 15, 20 and 25
-// controls; the paper's gate asks P95 <= 0.25 at every horizon and a maximum <= 1.
+// actions lead where the recording went? Compared in tolerance units after each macro action of
+// the task's horizon; the paper's gate asks P95 <= 0.25 at every horizon and a maximum <= 1.
 #include <inttypes.h>
 #include <math.h>
 
@@ -8,13 +8,11 @@
 #include "core/stats.h"
 #include "data/anchors.h"
 
-enum { HORIZONS = AUDIT_HORIZONS, CONTROLS_PER_MACRO = BRANCH_CONTROLS / HORIZONS };
-
 typedef struct replay {
     const episodes* e;
     const int64_t* row;
     env** envs;
-    double* error;  // (HORIZONS, anchors)
+    double* error;  // (horizon, anchors)
     int anchors;
 } replay;
 
@@ -24,9 +22,9 @@ static void replay_anchor(void* arg, int item, int worker) {
     env* world = r->envs[worker];
     const int64_t row = r->row[item];
     env_recall(world, r->e->state + row * spec->state->dim);
-    for (int i = 1; i <= BRANCH_CONTROLS; i++) {
+    for (int i = 1; i <= task_span(&spec->task); i++) {
         spec->sim->step(world, r->e->action + (row + i - 1) * spec->task.action_dim);
-        if (i % CONTROLS_PER_MACRO) continue;
+        if (i % spec->task.controls) continue;
         double state[ENV_MAX_STATE];
         float c[FIRM_MAX_CONFIG], recorded[FIRM_MAX_CONFIG];
         spec->sim->state_get(world, state);
@@ -34,14 +32,15 @@ static void replay_anchor(void* arg, int item, int worker) {
         env_config(spec, r->e->state + (row + i) * spec->state->dim, recorded);
         double error =
             world->fault == FIRM_OK ? task_tolerance_units(&spec->task, c, recorded) : INFINITY;
-        r->error[(i / CONTROLS_PER_MACRO - 1) * r->anchors + item] = error;
+        r->error[(i / spec->task.controls - 1) * r->anchors + item] = error;
     }
 }
 
 // A simulation that breaks down is no figure of the audit but a fault of the data.
 static firm_status check_runs(const replay* r, firm_error* err) {
+    const int last = r->e->spec->task.horizon - 1;
     for (int i = 0; i < r->anchors; i++)
-        if (!isfinite(r->error[(HORIZONS - 1) * r->anchors + i]))
+        if (!isfinite(r->error[last * r->anchors + i]))
             return FAIL(err, FIRM_E_VALUE,
                         "the %s simulation broke down when row %" PRId64
                         " was restored and replayed; these data cannot be used, collect them again",
@@ -49,15 +48,15 @@ static firm_status check_runs(const replay* r, firm_error* err) {
     return FIRM_OK;
 }
 
-void audit_judge(double* error, int anchors, audit_result* out) {
+void audit_judge(double* error, audit_result* out) {
+    const int anchors = out->anchors;
     out->pass = 1;
-    out->anchors = anchors;
-    for (int h = 0; h < HORIZONS; h++) {
+    for (int h = 0; h < out->horizons; h++) {
         double* here = error + (size_t)h * (size_t)anchors;
         out->p95[h] = stats_quantile(here, anchors, 0.95);  // sorts
         if (here[anchors - 1] > out->max) out->max = here[anchors - 1];
         if (!(out->p95[h] <= 0.25)) out->pass = 0;
-        if (h == HORIZONS - 1) {
+        if (h == out->horizons - 1) {
             out->h5_mean = stats_mean(here, anchors);
             out->h5_p95 = out->p95[h];
         }
@@ -67,13 +66,7 @@ void audit_judge(double* error, int anchors, audit_result* out) {
 
 firm_status branches_audit(const episodes* e, int anchors, uint64_t seed, uint64_t split_seed,
                            pool* p, audit_result* out, firm_error* err) {
-    const env_study* paper = e->spec->study;
-    *out = (audit_result){0};
-    if (paper)
-        *out = (audit_result){.paper_mean = paper->audit.mean,
-                              .paper_p95 = paper->audit.p95,
-                              .paper_max = paper->audit.max,
-                              .paper_anchors = paper->audit.anchors};
+    *out = (audit_result){.horizons = e->spec->task.horizon};
     data_split split;
     TRY(data_split_make(e, split_seed, &split, err));
     int64_t* rows = NULL;
@@ -82,14 +75,15 @@ firm_status branches_audit(const episodes* e, int anchors, uint64_t seed, uint64
     TRY(status);
 
     replay r = {.e = e, .row = rows, .anchors = anchors};
-    r.error = mem_calloc((size_t)anchors, HORIZONS * sizeof *r.error);
+    out->anchors = anchors;
+    r.error = mem_calloc((size_t)anchors, (size_t)out->horizons * sizeof *r.error);
     status = r.error ? env_create_many(e->spec, pool_threads(p), &r.envs, err)
                      : FAIL(err, FIRM_E_MEMORY, "no memory for %d anchors", anchors);
     if (status == FIRM_OK) {
         pool_for(p, anchors, replay_anchor, &r);
         status = check_runs(&r, err);
     }
-    if (status == FIRM_OK) audit_judge(r.error, anchors, out);
+    if (status == FIRM_OK) audit_judge(r.error, out);
     env_free_many(r.envs, pool_threads(p));
     mem_free(r.error);
     mem_free(rows);

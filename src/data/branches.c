@@ -10,7 +10,7 @@
 #include "data/anchors.h"
 #include "data/mixed.h"
 
-enum { STATES = BRANCH_CONTROLS + 1, BRANCHES_PER_ROUND = 1024 };
+enum { BRANCHES_PER_ROUND = 1024 };
 
 // ---- branches -----------------------------------------------------------------------------------
 
@@ -46,11 +46,12 @@ static void run_branch(void* arg, int index, int worker) {
     run* r = arg;
     const int item = r->first + index, branch = item % r->b->per_anchor;
     const env_spec* spec = r->b->spec;
-    const int replay = branch == 0 && spec->collection->interventions.replay;
+    const int replay = branch == 0 && spec->collection->interventions.replay,
+              span = task_span(&spec->task);
     const int64_t row = r->b->row[item / r->b->per_anchor];
     env* world = r->envs[worker];
-    double* state = r->b->state + (size_t)item * STATES * (size_t)spec->state->dim;
-    float* action = r->b->action + (size_t)item * BRANCH_CONTROLS * (size_t)spec->task.action_dim;
+    double* state = r->b->state + (size_t)item * (size_t)((span + 1) * spec->state->dim);
+    float* action = r->b->action + (size_t)item * (size_t)(span * spec->task.action_dim);
     _Alignas(16) char manoeuvre[ENV_MANOEUVRE_BYTES];
     rng g = rng_start(r->b->seed, RNG_STREAM(RNG_BRANCH, item));
 
@@ -60,8 +61,8 @@ static void run_branch(void* arg, int index, int worker) {
         spec->collection->structured->begin(manoeuvre_of(r, branch), state, &g, manoeuvre);
     if (r->b->mixed && !replay)
         mixed_actions(spec, branch % MIXED_KINDS, r->mean, r->std,
-                      r->e->action + row * spec->task.action_dim, BRANCH_CONTROLS, &g, action);
-    for (int i = 0; i < BRANCH_CONTROLS; i++) {
+                      r->e->action + row * spec->task.action_dim, span, &g, action);
+    for (int i = 0; i < span; i++) {
         if (replay)
             memcpy(action, r->e->action + (row + i) * spec->task.action_dim,
                    sizeof *action * (size_t)spec->task.action_dim);
@@ -108,7 +109,7 @@ static firm_status run_all(run* r, pool* p, firm_error* err) {
 // Asks for the actions before anything is simulated, one after the other.
 static firm_status ask_all(branches* b, const intervene_options* opt, firm_error* err) {
     const int first = b->spec->collection->interventions.replay ? 1 : 0;
-    const size_t size = (size_t)(BRANCH_CONTROLS * b->spec->task.action_dim);
+    const size_t size = (size_t)(task_span(&b->spec->task) * b->spec->task.action_dim);
     progress bar;
     progress_begin(&bar, "propose", b->anchors);
     firm_status status = FIRM_OK;
@@ -164,9 +165,9 @@ firm_status branches_collect(const episodes* e, const intervene_options* opt, po
     data_split_free(&split);
     if (status == FIRM_OK) {
         size_t items = (size_t)b->anchors * (size_t)per_anchor;
-        b->state = mem_calloc(items, sizeof *b->state * STATES * (size_t)spec->state->dim);
-        b->action =
-            mem_calloc(items, sizeof *b->action * BRANCH_CONTROLS * (size_t)spec->task.action_dim);
+        size_t span = (size_t)task_span(&spec->task);
+        b->state = mem_calloc(items, sizeof *b->state * (span + 1) * (size_t)spec->state->dim);
+        b->action = mem_calloc(items, sizeof *b->action * span * (size_t)spec->task.action_dim);
         if (items > INT32_MAX || !b->state || !b->action)
             status = FAIL(err, FIRM_E_MEMORY, "no memory for %d x %d branches; ask for fewer",
                           b->anchors, per_anchor);

@@ -1,18 +1,17 @@
 // branches.h - common-reset interventions: the same restored state, other actions.
 //
-// An anchor is one row of a training episode (anchors use distinct episodes) with 2 earlier and 25
-// later rows that a simulation can follow (env_spec.erratic). Every branch restores the anchor's
-// recorded state and runs 25 controls. Branch 0 replays the recorded actions (where the task's
-// proposals say so); the others draw from the task's proposals, or, in the structured set of a task
-// that has one, follow manoeuvres from anchors balanced over classes of moments. All 26 raw states
-// of a branch are kept, so configurations, chi and frames follow.
+// An anchor is one row of a training episode (anchors use distinct episodes) with 2 earlier
+// and `span` later rows that a simulation can follow (env_spec.erratic): task_span(), 25 controls
+// for most tasks. Every branch restores the anchor's recorded state and runs that many controls.
+// Branch 0 replays the recorded actions (where the task's proposals say so); the others draw from
+// the task's proposals, or, in the structured set of a task that has one, follow manoeuvres from
+// anchors balanced over classes of moments. All span + 1 raw states of a branch are kept, so
+// configurations, chi and frames follow.
 #ifndef DATA_BRANCHES_H
 #define DATA_BRANCHES_H
 
 #include "data/episodes.h"
 #include "data/split.h"
-
-enum { BRANCH_CONTROLS = 25 };
 
 typedef struct branches {
     const env_spec* spec;
@@ -21,17 +20,17 @@ typedef struct branches {
     int planned;         // actions from elsewhere: a search's
     int64_t* row;        // (anchors) anchor row in the episodes file
     int* anchor_class;   // (anchors) structured sets: env_structured's class; NULL otherwise
-    double* state;       // (anchors, per_anchor, 26, state_dim); [.., 0, :] is the restored state
-    float* action;       // (anchors, per_anchor, 25, action_dim)
+    double* state;       // (anchors, per_anchor, span + 1, state_dim); [.., 0, :] is restored
+    float* action;       // (anchors, per_anchor, span, action_dim)
     uint64_t data_hash;  // episodes.hash of the source file
     uint64_t seed;
 } branches;
 
 typedef struct intervene_options {
-    int anchors, per_anchor;  // 0: the task's default (TwoRoom 128 x 32)
+    int anchors, per_anchor;  // 0: the task's default
     int structured;           // the task's structured set
     int mixed;                // the kinds of actions of mixed.h
-    // Actions from elsewhere for all branches but a replay: fills (25, action_dim) for the
+    // Actions from elsewhere for all branches but a replay: fills (span, action_dim) for the
     // `number`-th of them at `row`. NULL: none.
     firm_status (*propose)(void* ctx, int64_t row, int number, float* action, firm_error* err);
     void* ctx;
@@ -50,15 +49,13 @@ void branches_free(branches* b);
 const char* branches_proposal(const branches* b);
 
 // Reset-replay audit: restore each anchor, replay its recorded suffix, compare configurations with
-// the recording in tolerance units after controls 5 .. 25.
-enum { AUDIT_HORIZONS = 5 };
+// the recording in tolerance units after each of the task's macro actions.
 typedef struct audit_result {
     int anchors;
     double h5_mean, h5_p95, max;
-    double p95[AUDIT_HORIZONS];  // per macro horizon
-    int pass;                    // p95 <= 0.25 at every horizon and max <= 1
-    double paper_mean, paper_p95, paper_max;
-    int paper_anchors;
+    int horizons;
+    double p95[TASK_MAX_HORIZON];  // per macro horizon
+    int pass;                      // p95 <= 0.25 at every horizon and max <= 1
 } audit_result;
 firm_status branches_audit(const episodes* e, int anchors, uint64_t seed, uint64_t split_seed,
                            pool* p, audit_result* out, firm_error* err);

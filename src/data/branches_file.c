@@ -1,5 +1,5 @@
 // branches_file.c - interventions as an HDF5 file: anchors (row, episode, step), branches (actions,
-// all 26 states), and for other readers the configurations and chi after controls 5 .. 25. The hash
+// all states), and for other readers the configurations and chi after each macro action. The hash
 // of the episodes file they were made from is kept, so that the two cannot be mixed up.
 #include <inttypes.h>
 #include <math.h>
@@ -10,9 +10,8 @@
 #include "core/text.h"
 #include "data/branches.h"
 #include "data/hdf5.h"
+#include "data/made_for.h"
 #include "env/render/compare.h"
-
-enum { STATES = BRANCH_CONTROLS + 1, MACROS = 5, CONTROLS_PER_MACRO = BRANCH_CONTROLS / MACROS };
 
 // values of the attribute `proposal`
 static const char structured_name[] = "structured", mixed_name[] = "mixed",
@@ -20,26 +19,27 @@ static const char structured_name[] = "structured", mixed_name[] = "mixed",
 
 static uint64_t branches_hash(const branches* b) {
     size_t items = (size_t)b->anchors * (size_t)b->per_anchor;
+    size_t span = (size_t)task_span(&b->spec->task);
     uint64_t h = hdf5_hash(HDF5_HASH_START, b->row, sizeof *b->row * (size_t)b->anchors);
-    h = hdf5_hash(h, b->state, items * STATES * sizeof *b->state * (size_t)b->spec->state->dim);
-    return hdf5_hash(
-        h, b->action,
-        items * BRANCH_CONTROLS * sizeof *b->action * (size_t)b->spec->task.action_dim);
+    h = hdf5_hash(h, b->state, items * (span + 1) * sizeof *b->state * (size_t)b->spec->state->dim);
+    return hdf5_hash(h, b->action,
+                     items * span * sizeof *b->action * (size_t)b->spec->task.action_dim);
 }
 
 // ---- writing ------------------------------------------------------------------------------------
 
-// configurations and chi after each macro action, (anchors, per_anchor, 5, config_dim | chi_dim)
+// configurations and chi after each macro action, (anchors, per_anchor, horizon, config_dim |
+// chi_dim)
 static void fill_targets(const branches* b, float* c, float* chi) {
     const env_spec* spec = b->spec;
-    const int dim = spec->state->dim;
+    const int dim = spec->state->dim, controls = spec->task.controls;
+    const int macros = spec->task.horizon, states = task_span(&spec->task) + 1;
     for (int item = 0; item < b->anchors * b->per_anchor; item++)
-        for (int k = 1; k <= MACROS; k++) {
-            const double* now = b->state + ((int64_t)item * STATES + k * CONTROLS_PER_MACRO) * dim;
-            const int64_t at = (int64_t)item * MACROS + k - 1;
+        for (int k = 1; k <= macros; k++) {
+            const double* now = b->state + ((int64_t)item * states + k * controls) * dim;
+            const int64_t at = (int64_t)item * macros + k - 1;
             env_config(spec, now, c + at * spec->task.config_dim);
-            env_chi(spec, now, now - dim, now - CONTROLS_PER_MACRO * dim,
-                    chi + at * spec->task.chi_dim);
+            env_chi(spec, now, now - dim, now - controls * dim, chi + at * spec->task.chi_dim);
         }
 }
 
@@ -70,7 +70,7 @@ static firm_status write_classes(hdf5_writer* w, const branches* b, firm_error* 
 
 static firm_status write_attributes(hdf5_writer* w, const branches* b, firm_error* err) {
     char text[64];
-    TRY(hdf5_put_text(w, "task", b->spec->task.name, err));
+    TRY(made_for_put(w, b->spec, err));
     TRY(hdf5_put_text(w, "kind", "interventions", err));
     snprintf(text, sizeof text, "%d.%d.%d", FIRM_VERSION / 10000, FIRM_VERSION / 100 % 100,
              FIRM_VERSION % 100);
@@ -89,9 +89,10 @@ static firm_status write_attributes(hdf5_writer* w, const branches* b, firm_erro
 firm_status branches_write(const branches* b, const char* path, firm_error* err) {
     const env_spec* spec = b->spec;
     const hsize_t a = (hsize_t)b->anchors, k = (hsize_t)b->per_anchor;
+    const hsize_t span = (hsize_t)task_span(&spec->task), macros = (hsize_t)spec->task.horizon;
     const size_t items = (size_t)b->anchors * (size_t)b->per_anchor;
-    float* c = mem_calloc(items, MACROS * sizeof *c * (size_t)spec->task.config_dim);
-    float* chi = mem_calloc(items, MACROS * sizeof *chi * (size_t)spec->task.chi_dim);
+    float* c = mem_calloc(items, macros * sizeof *c * (size_t)spec->task.config_dim);
+    float* chi = mem_calloc(items, macros * sizeof *chi * (size_t)spec->task.chi_dim);
     hdf5_writer w;
     firm_status status =
         c && chi ? FIRM_OK : FAIL(err, FIRM_E_MEMORY, "no memory to write %s", path);
@@ -110,25 +111,25 @@ firm_status branches_write(const branches* b, const char* path, firm_error* err)
              H5T_IEEE_F64LE,
              H5T_NATIVE_DOUBLE,
              4,
-             {a, k, STATES, (hsize_t)spec->state->dim},
+             {a, k, span + 1, (hsize_t)spec->state->dim},
              b->state},
             {"action",
              H5T_IEEE_F32LE,
              H5T_NATIVE_FLOAT,
              4,
-             {a, k, BRANCH_CONTROLS, (hsize_t)spec->task.action_dim},
+             {a, k, span, (hsize_t)spec->task.action_dim},
              b->action},
             {"config",
              H5T_IEEE_F32LE,
              H5T_NATIVE_FLOAT,
              4,
-             {a, k, MACROS, (hsize_t)spec->task.config_dim},
+             {a, k, macros, (hsize_t)spec->task.config_dim},
              c},
             {"chi",
              H5T_IEEE_F32LE,
              H5T_NATIVE_FLOAT,
              4,
-             {a, k, MACROS, (hsize_t)spec->task.chi_dim},
+             {a, k, macros, (hsize_t)spec->task.chi_dim},
              chi},
         };
         status = write_attributes(&w, b, err);
@@ -150,14 +151,16 @@ firm_status branches_write(const branches* b, const char* path, firm_error* err)
 
 static firm_status check_source(hdf5_file* file, const char* path, const episodes* e,
                                 firm_error* err) {
-    char kind[32], task[32];
+    char kind[32], task[TASK_NAME];
+    made_for_name(file, task);
     if (!hdf5_get_text(file, "kind", kind, sizeof kind) || strcmp(kind, "interventions") != 0)
         return FAIL(err, FIRM_E_FORMAT,
                     "%s does not hold interventions; give a file made by `firm intervene`", path);
-    if (!hdf5_get_text(file, "task", task, sizeof task) || strcmp(task, e->spec->task.name) != 0)
+    if (strcmp(task, e->spec->task.name) != 0)
         return FAIL(err, FIRM_E_TASK,
                     "%s holds interventions of '%s', not of '%s'; run `firm intervene %s`", path,
                     task, e->spec->task.name, e->spec->task.name);
+    TRY(made_for_check(file, path, e->spec, err));
     uint64_t hash = 0;
     if (!hdf5_get_u64(file, "data_hash", &hash) || hash != e->hash)
         return FAIL(
@@ -170,16 +173,16 @@ static firm_status check_source(hdf5_file* file, const char* path, const episode
 
 static firm_status check_shapes(hdf5_file* file, const char* path, const env_spec* spec,
                                 branches* b, firm_error* err) {
-    int rank, rank2, rank3;
+    int rank, rank2, rank3, span = task_span(&spec->task);
     int64_t rows[HDF5_MAX_RANK], state[HDF5_MAX_RANK], action[HDF5_MAX_RANK];
     TRY(hdf5_shape(file, "anchor_row", &rank, rows, err));
     TRY(hdf5_shape(file, "state", &rank2, state, err));
     TRY(hdf5_shape(file, "action", &rank3, action, err));
     int fit = rank == 1 && rank2 == 4 && rank3 == 4 && rows[0] >= 1 && rows[0] <= 1000000 &&
               state[0] == rows[0] && action[0] == rows[0] && state[1] >= 1 && state[1] <= 65536 &&
-              state[1] == action[1] && state[2] == STATES && action[2] == BRANCH_CONTROLS &&
+              state[1] == action[1] && state[2] == span + 1 && action[2] == span &&
               state[3] == spec->state->dim && action[3] == spec->task.action_dim &&
-              rows[0] * state[1] <= INT32_MAX / STATES;
+              rows[0] * state[1] <= INT32_MAX / (span + 1);
     if (!fit)
         return FAIL(err, FIRM_E_FORMAT,
                     "the columns of %s do not fit each other; run `firm intervene` again", path);
@@ -221,9 +224,9 @@ static firm_status read_classes(hdf5_file* file, const char* path, branches* b, 
 // An anchor has a history, and what is restored and reached are states of the task.
 static firm_status check_numbers(const char* path, const episodes* e, const branches* b,
                                  firm_error* err) {
-    const int dim = e->spec->state->dim;
-    const int64_t states = (int64_t)b->anchors * b->per_anchor * STATES,
-                  actions = (int64_t)b->anchors * b->per_anchor * BRANCH_CONTROLS;
+    const int dim = e->spec->state->dim, span = task_span(&e->spec->task);
+    const int64_t states = (int64_t)b->anchors * b->per_anchor * (span + 1),
+                  actions = (int64_t)b->anchors * b->per_anchor * span;
     for (int i = 0; i < b->anchors; i++) {
         const int64_t row = b->row[i];
         if (row < 0 || row >= e->rows ||
@@ -239,7 +242,7 @@ static firm_status check_numbers(const char* path, const episodes* e, const bran
         if (!fine || !env_fits(e->spec, b->state + i * dim))
             return FAIL(err, FIRM_E_VALUE,
                         "a state of branch %" PRId64 " of %s %s; run `firm intervene` again",
-                        i / STATES, path, fine ? "cannot occur in the task" : "is not finite");
+                        i / (span + 1), path, fine ? "cannot occur in the task" : "is not finite");
     }
     for (int64_t i = 0; i < actions * e->spec->task.action_dim; i++)
         if (!isfinite(b->action[i]))
@@ -253,10 +256,10 @@ static firm_status fill(hdf5_file* file, const char* path, const episodes* e, br
     const env_spec* spec = e->spec;
     TRY(check_shapes(file, path, spec, b, err));
     const size_t items = (size_t)b->anchors * (size_t)b->per_anchor;
+    const size_t span = (size_t)task_span(&spec->task);
     b->row = mem_calloc((size_t)b->anchors, sizeof *b->row);
-    b->state = mem_calloc(items, STATES * sizeof *b->state * (size_t)spec->state->dim);
-    b->action =
-        mem_calloc(items, BRANCH_CONTROLS * sizeof *b->action * (size_t)spec->task.action_dim);
+    b->state = mem_calloc(items, (span + 1) * sizeof *b->state * (size_t)spec->state->dim);
+    b->action = mem_calloc(items, span * sizeof *b->action * (size_t)spec->task.action_dim);
     if (!b->row || !b->state || !b->action)
         return FAIL(err, FIRM_E_MEMORY, "no memory to read %s", path);
     TRY(hdf5_get(file, "anchor_row", HDF5_INT64, b->row, err));

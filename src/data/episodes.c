@@ -75,6 +75,10 @@ int episodes_state_fields(const env_spec* spec, state_field out[STATE_FIELDS]) {
     return n;
 }
 
+const char* episodes_pixels(const env_spec* spec) {
+    return spec->layout->recording ? spec->layout->recording->image : "pixels";
+}
+
 uint64_t episodes_hash(const episodes* e) {
     const size_t state = sizeof *e->state * (size_t)e->spec->state->dim;
     const size_t action = sizeof *e->action * (size_t)e->spec->task.action_dim;

@@ -10,6 +10,10 @@
 firm_status episodes_alloc(const env_spec* spec, int count, int64_t rows, episodes** out,
                            firm_error* err);
 uint64_t episodes_hash(const episodes* e);
+// recording.c: episodes of recorded data alone; episodes_read() calls it for tasks of such files.
+firm_status recording_read(const char* path, const env_spec* spec, episodes** out, firm_error* err);
+// The column of an open file that has the pictures.
+const char* episodes_pixels(const env_spec* spec);
 // Checks the column `pixels` of an open file and gives the file to e; nothing happens where there
 // is none.
 firm_status episodes_open_pixels(hdf5_file* file, const char* path, episodes* e, firm_error* err);

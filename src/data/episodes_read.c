@@ -9,6 +9,7 @@
 
 #include "core/mem.h"
 #include "data/episodes_internal.h"
+#include "data/made_for.h"
 
 typedef struct source {
     hdf5_file* file;
@@ -34,7 +35,7 @@ static int complete(const source* s) {
 }
 
 static firm_status check_task(source* s, firm_error* err) {
-    char kind[32], task[32], columns[192];
+    char kind[32], task[TASK_NAME], columns[192];
     hdf5_list(s->file, columns, sizeof columns);
     if (hdf5_get_text(s->file, "kind", kind, sizeof kind) && strcmp(kind, "episodes") != 0)
         return FAIL(err, FIRM_E_FORMAT,
@@ -46,8 +47,8 @@ static firm_status check_task(source* s, firm_error* err) {
             s->field[0].name = s->spec->layout->state_also[i];
 
     // a file with nothing to tell its task by is taken for what it was named as
-    const char* found =
-        hdf5_get_text(s->file, "task", task, sizeof task) ? task : env_guess_task(width_of, s);
+    made_for_name(s->file, task);
+    const char* found = task[0] ? task : env_guess_task(width_of, s);
     if (!found && !complete(s))
         return FAIL(
             err, FIRM_E_FORMAT,
@@ -60,6 +61,7 @@ static firm_status check_task(source* s, firm_error* err) {
             "%s looks like a data set of '%s', not of '%s': it has columns %s; name the task it "
             "was made for",
             s->path, found, s->spec->task.name, columns);
+    if (found) TRY(made_for_check(s->file, s->path, s->spec, err));
     for (int i = 0; i < s->fields; i++)
         if (!hdf5_width(s->file, s->field[i].name))
             return FAIL(err, FIRM_E_FORMAT, "%s has no column '%s'; it has %s; collect it again",
@@ -163,15 +165,15 @@ static firm_status check_numbers(const source* s, const episodes* e, firm_error*
 firm_status episodes_open_pixels(hdf5_file* file, const char* path, episodes* e, firm_error* err) {
     if (!hdf5_width(file, "pixels")) return FIRM_OK;
     int rank;
+    const int side = e->spec->task.image;
     int64_t dims[HDF5_MAX_RANK];
     TRY(hdf5_shape(file, "pixels", &rank, dims, err));
-    if (rank != 4 || dims[0] != e->rows || dims[1] != ENV_IMAGE || dims[2] != ENV_IMAGE ||
-        dims[3] != 3)
+    if (rank != 4 || dims[0] != e->rows || dims[1] != side || dims[2] != side || dims[3] != 3)
         return FAIL(
             err, FIRM_E_FORMAT,
             "'pixels' of %s does not have %lld frames of %d x %d x 3; collect it again without "
             "--pixels",
-            path, (long long)e->rows, ENV_IMAGE, ENV_IMAGE);
+            path, (long long)e->rows, side, side);
     if (!hdf5_holds_bytes(file, "pixels"))
         return FAIL(err, FIRM_E_FORMAT, "'pixels' of %s does not hold bytes; collect it again",
                     path);
@@ -249,6 +251,7 @@ static firm_status read_open(source* s, episodes** out, firm_error* err) {
 
 firm_status episodes_read(const char* path, const env_spec* spec, episodes** out, firm_error* err) {
     *out = NULL;
+    if (spec->layout->recording) return recording_read(path, spec, out, err);
     source s = {.path = path, .spec = spec};
     TRY(hdf5_open(path, &s.file, err));
     firm_status status = read_open(&s, out, err);

@@ -11,6 +11,7 @@
 #include "core/mem.h"
 #include "data/episodes_internal.h"
 #include "data/hdf5.h"
+#include "data/made_for.h"
 #include "env/render/compare.h"
 
 enum {
@@ -237,7 +238,7 @@ static void render_row(void* arg, int item, int worker) {
     const env_spec* spec = r->e->spec;
     // a recorded state was there once, so it can be drawn
     env_picture(world, r->e->state + (r->first + item) * spec->state->dim,
-                r->rgb + (size_t)item * ENV_FRAME_BYTES);
+                r->rgb + (size_t)item * task_frame_bytes(&spec->task));
 }
 
 static firm_status write_pixels(hdf5_writer* w, const episodes* e, pool* p, firm_error* err) {
@@ -245,12 +246,13 @@ static firm_status write_pixels(hdf5_writer* w, const episodes* e, pool* p, firm
     rendering r = {.e = e};
     firm_status status = env_create_many(e->spec, threads, &r.worker_env, err);
     if (status == FIRM_OK) status = env_render_ready(r.worker_env, threads, err);
-    r.rgb = mem_alloc((size_t)PIXEL_BLOCK * ENV_FRAME_BYTES);
+    r.rgb = mem_alloc((size_t)PIXEL_BLOCK * task_frame_bytes(&e->spec->task));
     if (status == FIRM_OK && !r.rgb)
         status = FAIL(err, FIRM_E_MEMORY, "no memory to render frames");
 
     hid_t dataset = -1;
-    const hsize_t dims[4] = {(hsize_t)e->rows, ENV_IMAGE, ENV_IMAGE, 3};
+    const hsize_t side = (hsize_t)e->spec->task.image;
+    const hsize_t dims[4] = {(hsize_t)e->rows, side, side, 3};
     if (status == FIRM_OK)
         status = hdf5_dataset(w, "pixels", H5T_STD_U8LE, 4, dims, PIXEL_CHUNK, 1, &dataset, err);
     progress bar;
@@ -274,7 +276,7 @@ static firm_status write_pixels(hdf5_writer* w, const episodes* e, pool* p, firm
 static firm_status write_attributes(hdf5_writer* w, const episodes* e, firm_error* err) {
     const env_spec* spec = e->spec;
     char text[128];
-    TRY(hdf5_put_text(w, "task", spec->task.name, err));
+    TRY(made_for_put(w, spec, err));
     TRY(hdf5_put_text(w, "kind", "episodes", err));
     snprintf(text, sizeof text, "%d.%d.%d", FIRM_VERSION / 10000, FIRM_VERSION / 100 % 100,
              FIRM_VERSION % 100);

@@ -358,6 +358,11 @@ int hdf5_holds_bytes(const hdf5_file* f, const char* name) {
     return i >= 0 && f->column[i].kind == HDF5_INTEGER && f->column[i].size == 1;
 }
 
+int hdf5_holds_reals(const hdf5_file* f, const char* name) {
+    const int i = find_column(f, name);
+    return i >= 0 && f->column[i].kind == HDF5_REAL;
+}
+
 int hdf5_get_row(hdf5_file* f, const char* name, int64_t row, void* out) {
     const hdf5_column* c;
     const int width = hdf5_width(f, name);

@@ -40,6 +40,7 @@ firm_status hdf5_shape(const hdf5_file* f, const char* name, int* rank, int64_t 
                        firm_error* err);
 // The whole column, converted within its class: reals to reals, integers and flags to integers.
 firm_status hdf5_get(hdf5_file* f, const char* name, hdf5_number as, void* out, firm_error* err);
+int hdf5_holds_reals(const hdf5_file* f, const char* name);
 // Whether its numbers are integers of one byte.
 int hdf5_holds_bytes(const hdf5_file* f, const char* name);
 // One row of such a column; 0 when it worked. Threads may call it side by side.

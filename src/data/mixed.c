@@ -35,7 +35,7 @@ void mixed_actions(const env_spec* spec, int kind, const float* mean, const floa
                                    : (float)rng_uniform(g, 0.5, 2);
     const int knots = FEWEST_KNOTS + (int)rng_below(g, MOST_KNOTS - FEWEST_KNOTS + 1);
     for (int k = 0; k < dim; k++) {
-        float z[64];
+        float z[TASK_MAX_SPAN];
         if (kind < 2)
             independent(g, controls, z);
         else

@@ -11,6 +11,7 @@
 #include "core/mem.h"
 #include "core/text.h"
 #include "data/hdf5.h"
+#include "data/made_for.h"
 
 enum { MOST_COLUMNS = 8 * PACK_SOURCES + 3 * PACK_LISTS + 8, BLOCK = 256 };
 
@@ -115,9 +116,11 @@ static void list_columns(pack* p, columns* c) {
         add(c, name, "past", REAL32, r->histories, (RECORD_FRAMES - 1) * e->task.action_dim,
             &r->past);
         add(c, name, "after", SCENE, r->count, 1, &r->after);
-        add(c, name, "action", REAL32, r->count, RECORD_CONTROLS * e->task.action_dim, &r->action);
-        add(c, name, "config", REAL32, r->count, RECORD_POINTS * e->task.config_dim, &r->config);
-        add(c, name, "chi", REAL32, r->count, RECORD_POINTS * e->task.chi_dim, &r->chi);
+        add(c, name, "action", REAL32, r->count, task_span(&e->task) * e->task.action_dim,
+            &r->action);
+        add(c, name, "config", REAL32, r->count, task_points(&e->task) * e->task.config_dim,
+            &r->config);
+        add(c, name, "chi", REAL32, r->count, task_points(&e->task) * e->task.chi_dim, &r->chi);
         add(c, name, "rare", BYTE, r->count, 1, &r->rare);
     }
     for (int i = 0; i < p->lists; i++) {
@@ -201,16 +204,17 @@ static firm_status put_states(hdf5_writer* w, const pack* p, const int64_t* numb
 
 typedef struct drawing {
     pictures* from;
-    const uint8_t* background;
+    picture_background background;
+    size_t room;  // of a packed frame in `packed`
     int64_t scene[BLOCK];
-    uint8_t* packed;  // (BLOCK, picture_bound())
+    uint8_t* packed;  // (BLOCK, room)
     size_t size[BLOCK];
     firm_status status[BLOCK];
 } drawing;
 
 static void draw_one(void* arg, int item, int worker) {
     drawing* d = arg;
-    uint8_t rgb[ENV_FRAME_BYTES], *to = d->packed + (size_t)item * (picture_bound() + 4);
+    uint8_t rgb[PICTURE_MOST], *to = d->packed + (size_t)item * d->room;
     d->status[item] = pictures_get(d->from, worker, d->scene[item], rgb);
     if (d->status[item] != FIRM_OK) return;
     size_t n = picture_pack(rgb, d->background, 3, to);
@@ -230,7 +234,7 @@ static firm_status put_block(hdf5_writer* w, hid_t set, drawing* d, int n, pool*
     const hsize_t end = (hsize_t)at[first + n];
     if (H5Dset_extent(set, &end) < 0) return FAIL(err, FIRM_E_IO, "the pack cannot grow");
     for (int i = 0; i < n; i++) {
-        const uint8_t* bytes = d->packed + (size_t)i * (picture_bound() + 4);
+        const uint8_t* bytes = d->packed + (size_t)i * d->room;
         *hash = hdf5_hash(*hash, bytes, d->size[i]);
         TRY(hdf5_put_rows(w, set, H5T_NATIVE_UINT8, at[first + i], (int64_t)d->size[i], bytes,
                           err));
@@ -241,12 +245,13 @@ static firm_status put_block(hdf5_writer* w, hid_t set, drawing* d, int n, pool*
 static firm_status put_pictures(hdf5_writer* w, const pack* p, pictures* from, pool* workers,
                                 const int64_t* number, int64_t used, uint64_t* hash,
                                 firm_error* err) {
-    uint8_t* background = mem_alloc(ENV_FRAME_BYTES);
+    const size_t bytes = task_frame_bytes(&p->spec->task), room = picture_bound(bytes) + 4;
+    uint8_t* background = mem_alloc(bytes);
     int64_t* at = mem_calloc((size_t)used + 1, sizeof *at);
     drawing* d = mem_calloc(1, sizeof *d);
     hid_t set = -1;
     const hsize_t none = 0;
-    if (d) *d = (drawing){.from = from, .packed = mem_alloc(BLOCK * (picture_bound() + 4))};
+    if (d) *d = (drawing){.from = from, .room = room, .packed = mem_alloc(BLOCK * room)};
     firm_status st = background && at && d && d->packed
                          ? FIRM_OK
                          : FAIL(err, FIRM_E_MEMORY, "no memory to pack frames");
@@ -256,7 +261,7 @@ static firm_status put_pictures(hdf5_writer* w, const pack* p, pictures* from, p
         st = FAIL(err, FIRM_E_VALUE, "a frame of the pack cannot be drawn");
     if (st == FIRM_OK)
         st = hdf5_dataset(w, "picture", H5T_STD_U8LE, 1, &none, 1 << 16, 0, &set, err);
-    if (st == FIRM_OK) d->background = background;
+    if (st == FIRM_OK) d->background = (picture_background){background, bytes};
     progress bar;
     progress_begin(&bar, "draw", used);
     int64_t done = 0;
@@ -274,7 +279,7 @@ static firm_status put_pictures(hdf5_writer* w, const pack* p, pictures* from, p
         {.name = "picture_at", .kind = INT64, .rows = used + 1, .width = 1, .data = (void**)&at},
         {.name = "background",
          .kind = BYTE,
-         .rows = ENV_FRAME_BYTES,
+         .rows = (int64_t)bytes,
          .width = 1,
          .data = (void**)&background}};
     for (int i = 0; i < 2 && st == FIRM_OK; i++) st = put_column(w, &columns[i], NULL, hash, err);
@@ -287,9 +292,9 @@ static firm_status put_pictures(hdf5_writer* w, const pack* p, pictures* from, p
 
 static firm_status put_notes(hdf5_writer* w, const pack* p, int64_t used, uint64_t hash,
                              firm_error* err) {
-    TRY(hdf5_put_text(w, "task", p->spec->task.name, err));
+    TRY(made_for_put(w, p->spec, err));
     TRY(hdf5_put_text(w, "kind", "pack", err));
-    TRY(hdf5_put_text(w, "renderer", p->spec->sim->renderer, err));
+    TRY(hdf5_put_text(w, "renderer", p->spec->sim ? p->spec->sim->renderer : "recorded", err));
     TRY(hdf5_put_text(w, "selection", p->selection, err));
     TRY(hdf5_put_u64(w, "data_hash", p->data_hash, err));
     TRY(hdf5_put_u64(w, "data_seed", p->data_seed, err));
@@ -365,13 +370,15 @@ static firm_status damaged(const char* path, firm_error* err) {
 }
 
 static firm_status get_notes(hdf5_file* file, const char* path, pack* p, firm_error* err) {
-    char kind[32] = "", task[32] = "";
+    char kind[32] = "", task[TASK_NAME];
+    made_for_name(file, task);
     uint64_t n = 0;
     if (!hdf5_get_text(file, "kind", kind, sizeof kind) || strcmp(kind, "pack") != 0)
         return FAIL(err, FIRM_E_FORMAT, "%s is no pack; give a file made by `firm pack`", path);
-    if (!hdf5_get_text(file, "task", task, sizeof task) || strcmp(task, p->spec->task.name) != 0)
+    if (strcmp(task, p->spec->task.name) != 0)
         return FAIL(err, FIRM_E_TASK, "%s is a pack of '%s', not of '%s'", path, task,
                     p->spec->task.name);
+    TRY(made_for_check(file, path, p->spec, err));
     if (!hdf5_get_text(file, "selection", p->selection, sizeof p->selection) ||
         !hdf5_get_u64(file, "data_hash", &p->data_hash) ||
         !hdf5_get_u64(file, "data_seed", &p->data_seed) || !hdf5_get_u64(file, "scenes", &n) ||
@@ -462,7 +469,7 @@ static firm_status get_pictures(hdf5_file* file, const char* path, pack* p, uint
                    .data = (void**)&p->picture_at},
                   {.name = "background",
                    .kind = BYTE,
-                   .rows = ENV_FRAME_BYTES,
+                   .rows = (int64_t)task_frame_bytes(&p->spec->task),
                    .width = 1,
                    .data = (void**)&p->background}};
     uint64_t before = *hash;

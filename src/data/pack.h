@@ -29,7 +29,7 @@ typedef struct pack {
     scenes from;  // made from episodes: where states are; from.e NULL in a file
     // of a file only
     double* state;        // (scenes, state_dim), or NULL: there are pictures
-    uint8_t* background;  // (224, 224, 3)
+    uint8_t* background;  // (image, image, 3)
     uint8_t* picture;     // packed, one after the other
     int64_t* picture_at;  // (scenes + 1)
 } pack;

@@ -6,12 +6,17 @@
 
 #include "core/mem.h"
 
-enum { BEFORE = RECORD_FRAMES - 1, STATES = BRANCH_CONTROLS + 1 };
+enum { BEFORE = RECORD_FRAMES - 1 };
+
+// Of a branch.
+static int states_of(const env_spec* spec) {
+    return task_span(&spec->task) + 1;
+}
 
 // ---- scenes -------------------------------------------------------------------------------------
 
 static int64_t branch_scenes(const branches* b) {
-    return b ? (int64_t)b->anchors * b->per_anchor * STATES : 0;
+    return b ? (int64_t)b->anchors * b->per_anchor * states_of(b->spec) : 0;
 }
 
 int64_t scenes_count(const scenes* s) {
@@ -23,7 +28,7 @@ int64_t scenes_count(const scenes* s) {
 int64_t scene_of_branch(const scenes* s, int which, int branch, int control) {
     int64_t n = s->e->rows;
     for (int i = 0; i < which; i++) n += branch_scenes(s->b[i]);
-    return n + (int64_t)branch * STATES + control;
+    return n + (int64_t)branch * states_of(s->e->spec) + control;
 }
 
 const double* scene_state(const scenes* s, int64_t scene) {
@@ -62,21 +67,22 @@ static const double* future_state(const future* f, int control) {
 
 static void fill_future(const future* f, records* r, int at) {
     const env_spec* spec = f->s->e->spec;
-    const float* action = f->branch < 0
-                              ? f->s->e->action + f->row * spec->task.action_dim
-                              : f->s->b[f->which]->action +
-                                    (int64_t)f->branch * BRANCH_CONTROLS * spec->task.action_dim;
-    size_t numbers = (size_t)(RECORD_CONTROLS * spec->task.action_dim);
+    const int span = task_span(&spec->task), points = task_points(&spec->task);
+    const int macro = spec->task.controls;
+    const float* action = f->branch < 0 ? f->s->e->action + f->row * spec->task.action_dim
+                                        : f->s->b[f->which]->action +
+                                              (int64_t)f->branch * span * spec->task.action_dim;
+    size_t numbers = (size_t)(span * spec->task.action_dim);
     memcpy(r->action + (size_t)at * numbers, action, numbers * sizeof *action);
     r->after[at] = future_scene(f, 1);
-    for (int k = 0; k < RECORD_POINTS; k++) {
-        int control = k * RECORD_MACRO, point = at * RECORD_POINTS + k;
+    for (int k = 0; k < points; k++) {
+        int control = k * macro, point = at * points + k;
         const double* state = future_state(f, control);
         env_config(spec, state, r->config + (size_t)point * (size_t)spec->task.config_dim);
-        env_chi(spec, state, future_state(f, control - 1), future_state(f, control - RECORD_MACRO),
+        env_chi(spec, state, future_state(f, control - 1), future_state(f, control - macro),
                 r->chi + (size_t)point * (size_t)spec->task.chi_dim);
     }
-    for (int c = 1; c <= RECORD_CONTROLS; c++)
+    for (int c = 1; c <= span; c++)
         r->rare[at] |= (uint8_t)env_rare(spec, future_state(f, c), future_state(f, c - 1));
 }
 
@@ -90,14 +96,15 @@ static void fill_history(const scenes* s, int64_t row, records* r, int at) {
 static firm_status records_alloc(const env_spec* spec, int count, int histories, records* r,
                                  firm_error* err) {
     size_t n = (size_t)count, h = (size_t)histories;
+    size_t span = (size_t)task_span(&spec->task), points = (size_t)task_points(&spec->task);
     *r = (records){.count = count, .histories = histories};
     r->history = mem_calloc(n, sizeof *r->history);
     r->seen = mem_calloc(h, RECORD_FRAMES * sizeof *r->seen);
     r->past = mem_calloc(h, BEFORE * (size_t)spec->task.action_dim * sizeof *r->past);
     r->after = mem_calloc(n, sizeof *r->after);
-    r->action = mem_calloc(n, RECORD_CONTROLS * (size_t)spec->task.action_dim * sizeof *r->action);
-    r->config = mem_calloc(n, RECORD_POINTS * (size_t)spec->task.config_dim * sizeof *r->config);
-    r->chi = mem_calloc(n, RECORD_POINTS * (size_t)spec->task.chi_dim * sizeof *r->chi);
+    r->action = mem_calloc(n, span * (size_t)spec->task.action_dim * sizeof *r->action);
+    r->config = mem_calloc(n, points * (size_t)spec->task.config_dim * sizeof *r->config);
+    r->chi = mem_calloc(n, points * (size_t)spec->task.chi_dim * sizeof *r->chi);
     r->rare = mem_calloc(n, 1);
     if (r->history && r->seen && r->past && r->after && r->action && r->config && r->chi && r->rare)
         return FIRM_OK;
@@ -156,9 +163,10 @@ firm_status records_mismatch(records* r, const env_spec* spec, uint64_t seed, fi
         return st;
     }
     size_t c = (size_t)spec->task.config_dim, x = (size_t)spec->task.chi_dim, n = (size_t)r->count;
+    size_t points = (size_t)task_points(&spec->task);
     memcpy(old.after, r->after, n * sizeof *r->after);
-    memcpy(old.config, r->config, n * RECORD_POINTS * c * sizeof *r->config);
-    memcpy(old.chi, r->chi, n * RECORD_POINTS * x * sizeof *r->chi);
+    memcpy(old.config, r->config, n * points * c * sizeof *r->config);
+    memcpy(old.chi, r->chi, n * points * x * sizeof *r->chi);
     memcpy(old.rare, r->rare, n);
     for (int i = 0; i < r->count; i++) from[i] = i;
     rng g = rng_start(seed, RNG_STREAM(RNG_BRANCH, 1) ^ 0xFFFFFFFFu);
@@ -168,10 +176,10 @@ firm_status records_mismatch(records* r, const env_spec* spec, uint64_t seed, fi
         r->after[i] = old.after[o];
         r->rare[i] = old.rare[o];
         // what holds at the start stays with the history
-        for (size_t k = 1; k < RECORD_POINTS; k++) {
-            memcpy(r->config + (i * RECORD_POINTS + k) * c,
-                   old.config + (o * RECORD_POINTS + k) * c, c * sizeof *r->config);
-            memcpy(r->chi + (i * RECORD_POINTS + k) * x, old.chi + (o * RECORD_POINTS + k) * x,
+        for (size_t k = 1; k < points; k++) {
+            memcpy(r->config + (i * points + k) * c, old.config + (o * points + k) * c,
+                   c * sizeof *r->config);
+            memcpy(r->chi + (i * points + k) * x, old.chi + (o * points + k) * x,
                    x * sizeof *r->chi);
         }
     }
@@ -185,9 +193,9 @@ firm_status records_mismatch(records* r, const env_spec* spec, uint64_t seed, fi
 static void put_behind(const env_spec* spec, const records* from, int64_t first_scene, int count,
                        int histories, records* to) {
     const size_t past = (size_t)(BEFORE * spec->task.action_dim),
-                 action = (size_t)(RECORD_CONTROLS * spec->task.action_dim),
-                 config = (size_t)(RECORD_POINTS * spec->task.config_dim),
-                 chi = (size_t)(RECORD_POINTS * spec->task.chi_dim), n = (size_t)count,
+                 action = (size_t)(task_span(&spec->task) * spec->task.action_dim),
+                 config = (size_t)(task_points(&spec->task) * spec->task.config_dim),
+                 chi = (size_t)(task_points(&spec->task) * spec->task.chi_dim), n = (size_t)count,
                  m = (size_t)from->count, h = (size_t)histories;
     for (int i = 0; i < from->count; i++) {
         to->history[count + i] = from->history[i] + histories;
@@ -295,7 +303,8 @@ firm_status pairs_of_rows(const scenes* s, const data_split* split, int count, i
 firm_status pairs_of_branches(const scenes* s, int which, int count, int lag, pairs* p,
                               firm_error* err) {
     const branches* b = s->b[which];
-    int total = b->anchors * b->per_anchor * BRANCH_CONTROLS, drawn = count > 0;
+    const int span = task_span(&b->spec->task);
+    int total = b->anchors * b->per_anchor * span, drawn = count > 0;
     if (count == 0 || count > total) count = total;
     int* deck = mem_alloc((size_t)total * sizeof *deck);
     if (!deck) return FAIL(err, FIRM_E_MEMORY, "no memory to draw from %d states", total);
@@ -304,7 +313,7 @@ firm_status pairs_of_branches(const scenes* s, int which, int count, int lag, pa
     if (drawn) rng_shuffle(&r, deck, total);
     firm_status st = pairs_alloc(s->e->spec, count, p, err);
     for (int i = 0; i < count && st == FIRM_OK; i++) {
-        int branch = deck[i] / BRANCH_CONTROLS, control = deck[i] % BRANCH_CONTROLS + 1;
+        int branch = deck[i] / span, control = deck[i] % span + 1;
         future f = {s, b->row[branch / b->per_anchor], 0, which, branch};
         set_pair(s, p, i, future_scene(&f, control),
                  future_scene(&f, control > lag ? control - lag : 0),

@@ -1,20 +1,16 @@
 // records.h - what training reads of episodes and branches, in a form that needs neither.
 //
-// A record is the paper's (h, U, c_0:5, chi_0:5): a history of three frames and the two actions
-// between them, 25 controls, and the configurations and dynamics targets after 0, 5, .. 25 of them.
+// A record is the paper's (h, U, c_0:H, chi_0:H): a history of three frames and the two actions
+// between them, the `span` controls of H macro actions (25 of 5 for most tasks, task_span()), and
+// the configurations and dynamics targets at the `points` H + 1 ends of these (task_points()).
 // A pair is two frames of one episode or branch with their configurations. Frames are named by
-// scene numbers: rows of the episodes first, then the states of the branches, 26 each.
+// scene numbers: rows of the episodes first, then the states of the branches, span + 1 each.
 #ifndef DATA_RECORDS_H
 #define DATA_RECORDS_H
 
 #include "data/branches.h"
 
-enum {
-    RECORD_FRAMES = FIRM_HISTORY,
-    RECORD_CONTROLS = BRANCH_CONTROLS,
-    RECORD_MACRO = 5,  // controls of a macro action
-    RECORD_POINTS = RECORD_CONTROLS / RECORD_MACRO + 1
-};
+enum { RECORD_FRAMES = FIRM_HISTORY };
 
 typedef struct records {
     int count, histories;  // records of one anchor share its history
@@ -22,9 +18,9 @@ typedef struct records {
     int64_t* seen;         // (histories, 3) scenes t-2, t-1, t
     float* past;           // (histories, 2, action_dim) the actions between them
     int64_t* after;        // (count) the scene after the first control
-    float* action;         // (count, 25, action_dim)
-    float* config;         // (count, 6, config_dim)
-    float* chi;            // (count, 6, chi_dim)
+    float* action;         // (count, span, action_dim)
+    float* config;         // (count, points, config_dim)
+    float* chi;            // (count, points, chi_dim)
     uint8_t* rare;         // (count) 1: a moment of the task's rare kind is among those after it
 } records;
 
@@ -42,7 +38,7 @@ typedef struct scenes {
     const branches* b[SCENE_BRANCHES];
 } scenes;
 int64_t scenes_count(const scenes* s);
-int64_t scene_of_branch(const scenes* s, int which, int branch, int control);  // control 0 .. 25
+int64_t scene_of_branch(const scenes* s, int which, int branch, int control);  // 0 .. span
 const double* scene_state(const scenes* s, int64_t scene);
 
 // Segments of recordings that pass through `rows`.

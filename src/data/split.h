@@ -19,7 +19,7 @@ firm_status data_split_make(const episodes* e, uint64_t seed, data_split* out, f
 void data_split_free(data_split* s);
 
 // Segments: rows t with `before` earlier and `after` later rows in their episode (history and
-// 25-control continuation). Draws `count` rows of the given episodes, without repetition when there
+// continuation). Draws `count` rows of the given episodes, without repetition when there
 // are enough eligible rows (else with), ordered by draw. The caller frees *rows with mem_free.
 firm_status data_segments(const episodes* e, const int* episode, int episode_count, int before,
                           int after, int count, uint64_t seed, uint64_t stream, int64_t** rows,

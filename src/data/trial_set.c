@@ -10,6 +10,7 @@
 #include "core/mem.h"
 #include "data/episodes_internal.h"
 #include "data/hdf5.h"
+#include "data/made_for.h"
 #include "env/render/compare.h"
 
 enum {
@@ -70,7 +71,7 @@ static uint64_t checksum_of(const trial_set* s) {
     const env_spec* spec = s->rows->spec;
     const size_t n = (size_t)s->count, a = (size_t)spec->task.action_dim;
     const uint64_t number[] = {(uint64_t)s->offset,
-                               (uint64_t)(s->unsolved | s->training << 1),
+                               (uint64_t)(s->unsolved | s->training << 1 | (int)s->drawn << 2),
                                s->seed,
                                s->split_seed,
                                s->rows->hash,
@@ -93,7 +94,7 @@ static uint64_t checksum_of(const trial_set* s) {
 static firm_status write_attributes(hdf5_writer* w, const trial_set* s, firm_error* err) {
     const env_spec* spec = s->rows->spec;
     char text[32];
-    TRY(hdf5_put_text(w, "task", spec->task.name, err));
+    TRY(made_for_put(w, spec, err));
     TRY(hdf5_put_text(w, "kind", "trials", err));
     snprintf(text, sizeof text, "%d.%d.%d", FIRM_VERSION / 10000, FIRM_VERSION / 100 % 100,
              FIRM_VERSION % 100);
@@ -112,6 +113,7 @@ static firm_status write_attributes(hdf5_writer* w, const trial_set* s, firm_err
     };
     for (size_t i = 0; i < sizeof number / sizeof *number; i++)
         TRY(hdf5_put_u64(w, number[i].name, number[i].value, err));
+    if (s->drawn) TRY(hdf5_put_u64(w, "drawn", (uint64_t)s->drawn, err));
     // trials of an evaluation do without
     return s->training ? hdf5_put_u64(w, "training", 1, err) : FIRM_OK;
 }
@@ -163,8 +165,10 @@ static int64_t source_row(const trial_set* s, int i, int k) {
 static firm_status write_pixels(hdf5_writer* w, const trial_set* s, const episodes* source,
                                 firm_error* err) {
     if (!source->pixels) return FIRM_OK;  // drawn again from the states: the same bytes
-    const hsize_t dims[4] = {(hsize_t)s->rows->rows, ENV_IMAGE, ENV_IMAGE, 3};
-    uint8_t* rgb = mem_alloc(ENV_FRAME_BYTES);
+    const task_typed* task = &s->rows->spec->task;
+    const hsize_t side = (hsize_t)task->image;
+    const hsize_t dims[4] = {(hsize_t)s->rows->rows, side, side, 3};
+    uint8_t* rgb = mem_alloc(task_frame_bytes(task));
     hid_t dataset = -1;
     firm_status status =
         rgb ? hdf5_dataset(w, "pixels", H5T_STD_U8LE, 4, dims, PIXEL_CHUNK, 1, &dataset, err)
@@ -212,15 +216,17 @@ firm_status trial_set_write(const trial_set* s, const episodes* source, const ch
 
 static firm_status check_kind(hdf5_file* file, const char* path, const env_spec* spec,
                               firm_error* err) {
-    char kind[32], task[32];
+    char kind[32], task[TASK_NAME];
+    made_for_name(file, task);
     uint64_t format = 0;
     if (!hdf5_get_text(file, "kind", kind, sizeof kind) || strcmp(kind, "trials") != 0)
         return FAIL(err, FIRM_E_FORMAT,
                     "%s does not hold trials; give a file made by `firm trials`", path);
-    if (!hdf5_get_text(file, "task", task, sizeof task) || strcmp(task, spec->task.name) != 0)
+    if (strcmp(task, spec->task.name) != 0)
         return FAIL(err, FIRM_E_TASK,
                     "%s holds trials of '%s', not of '%s'; name the task they were made for", path,
                     task, spec->task.name);
+    TRY(made_for_check(file, path, spec, err));
     if (!hdf5_get_u64(file, "format_version", &format) || format != FORMAT)
         return FAIL(err, FIRM_E_FORMAT,
                     "%s has format version %" PRIu64
@@ -264,7 +270,7 @@ static firm_status check_shapes(hdf5_file* file, const char* path, const env_spe
 
 static firm_status read_attributes(hdf5_file* file, const char* path, trial_set* s,
                                    uint64_t* checksum, firm_error* err) {
-    uint64_t offset, unsolved, training = 0;
+    uint64_t offset, unsolved, training = 0, drawn = TRIAL_ANY;
     const struct {
         const char* name;
         uint64_t* to;
@@ -283,13 +289,16 @@ static firm_status read_attributes(hdf5_file* file, const char* path, trial_set*
             return FAIL(err, FIRM_E_FORMAT, "%s has no attribute '%s'; run `firm trials` again",
                         path, number[i].name);
     hdf5_get_u64(file, "training", &training);
+    hdf5_get_u64(file, "drawn", &drawn);
     // seeds go through JSON, which is exact up to 2^53
     if (offset < 1 || offset > TRIAL_OFFSET_MAX || unsolved > 1 || training > 1 ||
-        s->seed > 1ull << 53)
+        drawn > TRIAL_STUDY || s->seed > 1ull << 53)
         return FAIL(err, FIRM_E_FORMAT,
                     "%s says offset %" PRIu64 ", unsolved %" PRIu64 ", training %" PRIu64
-                    ", seed %" PRIu64 ", which cannot be; run `firm trials` again",
-                    path, offset, unsolved, training, s->seed);
+                    ", drawn %" PRIu64 ", seed %" PRIu64
+                    ", which cannot be; run `firm trials` again",
+                    path, offset, unsolved, training, drawn, s->seed);
+    s->drawn = (trial_draw)drawn;
     s->training = (int)training;
     s->offset = (int)offset;
     s->unsolved = (int)unsolved;

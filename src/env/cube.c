@@ -241,7 +241,10 @@ static const env_collection collection = {
     .interventions = {ENV_PROPOSAL_GAUSSIAN, .replay = 1, .anchors = 128, .per_anchor = 16},
 };
 
+static const env_sign signs[] = {{"privileged_block_0_pos", 0}, {NULL, 0}};
+
 static const env_layout layout = {
+    .signs = signs,
     .state_column = "qpos",
     .state_bits = 64,
     .state_more = {{"qvel", CUBE_QVEL},
@@ -257,15 +260,17 @@ static const env_layout layout = {
 };
 
 static const env_study study = {
-    .audit = {.anchors = 128, .mean = 0.00352, .p95 = 0.01035, .max = 0.06111},
     .demo = {.episodes = 12, .offset = 25, .tries = 0},
+    .ablations = 2,
+    .plus = "cube-plus",
 };
 
 const env_spec cube_spec = {
     .task = {.name = "cube",
              .image = ENV_IMAGE,
              .period_ms = 50,
-             .controls = 5,
+             .controls = ENV_CONTROLS,
+             .horizon = ENV_HORIZON,
              .action_dim = CUBE_ACTION,
              .action_low = -1.0f,
              .action_high = 1.0f,

@@ -24,11 +24,13 @@ enum { TASKS = sizeof tasks / sizeof tasks[0] };
 // Tasks that need a library this program was built without.
 static const struct {
     const char *name, *library, *cure;
+    const env_sign* signs;
 } absent[] = {
 #ifndef FIRM_CHIPMUNK
-    {"pusht", "Chipmunk 7", "apt-get install libchipmunk-dev (or make setup), then make build"},
+    {"pusht", "Chipmunk 7", "apt-get install libchipmunk-dev (or make setup), then make build",
+     pusht_signs},
 #endif
-    {NULL, NULL, NULL},
+    {NULL, NULL, NULL, NULL},
 };
 
 const env_spec* env_at(int i) {
@@ -60,8 +62,17 @@ env_demo env_demo_of(const env_spec* spec) {
     return spec->study ? spec->study->demo : (env_demo){.episodes = 50, .offset = 50, .tries = 8};
 }
 
+firm_status env_need_simulator(const env_spec* spec, const char* needs, firm_error* err) {
+    if (spec->sim) return FIRM_OK;
+    return FAIL(err, FIRM_E_UNAVAILABLE,
+                "%s needs a simulator, and the task %s is recorded data alone; name a MuJoCo model "
+                "in its task file, or write a plug-in",
+                needs, spec->task.name);
+}
+
 firm_status env_create(const env_spec* spec, env** out, firm_error* err) {
     *out = NULL;
+    TRY(env_need_simulator(spec, "an environment", err));
     env* e = mem_calloc(1, spec->sim->bytes);
     if (!e) return FAIL(err, FIRM_E_MEMORY, "no memory for a %s environment", spec->task.name);
     e->spec = spec;
@@ -145,26 +156,18 @@ void env_free_many(env** envs, int count) {
     mem_free(envs);
 }
 
-// Columns that give a public file away, the most telling first; width 0 stands for any.
-static const struct {
-    const char *task, *column;
-    int width;
-} signs[] = {
-    {"cube", "privileged_block_0_pos", 0},
-    {"pusht", "block_pose", 0},
-    {"pusht", "n_contacts", 0},
-    {"pusht", "state", 7},
-    {"reacher", "qpos", 2},
-    {"tworoom", "pos_target", 2},
-    {"tworoom", "distance_to_target", 0},
-    {"tworoom", "goal_state", 2},
-    {"tworoom", "pos_agent", 2},
-};
+static int shows(const env_sign* sign, int (*width)(void* user, const char* column), void* user) {
+    for (; sign && sign->column; sign++) {
+        int w = width(user, sign->column);
+        if (w > 0 && (sign->width == 0 || sign->width == w)) return 1;
+    }
+    return 0;
+}
 
 const char* env_guess_task(int (*width)(void* user, const char* column), void* user) {
-    for (size_t i = 0; i < sizeof signs / sizeof signs[0]; i++) {
-        int w = width(user, signs[i].column);
-        if (w > 0 && (signs[i].width == 0 || signs[i].width == w)) return signs[i].task;
-    }
+    for (int i = TASKS - 1; i >= 0; i--)  // the later ones have the more telling columns
+        if (shows(tasks[i]->layout->signs, width, user)) return tasks[i]->task.name;
+    for (int i = 0; absent[i].name; i++)
+        if (shows(absent[i].signs, width, user)) return absent[i].name;
     return NULL;
 }

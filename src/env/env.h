@@ -25,8 +25,14 @@
 #include "task/task.h"
 
 enum {
-    ENV_IMAGE = 224,
+    // of the tasks in src/env
+    ENV_IMAGE = 224,  // pixels a side of a picture
     ENV_FRAME_BYTES = ENV_IMAGE * ENV_IMAGE * 3,
+    ENV_CONTROLS = 5,  // of a macro action
+    ENV_HORIZON = 5,   // macro actions of a recorded future
+    ENV_SPAN = ENV_CONTROLS * ENV_HORIZON,
+    ENV_POINTS = ENV_HORIZON + 1,
+    // of any task
     ENV_MAX_STATE = 64,
     ENV_MAX_COLUMN = 32  // widest env_column
 };
@@ -81,7 +87,7 @@ typedef struct env_simulator {
     // Before the first render, where pictures take much memory or may be impossible; NULL: always
     // ready. Call env_render_ready.
     firm_status (*render_ready)(env* e, firm_error* err);
-    void (*render)(const env* e, uint8_t* rgb);  // (224, 224, 3)
+    void (*render)(const env* e, uint8_t* rgb);  // (image, image, 3)
     // A recorded state's picture as it looked then, where setting the state and rendering would not
     // give it; NULL otherwise. Leaves the environment at that state for no other use. Call
     // env_picture.
@@ -168,11 +174,32 @@ typedef struct env_column {
     const char* text;  // of a column of texts
 } env_column;
 
+// Recorded data alone, as a task file describes them: which column holds what. Number k of a state
+// is number `index` of a row of state[k].column.
+typedef struct env_source {
+    const char* column;
+    int index;
+} env_source;
+
+typedef struct env_recording {
+    const char *image, *action;
+    const char* time;         // of a row, in seconds; NULL: the file tells none
+    const env_source* state;  // (state dim)
+} env_recording;
+
+// A column that gives a public file away.
+typedef struct env_sign {
+    const char* column;  // NULL ends a list
+    int width;           // numbers per row; 0: any
+} env_sign;
+
 typedef struct env_layout {
-    const char* state_column;    // holds the (leading part of the) state: "pos_agent"
-    const char* state_also[3];   // other names of it in public files, tried in order; NULL ends
-    int state_bits;              // 32 or 64: its precision in the file
-    env_field state_more[4];     // columns that hold the rest of the state, in order
+    const env_recording* recording;  // NULL: the public layout, by the members below
+    const char* state_column;        // holds the (leading part of the) state: "pos_agent"
+    const char* state_also[3];       // other names of it in public files, tried in order; NULL ends
+    int state_bits;                  // 32 or 64: its precision in the file
+    env_field state_more[4];         // columns that hold the rest of the state, in order
+    const env_sign* signs;       // what a file without the task's name is known by; NULL: nothing
     const char* episode_column;  // of episode numbers; NULL: "ep_idx"
     int extra_dim;               // numbers per row that extra_get notes for the columns below
     void (*extra_get)(const env* e, double* extra);  // at every collected row
@@ -190,11 +217,9 @@ typedef struct env_demo {
 } env_demo;
 
 typedef struct env_study {
-    struct {
-        int anchors;
-        double mean, p95, max;  // after 25 controls, in tolerance units
-    } audit;                    // the paper's reset-replay audit
     env_demo demo;
+    int ablations;     // how many of `firm reproduce`'s ablations the paper ran on the task
+    const char* plus;  // second settings, for `firm reproduce --plus`; NULL: none
 } env_study;
 
 // ---- a task ----
@@ -219,7 +244,11 @@ const env_spec* env_find(const char* name);  // NULL if unknown
 const env_spec* env_at(int i);               // i-th task, NULL past the last
 firm_status env_find_or_fail(const char* name, const env_spec** spec,
                              firm_error* err);  // message lists the tasks
-env_demo env_demo_of(const env_spec* spec);     // its own choice or the default
+// A task as users name it: one of these, or the path of a plug-in (`./task.so`, firm_task.h). The
+// spec belongs to the program.
+firm_status env_open_task(const char* name, const env_spec** spec, firm_error* err);
+int env_is_path(const char* name);           // it names a file, not one of the program's tasks
+env_demo env_demo_of(const env_spec* spec);  // its own choice or the default
 
 // ---- state.c: what follows from a state ----
 
@@ -234,6 +263,8 @@ int env_success(const env_spec* spec, const double* state, const double* goal_st
 // ---- running one ----
 
 firm_status env_create(const env_spec* spec, env** out, firm_error* err);
+// The task has a simulator; else one sentence that says what `needs` it.
+firm_status env_need_simulator(const env_spec* spec, const char* needs, firm_error* err);
 void env_free(env* e);
 // Brings a recorded moment back as exactly as its state allows; sets the environment's fault if it
 // cannot.
@@ -252,8 +283,8 @@ void env_free_many(env** envs, int count);
 // `open` of the tasks on MuJoCo in a build without it: fails and says what to run.
 firm_status env_open_without_mujoco(env* e, firm_error* err);
 
-// The task whose public files have such columns ("pusht"), by name alone and also for tasks that
-// are not in this build; NULL if none fits. `width` returns the numbers per row of a column, 0 if
+// The name of the task whose public files have such columns, also of tasks that are not in this
+// build; NULL if none fits. `width` returns the numbers per row of a column, 0 if
 // there is none.
 const char* env_guess_task(int (*width)(void* user, const char* column), void* user);
 

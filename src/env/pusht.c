@@ -5,9 +5,11 @@
 // space: the reference lets velocities of whatever came before leak in. The state alone does not
 // hold Chipmunk's cached contact impulses, so an exact save is the last state set and the controls
 // since.
-#ifdef FIRM_CHIPMUNK
 #include "env/pusht.h"
 
+const env_sign pusht_signs[] = {{"block_pose", 0}, {"n_contacts", 0}, {"state", 7}, {NULL, 0}};
+
+#ifdef FIRM_CHIPMUNK
 #include <math.h>
 #include <string.h>
 
@@ -367,6 +369,7 @@ static const env_collection collection = {
 };
 
 static const env_layout layout = {
+    .signs = pusht_signs,
     .state_column = "state",
     .state_bits = 64,
     .episode_column = "episode_idx",
@@ -377,8 +380,8 @@ static const env_layout layout = {
 };
 
 static const env_study study = {
-    .audit = {.anchors = 512, .mean = 0.0613, .p95 = 0.1424, .max = 0.9548},
     .demo = {.episodes = 16, .offset = 50, .tries = 8},
+    .plus = "pusht-plus",
 };
 
 const env_spec pusht_spec = {
@@ -386,7 +389,8 @@ const env_spec pusht_spec = {
         {.name = "pusht",
          .image = ENV_IMAGE,
          .period_ms = 100,
-         .controls = 5,
+         .controls = ENV_CONTROLS,
+         .horizon = ENV_HORIZON,
          .action_dim = 2,
          .action_low = -1.0f,
          .action_high = 1.0f,
@@ -424,6 +428,4 @@ const env_spec pusht_spec = {
     .layout = &layout,
     .study = &study,
 };
-#else
-typedef int pusht_needs_chipmunk;
 #endif

@@ -26,6 +26,8 @@ enum { PUSHT_CANVAS = 512, PUSHT_STATE = 7, PUSHT_SUBSTEPS = 10 };
 // vy.
 enum { PUSHT_AX, PUSHT_AY, PUSHT_BX, PUSHT_BY, PUSHT_ANGLE, PUSHT_VX, PUSHT_VY };
 
+extern const env_sign pusht_signs[];  // also without Chipmunk
+
 #ifdef FIRM_CHIPMUNK
 
 // ---- physics: one Chipmunk space ----

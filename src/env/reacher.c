@@ -147,7 +147,10 @@ static const env_collection collection = {
     .interventions = {ENV_PROPOSAL_UNIFORM, .replay = 0, .anchors = 512, .per_anchor = 16},
 };
 
+static const env_sign signs[] = {{"qpos", 2}, {NULL, 0}};
+
 static const env_layout layout = {
+    .signs = signs,
     .state_column = "qpos",
     .state_bits = 64,
     .state_more = {{"qvel", 2}},
@@ -160,15 +163,16 @@ static const env_layout layout = {
 };
 
 static const env_study study = {
-    .audit = {.anchors = 442, .mean = 4.52e-15, .p95 = 1.75e-14, .max = 3.55e-14},
     .demo = {.episodes = 50, .offset = 50, .tries = 8},
+    .ablations = 4,
 };
 
 const env_spec reacher_spec = {
     .task = {.name = "reacher",
              .image = ENV_IMAGE,
              .period_ms = 40,
-             .controls = 5,
+             .controls = ENV_CONTROLS,
+             .horizon = ENV_HORIZON,
              .action_dim = 2,
              .action_low = -1.0f,
              .action_high = 1.0f,

@@ -234,7 +234,11 @@ static const env_collection collection = {
     .interventions = {ENV_PROPOSAL_GAUSSIAN, .replay = 1, .anchors = 128, .per_anchor = 32},
 };
 
+static const env_sign signs[] = {
+    {"pos_target", 2}, {"distance_to_target", 0}, {"goal_state", 2}, {"pos_agent", 2}, {NULL, 0}};
+
 static const env_layout layout = {
+    .signs = signs,
     .state_column = "pos_agent",
     .state_also = {"state", "proprio"},
     .state_bits = 32,
@@ -245,14 +249,14 @@ static const env_layout layout = {
 };
 
 static const env_study study = {
-    .audit = {.anchors = 128, .mean = 0.0, .p95 = 0.0, .max = 0.0},
     .demo = {.episodes = 200, .offset = 90, .tries = 16},
 };
 
 const env_spec tworoom_spec = {
     .task = {.name = "tworoom",
              .image = ENV_IMAGE,
-             .controls = 5,
+             .controls = ENV_CONTROLS,
+             .horizon = ENV_HORIZON,
              .action_dim = 2,
              .action_low = -1.0f,
              .action_high = 1.0f,

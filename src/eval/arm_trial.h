@@ -16,9 +16,13 @@ typedef struct arm_start {
     int trial;
 } arm_start;
 
+// The model that an arm needs.
+typedef enum arm_model { ARM_NONE, ARM_FIRM, ARM_LEWM } arm_model;
+
 typedef struct arm_ops {
     const char* name;
-    int needs_model, sees;  // sees: wants the frames
+    arm_model needs;
+    int sees;  // wants the frames
     firm_status (*open)(eval_arm* arm, firm_error* err);
     firm_status (*begin)(eval_arm* arm, const arm_start* start);
     firm_status (*act)(eval_arm* arm, int64_t deadline_ns, firm_step* step);
@@ -30,7 +34,7 @@ struct eval_arm {
     const arm_ops* ops;
     eval_setup setup;
     env* world;
-    // (FIRM_HISTORY + 1, 224, 224, 3): history or, in [0], the latest; then the goal
+    // (FIRM_HISTORY + 1, image, image, 3): history or, in [0], the latest; then the goal
     uint8_t* picture;
     double state[FIRM_HISTORY][ENV_MAX_STATE];  // the last three, latest last
     double goal[ENV_MAX_STATE];

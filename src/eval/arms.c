@@ -8,13 +8,17 @@
 #include "eval/arm_trial.h"
 #include "model/model.h"
 
-const char eval_arm_names[] = "firm, oracle-config, oracle-dynamics, random";
+const char eval_arm_names[] = "firm, lewm, oracle-config, oracle-dynamics, random";
 
 static const double* state_now(const eval_arm* arm) {
     return arm->state[FIRM_HISTORY - 1];
 }
 
-// ---- firm, oracle-config ------------------------------------------------------------------------
+// ---- firm, lewm, oracle-config ------------------------------------------------------------------
+
+static const firm_model* model_of(const arm_ops* ops, const eval_setup* setup) {
+    return ops->needs == ARM_LEWM ? setup->lewm : setup->model;
+}
 
 static firm_status firm_open(eval_arm* arm, firm_error* err) {
     firm_controller_params p = firm_controller_params_default();
@@ -24,8 +28,8 @@ static firm_status firm_open(eval_arm* arm, firm_error* err) {
     p.fan = arm->setup.fan;
     p.device = arm->setup.device;
     p.precision = arm->setup.precision;
-    return controller_create_with(arm->setup.model, &p, &arm->setup.options, NULL, &arm->controller,
-                                  err);
+    return controller_create_with(model_of(arm->ops, &arm->setup), &p, &arm->setup.options, NULL,
+                                  &arm->controller, err);
 }
 
 static firm_status firm_begin(eval_arm* arm, const arm_start* start) {
@@ -158,10 +162,11 @@ static firm_status random_act(eval_arm* arm, int64_t deadline_ns, firm_step* ste
 // ---- an arm's life ------------------------------------------------------------------------------
 
 static const arm_ops arms[] = {
-    {"firm", 1, 1, firm_open, firm_begin, firm_act, firm_look, firm_pose},
-    {"oracle-config", 1, 1, firm_open, firm_begin, truth_act, firm_look, truth_pose},
-    {"oracle-dynamics", 0, 0, oracle_open, oracle_begin, oracle_act, NULL, NULL},
-    {"random", 0, 0, random_open, random_begin, random_act, NULL, NULL},
+    {"firm", ARM_FIRM, 1, firm_open, firm_begin, firm_act, firm_look, firm_pose},
+    {"lewm", ARM_LEWM, 1, firm_open, firm_begin, firm_act, firm_look, NULL},
+    {"oracle-config", ARM_FIRM, 1, firm_open, firm_begin, truth_act, firm_look, truth_pose},
+    {"oracle-dynamics", ARM_NONE, 0, oracle_open, oracle_begin, oracle_act, NULL, NULL},
+    {"random", ARM_NONE, 0, random_open, random_begin, random_act, NULL, NULL},
 };
 
 static const arm_ops* find_arm(const char* name) {
@@ -183,13 +188,14 @@ firm_status eval_arm_create(const char* name, const eval_setup* setup, eval_arm*
     if (!ops)
         return FAIL(err, FIRM_E_USAGE, "there is no arm '%s'; the arms are %s", name,
                     eval_arm_names);
-    if (ops->needs_model && !setup->model)
-        return FAIL(err, FIRM_E_USAGE, "the arm '%s' needs a model; give one with --model", name);
+    if (ops->needs != ARM_NONE && !model_of(ops, setup))
+        return FAIL(err, FIRM_E_USAGE, "the arm '%s' needs a model; give one with --%s", name,
+                    ops->needs == ARM_LEWM ? "lewm" : "model");
     eval_arm* arm = mem_calloc(1, sizeof *arm);
     if (!arm) return FAIL(err, FIRM_E_MEMORY, "no memory for the arm '%s'", name);
     arm->ops = ops;
     arm->setup = *setup;
-    arm->picture = mem_alloc((size_t)(FIRM_HISTORY + 1) * ENV_FRAME_BYTES);
+    arm->picture = mem_alloc((FIRM_HISTORY + 1) * task_frame_bytes(&setup->spec->task));
     firm_status status = arm->picture ? env_create(setup->spec, &arm->world, err)
                                       : FAIL(err, FIRM_E_MEMORY, "no memory for pictures");
     if (status == FIRM_OK) status = env_render_ready(&arm->world, 1, err);
@@ -240,7 +246,7 @@ static firm_status read_start(eval_arm* arm, const eval_trials* trials, frames* 
     *start = (arm_start){.seed = trial_seed(arm->setup.seed, number), .trial = number};
     for (int i = 0; i <= FIRM_HISTORY; i++) {
         int64_t row = i < FIRM_HISTORY ? t->start - FIRM_HISTORY + 1 + i : t->goal;
-        uint8_t* rgb = arm->picture + (size_t)i * ENV_FRAME_BYTES;
+        uint8_t* rgb = arm->picture + (size_t)i * task_frame_bytes(&spec->task);
         firm_status status = frames_get(pictures, 0, row, rgb);
         if (status != FIRM_OK)
             return FAIL(err, status, "the frame of row %lld cannot be read or drawn: %s",
@@ -312,7 +318,8 @@ firm_status arm_trial_open(arm_trial* t, eval_arm* arm, const eval_trials* trial
     *out = (eval_outcome){.hash = trial->hash,
                           .solved_at_start = env_success(spec, state_now(arm), arm->goal),
                           .closest = INFINITY};
-    t->rgb = arm->picture + (FIRM_HISTORY - 1) * ENV_FRAME_BYTES;  // holds the start frame
+    // holds the start frame
+    t->rgb = arm->picture + (FIRM_HISTORY - 1) * task_frame_bytes(&spec->task);
     return FIRM_OK;
 }
 
@@ -362,13 +369,13 @@ firm_status arm_trial_close(arm_trial* t, firm_error* err) {
     if (!t->trace) return FIRM_OK;
     // the last frame is looked at too, so that its distance is what the controller sees
     float seen[TASK_MAX_DISTANCE];
-    if (arm->controller) {
+    const int named = arm->controller && arm->ops->needs == ARM_FIRM;
+    if (named) {
         if (t->out->success) TRY(firm_controller_push(arm->controller, t->rgb, t->step.action));
         task_measure(&arm->setup.spec->task, controller_config(arm->controller),
                      controller_goal_config(arm->controller), seen);
     }
-    TRY(eval_trace_last(t->trace, t->out->steps, state_now(arm), t->rgb,
-                        arm->controller ? seen : NULL, err));
+    TRY(eval_trace_last(t->trace, t->out->steps, state_now(arm), t->rgb, named ? seen : NULL, err));
     return eval_trace_end(t->trace, t->out->success, err);
 }
 

@@ -1,6 +1,7 @@
 // arms.h - the arms of an evaluation: who decides, on the same trials.
 //
 //   firm             pixels through the public controller API, learned transition
+//   lewm             the same with a model of LeWM
 //   oracle-config    the same, but true configurations instead of grounded ones: what grounding
 //   costs oracle-dynamics  the same search through the true simulator: what search alone can reach
 //   random           uniform actions
@@ -23,6 +24,7 @@
 typedef struct eval_setup {
     const env_spec* spec;
     const firm_model* model;  // NULL if no arm needs it
+    const firm_model* lewm;   // of the arm lewm; NULL if it does not run
     plan_options options;
     plan_actions actions;  // standardisation for the oracle: the model's or the data's
     int threads;           // 0: all cores

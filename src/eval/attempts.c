@@ -13,7 +13,7 @@
 typedef struct attempt_worker {
     firm_controller* controller;
     env *world, *painter;
-    uint8_t* rgb;  // (224, 224, 3)
+    uint8_t* rgb;  // (image, image, 3)
 } attempt_worker;
 
 typedef struct attempt_work {
@@ -50,7 +50,7 @@ static firm_status open_worker(attempt_work* w, const attempts_options* opt, att
     TRY(env_create(w->out->spec, &k->painter, err));
     env* both[] = {k->world, k->painter};
     TRY(env_render_ready(both, 2, err));
-    k->rgb = mem_alloc(ENV_FRAME_BYTES);
+    k->rgb = mem_alloc(task_frame_bytes(&w->out->spec->task));
     return k->rgb ? FIRM_OK : FAIL(err, FIRM_E_MEMORY, "no memory for a frame");
 }
 
@@ -83,7 +83,8 @@ static firm_status next_control(attempt_work* w, attempt_worker* k, int number, 
     spec->sim->step(k->world, action);
     spec->sim->state_get(k->world, state);
     if (k->world->fault != FIRM_OK) return FIRM_OK;
-    if (number % RECORD_CONTROLS < RECORD_CONTROLS - FIRM_HISTORY) return FIRM_OK;
+    const int span = task_span(&spec->task);
+    if (number % span < span - FIRM_HISTORY) return FIRM_OK;
     spec->sim->render(k->world, k->rgb);
     return firm_controller_push(k->controller, k->rgb, action);
 }
@@ -108,7 +109,7 @@ static void attempt_one(void* arg, int item, int worker) {
     firm_controller_reset(k->controller, w->seed + (uint64_t)item);
     w->status[item] = show_moment(w, k, first, state, action);
     spec->sim->state_set(k->world, state + (FIRM_HISTORY - 1) * dim);
-    for (int i = 0; i < ATTEMPT_PLANS * RECORD_CONTROLS && w->status[item] == FIRM_OK; i++) {
+    for (int i = 0; i < ATTEMPT_PLANS * task_span(&spec->task) && w->status[item] == FIRM_OK; i++) {
         double* after = state + (FIRM_HISTORY + i) * dim;
         float* control = action + (FIRM_HISTORY - 1 + i) * a;
         w->status[item] = next_control(w, k, i, after, control);
@@ -124,11 +125,12 @@ static void attempt_one(void* arg, int item, int worker) {
 
 static firm_status alloc_rows(attempt_work* w, const trial_set* moments, firm_error* err) {
     const env_spec* spec = moments->rows->spec;
+    const int rows = attempt_rows(&spec->task);
     size_t n = (size_t)moments->count;
-    TRY(episodes_alloc(spec, moments->count, (int64_t)moments->count * ATTEMPT_ROWS, &w->out, err));
+    TRY(episodes_alloc(spec, moments->count, (int64_t)moments->count * rows, &w->out, err));
     for (int i = 0; i < moments->count; i++) {
-        w->out->offset[i] = (int64_t)i * ATTEMPT_ROWS;
-        w->out->length[i] = ATTEMPT_ROWS;
+        w->out->offset[i] = (int64_t)i * rows;
+        w->out->length[i] = rows;
     }
     w->reached = mem_calloc(n, 1);
     w->broken = mem_calloc(n, 1);
@@ -198,15 +200,16 @@ firm_status attempts_make(const firm_model* model, const trial_set* moments,
 // ---- into a pack --------------------------------------------------------------------------------
 
 firm_status attempts_add(const episodes* attempts, uint64_t seed, pack* p, firm_error* err) {
-    const int count = attempts->count * ATTEMPT_RECORDS;
+    const int count = attempts->count * ATTEMPT_RECORDS, span = task_span(&attempts->spec->task);
     int64_t* row = mem_alloc((size_t)(count ? count : 1) * sizeof *row);
     if (!row) return FAIL(err, FIRM_E_MEMORY, "no memory for %d records", count);
     rng r = rng_start(seed, RNG_STREAM(RNG_SEGMENT, 7));
     for (int i = 0; i < attempts->count; i++) {
         int64_t start = attempts->offset[i] + FIRM_HISTORY - 1;
         row[ATTEMPT_RECORDS * i] = start;
-        row[ATTEMPT_RECORDS * i + 1] = start + 1 + rng_below(&r, RECORD_CONTROLS - 1);
-        row[ATTEMPT_RECORDS * i + 2] = start + RECORD_CONTROLS;
+        row[ATTEMPT_RECORDS * i + 1] =
+            start + (span > 1 ? 1 + rng_below(&r, (uint32_t)(span - 1)) : 0);
+        row[ATTEMPT_RECORDS * i + 2] = start + span;
     }
     scenes from = {.e = attempts};
     records more = {0};

@@ -13,9 +13,12 @@
 
 enum {
     ATTEMPT_PLANS = 2,
-    ATTEMPT_ROWS = FIRM_HISTORY + ATTEMPT_PLANS * RECORD_CONTROLS,
     ATTEMPT_RECORDS = 3  // from the start, from somewhere in the first plan, from the second one
 };
+
+static inline int attempt_rows(const task_typed* t) {
+    return FIRM_HISTORY + ATTEMPT_PLANS * task_span(t);
+}
 
 typedef struct attempts_options {
     uint64_t seed;
@@ -24,7 +27,7 @@ typedef struct attempts_options {
 } attempts_options;
 
 // One attempt for each moment of the set, all threads of the pool at work: an episode of
-// ATTEMPT_ROWS rows each. *reached: how many came within the goal's tolerance on the way. An
+// attempt_rows() rows each. *reached: how many came within the goal's tolerance on the way. An
 // attempt whose simulation broke down is left out.
 firm_status attempts_make(const firm_model* model, const trial_set* moments,
                           const attempts_options* opt, pool* p, episodes** out, int* reached,

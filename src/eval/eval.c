@@ -11,6 +11,7 @@
 #include "core/log.h"
 #include "core/mem.h"
 #include "core/stats.h"
+#include "eval/draws.h"
 #include "eval/paired.h"
 #include "eval/settings.h"
 #include "model/model.h"
@@ -115,6 +116,11 @@ firm_status eval_check_model(const firm_model* m, const episodes* data, int fres
     return FIRM_OK;
 }
 
+static firm_status check_models(const evaluation* e, int fresh, firm_error* err) {
+    if (e->p->model) TRY(eval_check_model(e->p->model, e->data, fresh, err));
+    return e->p->lewm ? eval_check_model(e->p->lewm, e->data, fresh, err) : FIRM_OK;
+}
+
 // Trials of a file count as held out under the split they were drawn with, and under no other.
 static firm_status take_trials(evaluation* e, uint64_t split_seed, firm_error* err) {
     const eval_params* p = e->p;
@@ -126,30 +132,36 @@ static firm_status take_trials(evaluation* e, uint64_t split_seed, firm_error* e
                     ", so trials may be training episodes; write them again with `firm trials "
                     "--set data.split_seed=%" PRIu64 "`",
                     p->set->split_seed, split_seed, split_seed);
-    if (p->model) TRY(eval_check_model(p->model, e->data, 0, err));
+    TRY(check_models(e, 0, err));
     return eval_trials_take(p->set, p->trials, &e->trials, err);
+}
+
+static firm_status collect_fresh(evaluation* e, firm_error* err) {
+    const eval_params* p = e->p;
+    TRY(eval_fresh_episodes(p->spec, p->trials, p->episodes, p->seed, e->threads, &e->fresh, err));
+    e->data = e->fresh;
+    return FIRM_OK;
 }
 
 // Trials from the file of them, the data given, or fresh episodes.
 static firm_status find_trials(evaluation* e, firm_error* err) {
     const eval_params* p = e->p;
     const uint64_t split_seed = (uint64_t)config_int(p->settings, "data", "split_seed");
+    uint8_t* taken;
     if (p->set) return take_trials(e, split_seed, err);
-    if (p->data) {
-        e->data = p->data;
-        TRY(data_split_make(e->data, split_seed, &e->split, err));
-    } else {
-        TRY(eval_fresh_episodes(p->spec, p->trials, p->episodes, p->seed, e->threads, &e->fresh,
-                                err));
-        e->data = e->fresh;
-    }
-    if (p->model) TRY(eval_check_model(p->model, e->data, !p->data, err));
+    e->data = p->data;
+    if (p->data) TRY(data_split_make(e->data, split_seed, &e->split, err));
     trial_options draw = {.count = p->trials,
                           .offset = p->offset,
                           .seed = p->seed,
                           .unsolved = p->unsolved,
                           .split = p->data ? &e->split : NULL};
-    return eval_trials_draw(e->data, &draw, &e->trials, err);
+    TRY(eval_draw_begin(p->draw, p->settings, p->data, &draw, &taken, err));
+    firm_status status = p->data ? FIRM_OK : collect_fresh(e, err);
+    if (status == FIRM_OK) status = check_models(e, !p->data, err);
+    if (status == FIRM_OK) status = eval_trials_draw(e->data, &draw, &e->trials, err);
+    mem_free(taken);
+    return status;
 }
 
 static firm_status prepare(evaluation* e, firm_error* err) {
@@ -157,6 +169,7 @@ static firm_status prepare(evaluation* e, firm_error* err) {
     TRY(read_arms(e, err));
     e->setup = (eval_setup){.spec = p->spec,
                             .model = p->model,
+                            .lewm = p->lewm,
                             .threads = p->threads,
                             .seed = p->seed,
                             .deadline_ms = p->deadline_ms,
@@ -174,9 +187,10 @@ static firm_status prepare(evaluation* e, firm_error* err) {
 
     // the oracle searches in the same standardised action coordinates as the model
     float mean[FIRM_MAX_ACTION], deviation[FIRM_MAX_ACTION];
-    if (p->model) {
-        memcpy(mean, p->model->stats.action_mean, sizeof mean);
-        memcpy(deviation, p->model->stats.action_std, sizeof deviation);
+    const firm_model* model = p->model ? p->model : p->lewm;
+    if (model) {
+        memcpy(mean, model->stats.action_mean, sizeof mean);
+        memcpy(deviation, model->stats.action_std, sizeof deviation);
     } else if (p->set) {
         memcpy(mean, p->set->action_mean, sizeof mean);
         memcpy(deviation, p->set->action_std, sizeof deviation);
@@ -187,7 +201,7 @@ static firm_status prepare(evaluation* e, firm_error* err) {
         TRY(data_split_make(e->data, 0, &e->split, err));
         data_action_stats(e->data, &e->split, mean, deviation);
     }
-    e->setup.actions = plan_actions_of(&p->spec->task, MODEL_CONTROLS, mean, deviation);
+    e->setup.actions = plan_actions_of(&p->spec->task, mean, deviation);
     return FIRM_OK;
 }
 
@@ -373,6 +387,16 @@ static firm_status arm_json(const evaluation* e, arm_result* a, cJSON* into, fir
     return ok ? FIRM_OK : no_memory(err);
 }
 
+// How many times longer arm b takes inside its planner; NaN where one does not plan.
+static double seconds_ratio(const arm_result* a, const arm_result* b, int n) {
+    double first = 0, second = 0;
+    for (int i = 0; i < n; i++) {
+        first += a->outcome[i].seconds;
+        second += b->outcome[i].seconds;
+    }
+    return plans(a) && plans(b) && first > 0 ? second / first : NAN;
+}
+
 static firm_status pairs_json(const evaluation* e, cJSON* result, firm_error* err) {
     cJSON* list = cJSON_AddArrayToObject(result, "pairs");
     if (!list) return no_memory(err);
@@ -388,12 +412,14 @@ static firm_status pairs_json(const evaluation* e, cJSON* result, firm_error* er
                 cJSON_Delete(json);
                 return no_memory(err);
             }
-            int ok = cJSON_AddStringToObject(json, "a", a->name) &&
-                     cJSON_AddStringToObject(json, "b", b->name) &&
-                     json_add_number(json, "difference", d.difference, 6) &&
-                     put(json, "ci95", pair_of(d.lo, d.hi)) &&
-                     cJSON_AddNumberToObject(json, "rescue", d.rescue) &&
-                     cJSON_AddNumberToObject(json, "harm", d.harm);
+            int ok =
+                cJSON_AddStringToObject(json, "a", a->name) &&
+                cJSON_AddStringToObject(json, "b", b->name) &&
+                json_add_number(json, "difference", d.difference, 6) &&
+                put(json, "ci95", pair_of(d.lo, d.hi)) &&
+                cJSON_AddNumberToObject(json, "rescue", d.rescue) &&
+                cJSON_AddNumberToObject(json, "harm", d.harm) &&
+                json_add_number(json, "seconds_ratio", seconds_ratio(a, b, e->trials->count), 5);
             if (!ok) return no_memory(err);
         }
     return FIRM_OK;
@@ -421,6 +447,16 @@ static int add_model(const firm_model* m, cJSON* json) {
     return ok;
 }
 
+// Likewise the model of the arm lewm.
+static int add_lewm(const firm_model* m, const char* path, cJSON* json) {
+    cJSON* lewm = cJSON_AddObjectToObject(json, "lewm");
+    const char* seed = strstr(m->provenance, " seed=");
+    int ok = lewm && put(lewm, "model", path ? cJSON_CreateString(path) : cJSON_CreateNull()) &&
+             cJSON_AddStringToObject(lewm, "provenance", m->provenance);
+    if (seed) ok = ok && cJSON_AddNumberToObject(lewm, "model_seed", strtod(seed + 6, NULL));
+    return ok;
+}
+
 static firm_status header_json(const evaluation* e, cJSON* json, firm_error* err) {
     const eval_params* p = e->p;
     const plan_options* o = &e->setup.options;
@@ -437,6 +473,7 @@ static firm_status header_json(const evaluation* e, cJSON* json, firm_error* err
         cJSON_AddNumberToObject(json, "seed", (double)p->seed) &&
         cJSON_AddStringToObject(json, "trials_from",
                                 p->data || p->set ? "validation episodes" : "fresh episodes") &&
+        (!p->draw || cJSON_AddStringToObject(json, "draw", eval_draw_name(p->draw))) &&
         cJSON_AddBoolToObject(json, "unsolved_only", p->unsolved) &&
         cJSON_AddNumberToObject(json, "goals_shown", goals_shown(e)) &&
         add_hex(json, "trials_hash", eval_trials_hash(e->trials)) &&
@@ -456,6 +493,7 @@ static firm_status header_json(const evaluation* e, cJSON* json, firm_error* err
         cJSON_AddNumberToObject(plan, "horizon_max", o->horizon_max) &&
         cJSON_AddNumberToObject(plan, "replan", o->replan);
     if (p->model) ok = ok && add_model(p->model, json);
+    if (p->lewm) ok = ok && add_lewm(p->lewm, p->lewm_path, json);
     cJSON* start = ok ? cJSON_AddArrayToObject(json, "start_rows") : NULL;
     cJSON* solved = ok ? cJSON_AddArrayToObject(json, "start_solved") : NULL;
     for (int i = 0; start && solved && i < e->trials->count; i++) {

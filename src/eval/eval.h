@@ -10,7 +10,9 @@ typedef struct eval_params {
     const env_spec* spec;
     const firm_model* model;  // nullable, if no arm needs it
     const char* model_path;   // for the record; nullable
-    const config* settings;   // [plan] and the split's seed
+    const firm_model* lewm;   // of LeWM, for the arm lewm; nullable
+    const char* lewm_path;
+    const config* settings;  // [plan] and the split's seed
     const episodes*
         data;  // recorded episodes of which the validation part is used; NULL: fresh ones
     // trials read from a file, instead of data; offset, seed and unsolved below are then its own
@@ -21,6 +23,7 @@ typedef struct eval_params {
     int episodes;   // fresh ones to collect where there are no data; 0: as many as the trials need
     uint64_t seed;  // of fresh episodes, the draw of trials and the planner
     int unsolved;
+    trial_draw draw;                      // a named one has its own seed; of a set it is the set's
     const char* arms;                     // "firm,oracle-dynamics"
     int threads;                          // 0: all cores
     double deadline_ms;                   // per decision; 0: none

@@ -16,7 +16,7 @@ struct proposals {
     uint64_t seed;
     frames* from;
     firm_controller* depth[DEPTHS];  // all, half and a quarter of the iterations
-    uint8_t* rgb;                    // (224, 224, 3)
+    uint8_t* rgb;                    // (image, image, 3)
 };
 
 void proposals_free(proposals* p) {
@@ -35,6 +35,11 @@ static firm_status fill(proposals* p, int candidates, int threads, firm_error* e
     config_free(settings);
     if (candidates) plan_options_candidates(&options, candidates);
     TRY(plan_options_check(&options, err));
+    if (options.horizon < p->model->task.horizon)
+        return FAIL(err, FIRM_E_VALUE,
+                    "plan.contract_horizon = %d, but a branch of %s has %d macro actions; give at "
+                    "least as many",
+                    options.horizon, p->model->task.name, p->model->task.horizon);
     const int iterations = options.iterations;
     for (int i = 0; i < DEPTHS; i++) {
         firm_controller_params params = firm_controller_params_default();
@@ -43,7 +48,7 @@ static firm_status fill(proposals* p, int candidates, int threads, firm_error* e
         options.iterations = iterations >> i ? iterations >> i : 1;
         TRY(controller_create_with(p->model, &params, &options, NULL, &p->depth[i], err));
     }
-    p->rgb = mem_alloc(ENV_FRAME_BYTES);
+    p->rgb = mem_alloc(task_frame_bytes(&p->e->spec->task));
     if (!p->rgb) return FAIL(err, FIRM_E_MEMORY, "no memory for a frame");
     return frames_open(p->e, 1, 0, &p->from, err);
 }
@@ -62,9 +67,9 @@ firm_status proposals_open(const firm_model* model, const episodes* e, uint64_t 
     return FIRM_OK;
 }
 
-// Even numbers: where the recording is 25 controls later. Odd ones: any moment of the episode.
+// Even numbers: where the recording is a plan later. Odd ones: any moment of the episode.
 static int64_t goal_row(const proposals* p, int64_t row, int number) {
-    if (number % 2 == 0) return row + BRANCH_CONTROLS;
+    if (number % 2 == 0) return row + task_span(&p->e->spec->task);
     int episode = episodes_of_row(p->e, row);
     rng r = rng_start(p->seed, RNG_STREAM(RNG_BRANCH, row * 64 + number));
     return p->e->offset[episode] + rng_below(&r, (uint32_t)p->e->length[episode]);
@@ -96,7 +101,7 @@ firm_status proposals_make(void* ctx, int64_t row, int number, float* action, fi
     if (st == FIRM_OK) st = firm_controller_act(ctl, 0, &step);
     if (st != FIRM_OK)
         return FAIL(err, st, "no plan for row %lld of the recording", (long long)row);
-    memcpy(action, step.plan,
-           (size_t)(BRANCH_CONTROLS * p->e->spec->task.action_dim) * sizeof *action);
+    const task_typed* task = &p->e->spec->task;
+    memcpy(action, step.plan, (size_t)(task_span(task) * task->action_dim) * sizeof *action);
     return FIRM_OK;
 }

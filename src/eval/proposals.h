@@ -1,7 +1,7 @@
 // proposals.h - what a search through a learned model would do at recorded moments: action
 // sequences for interventions, so that a model learns where its own optimism is wrong.
 //
-// Goals are configurations of the moment's own episode: the one 25 controls ahead, and others of
+// Goals are configurations of the moment's own episode: the one a plan ahead, and others of
 // it in turn. Searches end after all, half or a quarter of their iterations, in turn, so that not
 // only what they end with is seen. Nobody asks whether a goal was reached.
 #ifndef EVAL_PROPOSALS_H

@@ -13,7 +13,7 @@
 #include "plan/cem.h"
 #include "plan/typed.h"
 
-enum { POINTS = RECORD_POINTS - 1, STATES = BRANCH_CONTROLS + 1, SEARCHES = 2 };
+enum { SEARCHES = 2 };
 
 typedef struct ranked {
     float cost;
@@ -24,8 +24,8 @@ typedef struct search_worker {
     struct search_work* work;
     env* world;
     plan_solver* solver;
-    double* state;  // (candidates, 26, state_dim)
-    float* raw;     // (candidates, 25, action_dim)
+    double* state;  // (candidates, span + 1, state_dim)
+    float* raw;     // (candidates, span, action_dim)
     ranked* rank;   // (candidates)
     // the search in hand
     int number, iteration;
@@ -39,7 +39,8 @@ typedef struct search_work {
     const env_spec* spec;
     plan_typed typed;  // the price of configurations
     plan_actions actions;
-    int controls;  // numbers in a candidate: 25 x action_dim
+    int span, states;  // controls and states of a candidate
+    int controls;      // numbers in a candidate: span x action_dim
     int elites;
     int from;  // the moment that the pool's item 0 stands for
     search_worker* worker;
@@ -67,18 +68,18 @@ static void close_workers(search_work* w) {
 static int simulate(search_worker* k, int c, const float* u, float* path) {
     const search_work* w = k->work;
     const env_spec* spec = w->spec;
-    double* state = k->state + (size_t)(c * STATES * spec->state->dim);
+    double* state = k->state + (size_t)(c * w->states * spec->state->dim);
     float* raw = k->raw + (size_t)(c * w->controls);
-    plan_actions_raw(&w->actions, u, BRANCH_CONTROLS, raw);
+    plan_actions_raw(&w->actions, u, w->span, raw);
     memcpy(state, k->start, (size_t)spec->state->dim * sizeof *state);
     env_recall(k->world, k->start);
-    for (int t = 0; t < BRANCH_CONTROLS; t++) {
+    for (int t = 0; t < w->span; t++) {
         spec->sim->step(k->world, raw + t * spec->task.action_dim);
         state += spec->state->dim;
         spec->sim->state_get(k->world, state);
         if (k->world->fault != FIRM_OK || !env_fits(spec, state)) return 0;
-        if ((t + 1) % RECORD_MACRO == 0)
-            env_config(spec, state, path + t / RECORD_MACRO * spec->task.config_dim);
+        if ((t + 1) % spec->task.controls == 0)
+            env_config(spec, state, path + t / spec->task.controls * spec->task.config_dim);
     }
     return 1;
 }
@@ -99,7 +100,7 @@ static int kept_rank(int j, int keep, int elites, int finite) {
 
 static void keep_some(const search_worker* k, int finite) {
     const search_work* w = k->work;
-    const size_t dim = (size_t)(STATES * w->spec->state->dim), n = (size_t)w->controls;
+    const size_t dim = (size_t)(w->states * w->spec->state->dim), n = (size_t)w->controls;
     size_t to = (size_t)(k->number * w->out->per_anchor + k->iteration * w->opt.keep);
     for (int j = 0; j < w->opt.keep; j++, to++) {
         size_t c = (size_t)k->rank[kept_rank(j, w->opt.keep, w->elites, finite)].candidate;
@@ -117,14 +118,14 @@ static void look(search_worker* k, int n, const float* path) {
     int finite = 0;
     env_config(spec, k->start, c0);
     for (int c = 0; c < n; c++) {
-        const float* at = path + c * POINTS * spec->task.config_dim;
-        k->rank[c] = (ranked){plan_cost_path(&cost, c0, at, POINTS, k->goal, NULL), c};
+        const float* at = path + c * spec->task.horizon * spec->task.config_dim;
+        k->rank[c] = (ranked){plan_cost_path(&cost, c0, at, spec->task.horizon, k->goal, NULL), c};
         finite += k->rank[c].cost < INFINITY;
     }
     qsort(k->rank, (size_t)n, sizeof *k->rank, by_cost);
     w->missing[k->number] |= (uint8_t)(finite < w->elites);
     if (finite >= w->elites) keep_some(k, finite);
-    int end = (k->rank[0].candidate * STATES + BRANCH_CONTROLS) * spec->state->dim;
+    int end = (k->rank[0].candidate * w->states + w->span) * spec->state->dim;
     w->reached[k->number] = (uint8_t)(env_success(spec, k->state + end, k->end) != 0);
     k->iteration++;
 }
@@ -148,28 +149,29 @@ static firm_status open_worker(search_work* w, search_worker* k, firm_error* err
     const size_t n = (size_t)w->opt.candidates;
     *k = (search_worker){.work = w};
     TRY(env_create(w->spec, &k->world, err));
-    k->state = mem_alloc(n * STATES * (size_t)w->spec->state->dim * sizeof *k->state);
+    k->state = mem_alloc(n * (size_t)(w->states * w->spec->state->dim) * sizeof *k->state);
     k->raw = mem_alloc(n * (size_t)w->controls * sizeof *k->raw);
     k->rank = mem_alloc(n * sizeof *k->rank);
     if (!k->state || !k->raw || !k->rank)
         return FAIL(err, FIRM_E_MEMORY, "no memory for a search of %d candidates",
                     w->opt.candidates);
-    plan_setup setup = {.options = {.mode = FIRM_MODE_CONTRACT,
-                                    .candidates = w->opt.candidates,
-                                    .iterations = w->opt.iterations,
-                                    .elites = w->elites,
-                                    .horizon = POINTS,
-                                    .replan = POINTS,
-                                    .spread = 1},
-                        .actions = w->actions,
-                        .world = {.model = {.context = k,
-                                            .state = w->spec->task.config_dim,
-                                            .action = RECORD_MACRO * w->spec->task.action_dim,
-                                            .lanes = 1,
-                                            .workers = 1,
-                                            .whole = 1,
-                                            .rollout = rollout},
-                                  .price = plan_typed_price(&w->typed)}};
+    plan_setup setup = {
+        .options = {.mode = FIRM_MODE_CONTRACT,
+                    .candidates = w->opt.candidates,
+                    .iterations = w->opt.iterations,
+                    .elites = w->elites,
+                    .horizon = w->spec->task.horizon,
+                    .replan = w->spec->task.horizon,
+                    .spread = 1},
+        .actions = w->actions,
+        .world = {.model = {.context = k,
+                            .state = w->spec->task.config_dim,
+                            .action = w->spec->task.controls * w->spec->task.action_dim,
+                            .lanes = 1,
+                            .workers = 1,
+                            .whole = 1,
+                            .rollout = rollout},
+                  .price = plan_typed_price(&w->typed)}};
     return plan_solver_create(&setup, &k->solver, err);
 }
 
@@ -198,7 +200,7 @@ static int failed_branch(const search_work* w, int number) {
     int first = (int)rng_below(&r, (uint32_t)per);
     for (int i = 0; i < per; i++) {
         int branch = number * per + (first + i) % per;
-        int64_t end = (int64_t)branch * STATES + BRANCH_CONTROLS;
+        int64_t end = (int64_t)branch * w->states + w->span;
         if (!env_success(spec, w->out->state + end * spec->state->dim, goal)) return branch;
     }
     return -1;
@@ -208,8 +210,8 @@ static int failed_branch(const search_work* w, int number) {
 static void start_after(search_work* w, int branch, int number) {
     const int64_t dim = w->spec->state->dim, a = w->spec->task.action_dim;
     const int64_t to = (int64_t)number * TRIAL_ROWS;
-    const int64_t from = (int64_t)branch * STATES + STATES - FIRM_HISTORY;
-    const int64_t act = (int64_t)(branch + 1) * BRANCH_CONTROLS - (FIRM_HISTORY - 1);
+    const int64_t from = (int64_t)(branch + 1) * w->states - FIRM_HISTORY;
+    const int64_t act = (int64_t)(branch + 1) * w->span - (FIRM_HISTORY - 1);
     double* state = w->starts->state + to * dim;
     memcpy(state, w->out->state + from * dim, (size_t)(FIRM_HISTORY * dim) * sizeof *state);
     memcpy(state + FIRM_HISTORY * dim, state - dim, (size_t)dim * sizeof *state);
@@ -262,7 +264,8 @@ static firm_status alloc_branches(search_work* w, firm_error* err) {
                         .data_hash = w->moments->rows->hash,
                         .seed = w->opt.seed};
         b->row = mem_alloc(n * sizeof *b->row);
-        b->state = mem_alloc(n * per * (size_t)(STATES * w->spec->state->dim) * sizeof *b->state);
+        b->state =
+            mem_alloc(n * per * (size_t)(w->states * w->spec->state->dim) * sizeof *b->state);
         b->action = mem_alloc(n * per * (size_t)w->controls * sizeof *b->action);
     }
     w->reached = mem_calloc(n, 1);
@@ -299,7 +302,7 @@ static void run_all(search_work* w, pool* p) {
 // Searches that are missing are taken out of the branches.
 static int drop_missing(search_work* w) {
     branches* b = w->out;
-    const size_t state = (size_t)(b->per_anchor * STATES * w->spec->state->dim);
+    const size_t state = (size_t)(b->per_anchor * w->states * w->spec->state->dim);
     const size_t action = (size_t)(b->per_anchor * w->controls);
     int kept = 0, reached = 0;
     for (int i = 0; i < b->anchors; i++) {
@@ -334,15 +337,17 @@ void searched_free(searched* s) {
 firm_status searched_make(const trial_set* moments, const searched_options* opt, pool* p,
                           searched* out, firm_error* err) {
     const env_spec* spec = moments->rows->spec;
-    search_work w = {.moments = moments,
-                     .opt = *opt,
-                     .spec = spec,
-                     .typed = {.task = &spec->task},
-                     .actions = plan_actions_of(&spec->task, RECORD_MACRO, moments->action_mean,
-                                                moments->action_std),
-                     .controls = BRANCH_CONTROLS * spec->task.action_dim,
-                     .elites = opt->candidates / 6 > 2 ? opt->candidates / 6 : 2,
-                     .workers = pool_threads(p)};
+    search_work w = {
+        .moments = moments,
+        .opt = *opt,
+        .spec = spec,
+        .typed = {.task = &spec->task},
+        .actions = plan_actions_of(&spec->task, moments->action_mean, moments->action_std),
+        .span = task_span(&spec->task),
+        .states = task_span(&spec->task) + 1,
+        .controls = task_span(&spec->task) * spec->task.action_dim,
+        .elites = opt->candidates / 6 > 2 ? opt->candidates / 6 : 2,
+        .workers = pool_threads(p)};
     *out = (searched){0};
     TRY(check(opt, err));
     firm_status st = open_all(&w, err);

@@ -4,7 +4,7 @@
 // model believes in most fail.
 //
 // From every moment the contract's search, with fewer candidates, looks for a
-// way to the configuration that the recording has 25 controls later. Some candidates of every
+// way to the configuration that the recording has a recorded future later. Some candidates of every
 // iteration are kept with all that came of them: half of them from the elites, half from the rest.
 // A controller whose plan failed plans again, from a moment like none that was recorded; so a
 // second search begins where a candidate that failed had ended.

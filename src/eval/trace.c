@@ -15,10 +15,11 @@ static firm_status no_memory(firm_error* err) {
 }
 
 // A picture as base64 PNG under `key`.
-static firm_status add_picture(cJSON* to, const char* key, const uint8_t* rgb, firm_error* err) {
+static firm_status add_picture(cJSON* to, const char* key, const uint8_t* rgb, int side,
+                               firm_error* err) {
     uint8_t* png;
     size_t n;
-    TRY(image_encode_png(ENV_IMAGE, ENV_IMAGE, rgb, &png, &n, err));
+    TRY(image_encode_png(side, side, rgb, &png, &n, err));
     char* text = image_base64(png, n);
     mem_free(png);
     if (!text) return no_memory(err);
@@ -49,11 +50,12 @@ static cJSON* numbers(const float* value, int n) {
     return list;
 }
 
-// Image points of a configuration: all of them for a goal, the first one along a path.
+// Image points of a configuration: all of them for a goal, the first one along a path. A task may
+// have none.
 static int append_points(const env_spec* spec, cJSON* list, const float* c, int points) {
     float xy[2 * MAX_POINTS];
     task_project(&spec->task, c, xy);
-    for (int i = 0; i < points; i++) {
+    for (int i = 0; i < points && i < spec->task.points; i++) {
         // a prediction may leave the picture or be useless; the page wants plain numbers
         float p[2] = {isfinite(xy[2 * i]) ? xy[2 * i] : 0.0f,
                       isfinite(xy[2 * i + 1]) ? xy[2 * i + 1] : 0.0f};
@@ -109,7 +111,8 @@ firm_status eval_trace_begin(eval_trace* t, const env_spec* spec, const char* mo
              cJSON_AddStringToObject(json, "mode", mode) &&
              cJSON_AddStringToObject(json, "arm", arm) &&
              cJSON_AddNumberToObject(json, "start_row", (double)start_row);
-    firm_status status = ok ? add_picture(json, "goal_png", goal_rgb, err) : no_memory(err);
+    firm_status status =
+        ok ? add_picture(json, "goal_png", goal_rgb, spec->task.image, err) : no_memory(err);
     if (status == FIRM_OK) {
         cJSON* goal = cJSON_AddArrayToObject(json, "goal_xy");
         ok = goal && append_points(spec, goal, t->goal, spec->task.points);
@@ -136,8 +139,8 @@ static firm_status add_frame(eval_trace* t, int step, const double* state, const
     int ok = cJSON_AddNumberToObject(f, "step", step) != NULL;
     ok = ok && put(f, "true_distance", numbers(truth, spec->task.distances)) &&
          put(f, "true_xy", path_points(spec, c, 1));
-    if (!d || d->horizon == 0) {
-        // nothing was predicted here
+    if (!d || d->horizon == 0 || !d->path) {
+        // nothing was predicted here, or nothing that has names
         ok = ok && put(f, "distance", numbers(seen ? seen : truth, spec->task.distances));
     } else {
         ok = ok && put(f, "distance", numbers(d->distance_now, spec->task.distances)) &&
@@ -152,7 +155,7 @@ static firm_status add_frame(eval_trace* t, int step, const double* state, const
     ok = ok && cJSON_AddBoolToObject(f, "solved", d && d->solved);
     if (d) ok = ok && put(f, "action", numbers(d->action, spec->task.action_dim));
     if (!ok) return no_memory(err);
-    return add_picture(f, "png", rgb, err);
+    return add_picture(f, "png", rgb, spec->task.image, err);
 }
 
 firm_status eval_trace_frame(eval_trace* t, int step, const double* state, const uint8_t* rgb,

@@ -12,6 +12,7 @@
 #include "core/mem.h"
 #include "core/text.h"
 #include "model/checkpoint_meta.h"
+#include "model/lewm/lewm.h"
 #include "model/safetensors.h"
 
 // optional, not parameters: where the training data lie (model.h)
@@ -254,8 +255,8 @@ typedef struct recorded_list {
 static void recorded_lists(firm_model* m, recorded_list list[RECORDED_LISTS]) {
     const size_t config = (size_t)m->task.config_dim;
     const recorded_list all[RECORDED_LISTS] = {
-        {(size_t)(MODEL_RECORDED * m->task.action_dim), &m->recorded},
-        {(MODEL_HORIZON + 1) * config, &m->recorded_path},
+        {(size_t)(task_span(&m->task) * m->task.action_dim), &m->recorded},
+        {(size_t)task_points(&m->task) * config, &m->recorded_path},
         {(size_t)m->task.chi_dim, &m->recorded_chi}};
     memcpy(list, all, sizeof all);
 }
@@ -491,14 +492,22 @@ static firm_status make_model(const char* file, const safetensors* s, firm_model
     return status;
 }
 
+static firm_status parse_lewm(const char* name, const char* bytes, size_t n, firm_model** out,
+                              firm_error* err) {
+    lewm_model* lewm;
+    TRY(lewm_parse(name, bytes, n, NULL, &lewm, err));
+    return model_of_lewm(lewm, out, err);
+}
+
 static firm_status parse_model(const char* name, const char* bytes, size_t n,
                                safetensors_trust trust, firm_model** out, firm_error* err) {
     safetensors s;
     *out = NULL;
     TRY(safetensors_parse(name, bytes, n, trust, &s, err));
-    firm_status status = make_model(name, &s, out, err);
+    const int other = safetensors_find(&s, "predictor.pos_embedding") != NULL;
+    firm_status status = other ? FIRM_OK : make_model(name, &s, out, err);
     safetensors_free(&s);
-    return status;
+    return other ? parse_lewm(name, bytes, n, out, err) : status;
 }
 
 static firm_status load_model(const char* path, safetensors_trust trust, firm_model** model,
@@ -541,10 +550,13 @@ firm_status checkpoint_add_member(const char* path, firm_model* m, firm_error* e
                     1 + MODEL_MEMBERS, path);
     TRY(firm_model_load(path, &member, err));
     firm_status status =
-        member->members ? FAIL(err, FIRM_E_FORMAT,
-                               "%s is an ensemble of %d models itself; give its members one by one",
-                               path, 1 + member->members)
-                        : checkpoint_meta_joins(path, member, m, err);
+        member->lewm ? FAIL(err, FIRM_E_FORMAT,
+                            "%s is a model of LeWM; an ensemble is of models of FIRM", path)
+        : member->members
+            ? FAIL(err, FIRM_E_FORMAT,
+                   "%s is an ensemble of %d models itself; give its members one by one", path,
+                   1 + member->members)
+            : checkpoint_meta_joins(path, member, m, err);
     if (status != FIRM_OK) {
         firm_model_free(member);
         return status;

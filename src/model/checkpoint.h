@@ -16,7 +16,7 @@ typedef struct checkpoint_extra {
 
 typedef struct checkpoint_note {
     const char* key;  // stored in __metadata__ with a "firm." prefix
-    char value[256];
+    char value[1024];
 } checkpoint_note;
 
 typedef enum checkpoint_kind {

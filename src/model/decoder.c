@@ -7,14 +7,16 @@ nn_id model_chi(nn_graph* g, const firm_model* m, nn_id fiber) {
     return nn_linear(g, "aux.chi.out", h, m->task.chi_dim, 1.0f);
 }
 
-// tokens as a map: the cells, or 7 x 7 cells that all keypoints together make
+// tokens as a map: the cells, or the cells of a coarse map (7 x 7 of 224 pixels) that all keypoints
+// together make
 static nn_id token_map(nn_graph* g, const firm_model* m, nn_id tokens) {
     int side = m->shape.grid, size = nn_size(g, tokens);
     if (!m->shape.keypoints)
         return nn_reshape(g, tokens, 3, (int[]){side, side, model_token_width(m)});
     nn_id flat = nn_reshape(g, tokens, 1, &size);
-    nn_id h = nn_gelu(g, nn_linear(g, "aux.picture.map", flat, 7 * 7 * 32, 1.4f));
-    return nn_reshape(g, h, 3, (int[]){7, 7, 32});
+    side = m->task.image / (m->task.image % 32 ? 16 : 32);
+    nn_id h = nn_gelu(g, nn_linear(g, "aux.picture.map", flat, side * side * 32, 1.4f));
+    return nn_reshape(g, h, 3, (int[]){side, side, 32});
 }
 
 // to at least `side` cells per side
@@ -24,12 +26,13 @@ static nn_id enlarge(nn_graph* g, const char* prefix, nn_id map, int n, int side
 }
 
 void model_picture(nn_graph* g, const firm_model* m, nn_id tokens, nn_id* rgb, nn_id* change) {
+    int cells = m->task.image / 8;  // a side, of 8 x 8 pixels
     nn_id h = token_map(g, m, tokens);
-    h = enlarge(g, "aux.picture.up1", h, 64, 14);
+    h = enlarge(g, "aux.picture.up1", h, 64, cells / 2);
     h = nn_gelu(g, nn_groupnorm(g, "aux.picture.norm1", h, m->shape.groups));
-    h = enlarge(g, "aux.picture.up2", h, 32, 28);
+    h = enlarge(g, "aux.picture.up2", h, 32, cells);
     h = nn_gelu(g, nn_groupnorm(g, "aux.picture.norm2", h, m->shape.groups));
-    h = nn_reshape(g, h, 2, (int[]){28 * 28, 32});
+    h = nn_reshape(g, h, 2, (int[]){cells * cells, 32});
     *rgb = nn_linear(g, "aux.picture.rgb", h, 8 * 8 * 3, 1.0f);
     *change = nn_linear(g, "aux.picture.change", h, 8 * 8, 1.0f);
 }

@@ -3,7 +3,7 @@
 #include "model/model.h"
 
 // a small start matters: at gain 1 the same 1,000 updates end at 1.4 px, at 0.03 at 0.1 px
-// (TwoRoom)
+// (an agent in pictures of 224 px)
 #define SMALL_START 0.03f
 
 // ---- flat: LayerNorm over all tokens, one hidden layer ------------------------------------------

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "core/mem.h"
+#include "model/lewm/lewm.h"
 
 static firm_status check_shape(const model_shape* s, firm_error* err) {
     for (int i = 0; i < 4; i++)
@@ -31,8 +32,12 @@ static firm_status check_shape(const model_shape* s, firm_error* err) {
 // the forms of the modules against each other and against what the task's configuration is made of
 static firm_status check_forms(const model_shape* s, const task_typed* task, firm_error* err) {
     int points = task->config_dim - 2 * task->pairs;
-    if (s->grid != 7 && s->grid != 14 && s->grid != 28)
-        return FAIL(err, FIRM_E_VALUE, "model.grid = %d; use 7, 14 or 28", s->grid);
+    if (s->grid < 1 ||
+        (s->grid * 32 != task->image && s->grid * 16 != task->image && s->grid * 8 != task->image))
+        return FAIL(err, FIRM_E_VALUE,
+                    "model.grid = %d; pictures of %d pixels a side allow %d or %d%s", s->grid,
+                    task->image, task->image / 16, task->image / 8,
+                    task->image % 32 ? "" : ", and a 32nd of the side");
     if (s->keypoints < 0 || s->keypoints > 256 ||
         (s->keypoints && (s->keypoint_width < 3 || s->keypoint_width > 256)))
         return FAIL(err, FIRM_E_VALUE,
@@ -70,28 +75,19 @@ static firm_status check_forms(const model_shape* s, const task_typed* task, fir
     return FIRM_OK;
 }
 
-// what the modules are made for
-static firm_status check_task(const task_typed* task, firm_error* err) {
-    if (task->image != MODEL_IMAGE || task->controls != MODEL_CONTROLS)
-        return FAIL(err, FIRM_E_VALUE,
-                    "the task %s has pictures of %d pixels a side and %d controls a macro action; "
-                    "models have %d and %d",
-                    task->name, task->image, task->controls, MODEL_IMAGE, MODEL_CONTROLS);
-    return FIRM_OK;
-}
-
 // one graph that touches every module declares every parameter
 static firm_status declare(firm_model* m, firm_error* err) {
     nn_graph* g;
     TRY(nn_graph_create(m->store, &g, err));
     int tokens[2] = {model_token_count(m), model_token_width(m)};
-    nn_id image = nn_image(g, "image", MODEL_IMAGE), before = nn_image(g, "before", MODEL_IMAGE);
+    nn_id image = nn_image(g, "image", m->task.image);
+    nn_id before = nn_image(g, "before", m->task.image);
     nn_id p = model_tokens(g, m, image, before);
     nn_id c = model_ground(g, m, model_tokens(g, m, image, NN_NONE));
     nn_id past = nn_input(g, "past", 2, tokens), a = nn_input1(g, "action", m->task.action_dim);
     nn_id belief = model_belief(g, m, (nn_id[]){past, past, p}, (nn_id[]){a, a});
     nn_id fiber = model_fiber(g, m, belief, (nn_id[]){c, c, c});
-    nn_id u = nn_input1(g, "u", MODEL_CONTROLS * m->task.action_dim);
+    nn_id u = nn_input1(g, "u", m->task.controls * m->task.action_dim);
     model_transition(g, m, u, &c, &fiber);
     if (m->shape.reading) model_reading(g, m, c, fiber);
     if (m->auxiliary) {
@@ -110,7 +106,6 @@ firm_status model_create(const task_typed* task, const model_shape* shape, int a
                          uint64_t seed, firm_model** out, firm_error* err) {
     *out = NULL;
     TRY(task_check(task, task->name, err));
-    TRY(check_task(task, err));
     TRY(check_shape(shape, err));
     TRY(check_forms(shape, task, err));
     firm_model* m = mem_calloc(1, sizeof *m);
@@ -152,6 +147,7 @@ void firm_model_free(firm_model* m) {
     if (!m) return;
     for (int i = 0; i < m->members; i++) firm_model_free(m->member[i]);
     nn_store_free(m->store);
+    lewm_free(m->lewm);
     model_drop_support(m);
     model_drop_tokens(m);
     model_drop_recorded(m);
@@ -183,6 +179,7 @@ int model_sees_alike(const firm_model* m, const firm_model* first) {
 
 model_params model_count(const firm_model* m) {
     model_params p;
+    if (m->lewm) return (model_params){.total = lewm_params(m->lewm)};
     p.frontend = nn_store_params(m->store, "tokenizer.") + nn_store_params(m->store, "history.");
     p.grounder = nn_store_params(m->store, "grounder.");
     p.transition = nn_store_params(m->store, "fiber.") + nn_store_params(m->store, "transition.");
@@ -208,9 +205,18 @@ firm_status firm_model_info_get(const firm_model* m, firm_model_info* info) {
     if (!m || !info) return FIRM_E_USAGE;
     const task_typed* e = &m->task;
     info->task = e->name;
-    info->image_size = MODEL_IMAGE;
+    info->image_size = e->image;
     info->action_dim = e->action_dim;
-    info->controls_per_macro = MODEL_CONTROLS;
+    info->controls_per_macro = e->controls;
+    if (m->lewm) {
+        info->parameters = lewm_params(m->lewm);
+        // its state has no names; how far two states are apart is one number
+        info->distance_dim = 1;
+        info->distance_name[0] = "latent";
+        info->distance_unit[0] = "deviations";
+        info->distance_tolerance[0] = MODEL_LATENT_TOLERANCE;
+        return FIRM_OK;
+    }
     info->config_dim = e->config_dim;
     for (int i = 0; i < e->config_dim; i++) info->config_name[i] = e->config_name[i];
     info->distance_dim = e->distances;

@@ -19,20 +19,20 @@
 
 enum {
     MODEL_HISTORY = FIRM_HISTORY,  // frames of a history
-    MODEL_IMAGE = 224,             // pixels a side of a frame
-    MODEL_CONTROLS = 5,            // raw controls per macro action (S)
-    MODEL_RECORDED = 25,           // controls of a recorded sequence
-    MODEL_HORIZON = 5,             // macro steps of a training rollout (H)
     MODEL_TOKEN_WIDTH = 8192,      // numbers of a token at most
     MODEL_MEMBERS = 7,             // most models of an ensemble beside the first
     MODEL_PATCH = 4                // the first convolution reads disjoint 4 x 4 patches
 };
 
+// LeWM: a latent this close to the goal's is at the goal, as root mean square over its numbers.
+// Those of training frames have mean 0 and deviation 1, so that unrelated frames are 1.4 apart.
+#define MODEL_LATENT_TOLERANCE 0.25f
+
 // How tokens become a configuration.
 typedef enum model_grounder {
-    MODEL_GROUND_FLAT,   // one hidden layer over all tokens (TwoRoom, Cube)
-    MODEL_GROUND_VOTES,  // the grid is kept: every cell votes on points and angles (Push-T)
-    MODEL_GROUND_STAGED  // a configuration head, then a residual head that corrects it (Reacher)
+    MODEL_GROUND_FLAT,   // one hidden layer over all tokens
+    MODEL_GROUND_VOTES,  // the grid is kept: every cell votes on points and angles
+    MODEL_GROUND_STAGED  // a configuration head, then a residual head that corrects it
 } model_grounder;
 
 // Sizes and forms; stored in the checkpoint, set from the [model] section (train/shape.h).
@@ -46,8 +46,8 @@ typedef struct model_shape {
     int hidden, inner, blocks;  // transition
     int no_fiber;               // ablation: m stays 0
     // task-typed forms
-    int grid;               // cells per side of the last feature map: 7, 14 or 28
-    int keypoints;          // geometry encoder: tokens are what so many keypoints see; 0: the cells
+    int grid;       // cells per side of the last feature map: the image's side over 32, 16 or 8
+    int keypoints;  // geometry encoder: tokens are what so many keypoints see; 0: the cells
     int keypoint_width;     // numbers of such a token; the last two are its place x, y in -1 .. 1
     int history_pool;       // the history module sees pool x pool cells as one token
     int grounder;           // model_grounder
@@ -63,8 +63,11 @@ typedef struct model_stats {
     float chi_mean[TASK_MAX_CHI], chi_std[TASK_MAX_CHI];
 } model_stats;
 
+// A model file of FIRM, or of LeWM: then `lewm` is there, and of the rest only task, stats'
+// actions, config and provenance.
 struct firm_model {
     task_typed task;
+    struct lewm_model* lewm;  // NULL: a model of FIRM. See model/lewm/lewm.h
     model_shape shape;
     model_stats stats;
     nn_store* store;
@@ -73,8 +76,8 @@ struct firm_model {
     int support_count;
     float support_radius;  // distance within which nearly every training configuration has a point
     // what was done in recordings: reach mode tries what was done in similar moments
-    float* recorded;       // (recorded_count, MODEL_RECORDED, action_dim) raw controls, or NULL
-    float* recorded_path;  // (recorded_count, MODEL_HORIZON + 1, config_dim) what came of them
+    float* recorded;       // (recorded_count, span, action_dim) raw controls (task_span()), or NULL
+    float* recorded_path;  // (recorded_count, horizon + 1, config_dim) what came of them
     float* recorded_chi;   // (recorded_count, chi_dim) how the moment was
     int recorded_count;
     // what training frames look like, for telling others (statistics.c)
@@ -120,7 +123,8 @@ nn_id model_keypoints(nn_graph* g, const firm_model* m, nn_id tokens);
 nn_id model_physical(nn_graph* g, const firm_model* m, nn_id tokens);
 // (x, y) of every link's end in link lengths, from a configuration of joint angles: (2 pairs)
 void model_physical_target(const firm_model* m, const float* c, float* xy);
-// reconstruction in 8 x 8 patches: standardised RGB (784, 192) and change logits (784, 64)
+// reconstruction in 8 x 8 patches: standardised RGB (n, 192) and change logits (n, 64), with n
+// patches in a frame (784 of 224 pixels a side)
 void model_picture(nn_graph* g, const firm_model* m, nn_id tokens, nn_id* rgb, nn_id* change);
 // Gaussian over the next frame's tokens from the current ones, the belief and the action taken
 void model_next_tokens(nn_graph* g, const firm_model* m, nn_id tokens, nn_id belief, nn_id action,
@@ -140,6 +144,9 @@ typedef struct model_params {
     size_t frontend, grounder, transition, total;
 } model_params;
 model_params model_count(const firm_model* m);
+
+// A model of LeWM as a model file: takes it over, also when it fails.
+firm_status model_of_lewm(struct lewm_model* lewm, firm_model** out, firm_error* err);
 
 // Without its support points, without its recorded sequences.
 void model_drop_support(firm_model* m);

@@ -1,6 +1,6 @@
 // reading.c - what the state says of chi, after the fact: trained with everything else frozen. D
 // reads chi from the fiber alone, to shape it; where the gripper is, say, the fiber tells better
-// together with where the cube is.
+// together with where the block is.
 #include "model/model.h"
 
 nn_id model_reading(nn_graph* g, const firm_model* m, nn_id c, nn_id fiber) {

@@ -122,7 +122,7 @@ static firm_status judge_checksum(const raw* f, size_t digits, safetensors_trust
     if (layout_of_firm(f, CHECKSUM_KEY))
         return FAIL(err, FIRM_E_FORMAT, "%s is damaged: its checksum does not fit; copy it again",
                     f->file);
-    if (trust == SAFETENSORS_ACCEPT_CHANGES) return FIRM_OK;
+    if (trust != SAFETENSORS_REFUSE_CHANGES) return FIRM_OK;
     return FAIL(err, FIRM_E_FORMAT,
                 "%s was rewritten by another program, and its %s holds for the bytes that firm "
                 "wrote only; take the original, or write it with `firm export --accept-changes`",
@@ -138,7 +138,7 @@ static firm_status judge_digest(const raw* f, const safetensors* s, safetensors_
     if (layout_of_firm(f, DIGEST_KEY))
         return FAIL(err, FIRM_E_FORMAT, "%s is damaged: its digest does not fit; copy it again",
                     f->file);
-    if (trust == SAFETENSORS_ACCEPT_CHANGES) return FIRM_OK;
+    if (trust != SAFETENSORS_REFUSE_CHANGES) return FIRM_OK;
     return FAIL(err, FIRM_E_FORMAT,
                 "%s was rewritten by another program, which changed its numbers or texts; if that "
                 "was meant, write it with `firm export --accept-changes`",
@@ -161,7 +161,7 @@ int safetensors_printable(const char* text, size_t room) {
     return n > 0 && n < room;
 }
 
-static const char* const type_name[] = {"F32", "F16"};  // by safetensors_type
+static const char* const type_name[] = {"F32", "F16", "BF16", "I64"};  // by safetensors_type
 enum { TYPES = sizeof type_name / sizeof *type_name };
 
 const char* safetensors_type_name(safetensors_type type) {
@@ -169,7 +169,8 @@ const char* safetensors_type_name(safetensors_type type) {
 }
 
 size_t safetensors_bytes(const safetensors_tensor* t) {
-    return t->count * (t->type == SAFETENSORS_F16 ? 2 : 4);
+    static const size_t bytes[] = {4, 2, 2, 8};  // by safetensors_type
+    return t->count * bytes[t->type];
 }
 
 static int is_kind(const header_item* item, header_kind kind) {
@@ -200,7 +201,8 @@ static firm_status read_type(const char* file, const char* text, safetensors_ten
             return FIRM_OK;
         }
     return FAIL(err, FIRM_E_FORMAT,
-                "%s: tensor %s is neither F32 nor F16; convert it to one of them", file, t->name);
+                "%s: tensor %s is none of F32, F16, BF16 and I64; convert it to one of them", file,
+                t->name);
 }
 
 static firm_status read_tensor(const char* file, const header_item* item, const char* data,
@@ -273,15 +275,16 @@ static firm_status read_texts(const char* file, const header_item* metadata, saf
     return FIRM_OK;
 }
 
-static firm_status read_contents(const raw* f, safetensors* s, firm_error* err) {
+static firm_status read_contents(const raw* f, int foreign, safetensors* s, firm_error* err) {
     for (size_t i = FRAME + s->header.used; i < f->start; i++)
         if (f->bytes[i] != ' ')
             return FAIL(err, FIRM_E_FORMAT,
                         "%s has something behind its JSON header; copy it again or make it anew",
                         f->file);
     const header_item* metadata = header_find(f->root, "__metadata__");
-    if (!is_kind(metadata, HEADER_OBJECT)) return not_a_model(f->file, err);
-    TRY(read_texts(f->file, metadata, s, err));
+    if (!is_kind(metadata, HEADER_OBJECT) && (metadata || !foreign))
+        return not_a_model(f->file, err);
+    if (metadata) TRY(read_texts(f->file, metadata, s, err));
     s->tensor = mem_calloc(f->root->count, sizeof *s->tensor);
     if (!s->tensor) return FAIL(err, FIRM_E_MEMORY, "no memory to read %s", f->file);
     const char* data = f->bytes + f->start;
@@ -300,7 +303,7 @@ static firm_status read_file(raw* f, size_t checksum, safetensors_trust trust, s
     if (checksum) TRY(judge_checksum(f, checksum, trust, err));  // damaged comes before not JSON
     if (status != FIRM_OK) return status;
     TRY(check_length(f, err));
-    return read_contents(f, s, err);
+    return read_contents(f, trust == SAFETENSORS_FOREIGN, s, err);
 }
 
 firm_status safetensors_parse(const char* file, const char* bytes, size_t n,
@@ -310,7 +313,7 @@ firm_status safetensors_parse(const char* file, const char* bytes, size_t n,
     raw f = {file, bytes, n, FRAME + safetensors_header(bytes, n), NULL};
     size_t digest = digest_find(bytes, n, DIGEST_KEY);
     size_t checksum = digest ? 0 : digest_find(bytes, n, CHECKSUM_KEY);
-    if (!digest && !checksum) return no_checksum(file, err);
+    if (!digest && !checksum && trust != SAFETENSORS_FOREIGN) return no_checksum(file, err);
     firm_status status = read_file(&f, checksum, trust, out, err);
     if (status == FIRM_OK && digest) status = judge_digest(&f, out, trust, err);
     if (status != FIRM_OK) safetensors_free(out);
@@ -367,8 +370,20 @@ void safetensors_copy(const safetensors_tensor* t, float* to) {
     }
     for (size_t i = 0; i < t->count; i++) {
         uint16_t half;
-        memcpy(&half, t->bytes + 2 * i, sizeof half);
-        to[i] = half_to_float(half);
+        uint32_t wide;
+        int64_t whole;
+        switch (t->type) {
+            case SAFETENSORS_F16:
+                memcpy(&half, t->bytes + 2 * i, sizeof half);
+                to[i] = half_to_float(half);
+                break;
+            case SAFETENSORS_BF16:
+                memcpy(&half, t->bytes + 2 * i, sizeof half);
+                wide = (uint32_t)half << 16;
+                memcpy(&to[i], &wide, sizeof wide);
+                break;
+            default: memcpy(&whole, t->bytes + 8 * i, sizeof whole); to[i] = (float)whole;
+        }
     }
 }
 

@@ -1,7 +1,8 @@
 // safetensors.h - the container of model files: a little-endian 64-bit header size, a JSON header
 //     {"__metadata__": {key: text}, name: {"dtype": "F32", "shape": [..], "data_offsets": [a, b]}}
 // padded with spaces to 8 bytes, then the tensors one after another. Any safetensors reader opens
-// the files written here. Read here are only those that carry one of our checksums (digest.h).
+// the files written here. Read here are those that carry one of our checksums (digest.h), and
+// others where the caller says so.
 //
 // checkpoint.c gives names and numbers their meaning.
 #ifndef MODEL_SAFETENSORS_H
@@ -17,7 +18,12 @@ enum {
     SAFETENSORS_HEADER_LIMIT = 1 << 20,  // bytes; ours have about 20 000
 };
 
-typedef enum safetensors_type { SAFETENSORS_F32, SAFETENSORS_F16 } safetensors_type;
+typedef enum safetensors_type {
+    SAFETENSORS_F32,
+    SAFETENSORS_F16,
+    SAFETENSORS_BF16,
+    SAFETENSORS_I64  // counts; whole numbers as floats in memory
+} safetensors_type;
 
 typedef struct safetensors_tensor {
     const char* name;
@@ -45,7 +51,8 @@ typedef struct safetensors {
 // What to do with a file that another program rewrote so that its checksum no longer fits.
 typedef enum safetensors_trust {
     SAFETENSORS_REFUSE_CHANGES,
-    SAFETENSORS_ACCEPT_CHANGES  // damaged files are refused all the same
+    SAFETENSORS_ACCEPT_CHANGES,  // damaged files are refused all the same
+    SAFETENSORS_FOREIGN          // files without our checksum or any metadata are read, too
 } safetensors_trust;
 
 // Checks everything the container promises: sizes, checksum, names, types, shapes, and that the
@@ -57,7 +64,7 @@ const safetensors_tensor* safetensors_find(const safetensors* s, const char* nam
 const char* safetensors_value(const safetensors* s, const char* key);  // of the metadata, or NULL
 void safetensors_copy(const safetensors_tensor* t, float* to);         // (count) as float32
 size_t safetensors_bytes(const safetensors_tensor* t);                 // that it takes in the file
-const char* safetensors_type_name(safetensors_type type);              // "F32", "F16"
+const char* safetensors_type_name(safetensors_type type);  // "F32", "F16", "BF16", "I64"
 
 // Bytes of the JSON header as the frame says; 0 if these are no container, or a cut one.
 size_t safetensors_header(const char* bytes, size_t n);

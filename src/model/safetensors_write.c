@@ -177,10 +177,24 @@ static firm_status to_half(const char* path, const safetensors_tensor* t, size_t
     return FIRM_OK;
 }
 
+static firm_status to_whole(const char* path, const safetensors_tensor* t, size_t first,
+                            size_t count, int64_t* out, firm_error* err) {
+    for (size_t i = 0; i < count; i++) {
+        float value = t->value[first + i];
+        if (!(fabsf(value) < 9e15f) || value != floorf(value))
+            return FAIL(err, FIRM_E_VALUE, "cannot write %s: %s[%zu] is %g, not a whole number",
+                        path, t->name, first + i, (double)value);
+        out[i] = (int64_t)value;
+    }
+    return FIRM_OK;
+}
+
 // The numbers of a tensor as the file has them, into the digest or else into the file.
 static firm_status put_numbers(const char* path, const safetensors_tensor* t, crc* digest,
                                file_writer* w, firm_error* err) {
     uint16_t half[CHUNK];
+    int64_t whole[CHUNK];
+    CHECK(t->type != SAFETENSORS_BF16, "%s: bfloat16 is read, not written", t->name);
     for (size_t at = 0; at < t->count; at += CHUNK) {
         size_t count = t->count - at < CHUNK ? t->count - at : CHUNK;
         const void* bytes = t->value + at;
@@ -189,6 +203,10 @@ static firm_status put_numbers(const char* path, const safetensors_tensor* t, cr
             TRY(to_half(path, t, at, count, half, err));
             bytes = half;
             size = count * sizeof *half;
+        } else if (t->type == SAFETENSORS_I64) {
+            TRY(to_whole(path, t, at, count, whole, err));
+            bytes = whole;
+            size = count * sizeof *whole;
         }
         if (digest)
             crc_add(digest, bytes, size);

@@ -44,7 +44,7 @@ static nn_id look(nn_graph* g, const firm_model* m, nn_id cells) {
 }
 
 nn_id model_tokens(nn_graph* g, const firm_model* m, nn_id image, nn_id before) {
-    int side = MODEL_IMAGE / MODEL_PATCH;
+    int side = m->task.image / MODEL_PATCH;
     nn_id h = first_stage(g, m, image, before);
     h = nn_reshape(g, h, 3, (int[]){side, side, m->shape.channels[0]});
     for (int stage = 1; stage < 4; stage++) {

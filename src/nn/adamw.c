@@ -77,7 +77,8 @@ static void update_part(nn_adamw* a, int item, size_t from, size_t count) {
     const nn_trained* t = &a->grad.trained[item];
     const nn_entry* entry = &a->store->entry[t->entry];
     float rate = a->rate * a->scale[item];
-    float decay = entry->rank >= 2 ? 1.0f - rate * a->opt.decay : 1.0f;
+    int decays = entry->rank >= 2 || a->opt.decay_all;
+    float decay = decays ? 1.0f - rate * a->opt.decay : 1.0f;
     size_t at = t->offset + from;
     nn_loops_get()->adamw((int64_t)count, a->store->value + entry->offset + from,
                           a->grad.value + at, a->moments + at, a->moments + a->grad.count + at,

@@ -12,7 +12,8 @@
 typedef enum nn_schedule { NN_CONSTANT, NN_COSINE } nn_schedule;
 
 typedef struct nn_adamw_options {
-    float rate, beta1, beta2, eps, decay;  // decay only on tensors of rank >= 2
+    float rate, beta1, beta2, eps, decay;  // decay only on tensors of rank >= 2,
+    int decay_all;                         // unless on all of them
     float clip;                            // global norm, 0: none
     nn_schedule schedule;
     int warmup, updates;  // linear warm-up, then the schedule over `updates`

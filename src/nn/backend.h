@@ -5,6 +5,7 @@
 #ifndef NN_BACKEND_H
 #define NN_BACKEND_H
 
+#include "core/rng.h"
 #include "nn/graph.h"
 
 // One op on one shard of `rows` samples. Pointers are to `real`s of the backend (double in ref,
@@ -20,7 +21,12 @@ typedef struct nn_call {
     const void* dout;
     void* din[NN_MAX_IN];
     int accumulate[NN_MAX_IN];
-    void* save;     // kept from forward to backward, save_bytes() large
+    int train;             // training; 0: deployed
+    int batch, first;      // samples of the whole batch, number of the shard's first one in it
+    int64_t update;        // of a training run: part of the key of what is drawn at random
+    const int64_t* clock;  // cuda: where `update` stands on the device
+    const double *sum, *sum_back;  // ops with an nn_gather: sums over the whole batch
+    void* save;                    // kept from forward to backward, save_bytes() large
     void* scratch;  // of this worker, scratch_bytes() large; contents do not survive the call
     // the weights of a linear op as nn_backend.pack wrote them for this pass, or NULL
     const void* packed;
@@ -33,6 +39,16 @@ typedef struct nn_kernel {
     size_t (*save_bytes)(const nn_graph* g, const nn_node* n, int rows);     // NULL: none
     size_t (*scratch_bytes)(const nn_graph* g, const nn_node* n, int rows);  // NULL: none
 } nn_kernel;
+
+// What an op that looks at the whole batch needs of every sample before it can go on: sums, formed
+// shard by shard and added up in the order of the shards. A device that runs the batch as one shard
+// needs none of this.
+typedef struct nn_gather {
+    int always;  // also where nothing is trained
+    size_t (*count)(const nn_graph* g, const nn_node* n, int back);  // numbers, of either pass
+    void (*shard)(const nn_call* c, int back, double* sum);          // writes those of one shard
+    void (*settle)(const nn_call* c);  // once per update, after the forward pass; NULL: nothing
+} nn_gather;
 
 // A part of a weight's gradient, summed over samples: dw (rows, cols) = or += x' dy.
 typedef struct nn_weight_tile {
@@ -48,6 +64,7 @@ typedef struct nn_backend {
     const char* name;
     size_t real;  // bytes of one number
     nn_kernel kernel[NN_OP_COUNT];
+    const nn_gather* gather[NN_OP_COUNT];  // NULL: the op looks at one sample at a time
     void* (*alloc)(size_t bytes);
     void (*release)(void* p);
     void (*upload)(void* device, const float* host, size_t count);    // floats to reals
@@ -60,6 +77,33 @@ typedef struct nn_backend {
 
 const nn_backend* nn_backend_ref(void);
 const nn_backend* nn_backend_cpu(void);
+
+// The key of what a node draws at random in an update, for core/rng.h: block i of the stream holds
+// the numbers of elements 4 i .. 4 i + 3, counted over the whole batch.
+typedef struct nn_key {
+    uint64_t seed, stream, first;  // first: number of block 0
+} nn_key;
+
+static inline nn_key nn_key_of(const nn_call* c, rng_purpose purpose) {
+    uint64_t node = (uint64_t)(c->node - c->graph->node);
+    return (nn_key){c->graph->seed, RNG_STREAM(purpose, node), (uint64_t)c->update << 32};
+}
+
+// 1 where dropout with probability p keeps an element
+ANYWHERE int nn_kept(uint32_t word, float p) {
+    return rng_unit(word) >= p;
+}
+
+// independent groups of tokens of one sample: attention never looks from one into another
+static inline int nn_attention_groups(const nn_tensor* qkv) {
+    return qkv->size / (qkv->dim[qkv->rank - 2] * qkv->dim[qkv->rank - 1]);
+}
+
+// numbers of ADDP's parameter that are used: all, or those before x ends
+static inline int nn_addp_period(const nn_graph* g, const nn_node* n) {
+    int x = g->tensor[n->in[0]].size, p = g->tensor[n->in[1]].size;
+    return p < x ? p : x;
+}
 
 // sizes of one call, for kernels: of tensor i of the node
 static inline const nn_tensor* nn_in(const nn_call* c, int i) {

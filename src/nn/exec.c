@@ -9,6 +9,7 @@
 #include "core/mem.h"
 #include "nn/exec_kind.h"
 #include "nn/packs.h"
+#include "nn/stops.h"
 #include "nn/whole.h"
 
 typedef struct term_state {
@@ -32,6 +33,7 @@ struct nn_exec {
     char* arena;  // (slots, slot_bytes)
     nn_layout at;
     nn_whole whole;
+    nn_stops stops;
     nn_packs packs;
     int packed;  // the packed weights are those of the run in progress
     size_t total_bytes;
@@ -52,6 +54,10 @@ struct nn_exec {
     void* fill_ctx;
     int64_t update;
     int base, count;  // number of the first sample, samples
+    struct {
+        int from, to;
+    } ahead,
+        back;  // pieces of the passes between two stops: nodes from .. to - 1, back from - 1 .. to
     atomic_int failure;
 };
 
@@ -122,7 +128,7 @@ static int alloc_blocks(nn_exec* e) {
         }
         e->total_bytes += (size_t)(e->opt.lanes + 1) * e->at.grad_count * real;
     }
-    e->total_bytes += e->packs.count * sizeof(float);
+    e->total_bytes += e->packs.count * sizeof(float) + nn_stops_bytes(&e->stops, e->shards);
     return 1;
 }
 
@@ -162,6 +168,7 @@ firm_status nn_exec_create(const nn_graph* g, const nn_backend* b, const nn_exec
     if (e->opt.lanes > e->shards) e->opt.lanes = e->shards;
     for (int i = 0; i < g->terms; i++)
         if (g->term[i].reduce == NN_REDUCE_TOPMEAN) e->keep_all = opt->train;
+    if (nn_stops_wait(g, b, opt->train)) e->keep_all = 1;
     // a shard being run needs a slot: its own if all are kept, else its lane's or its thread's
     e->slots = pool_threads(p);
     if (opt->train && e->opt.lanes > e->slots) e->slots = e->opt.lanes;
@@ -172,6 +179,7 @@ firm_status nn_exec_create(const nn_graph* g, const nn_backend* b, const nn_exec
                                                             : NN_LAYOUT_TRAIN;
     firm_status st = nn_layout_make(g, b, e->opt.shard, layout, &e->at, err);
     if (st == FIRM_OK) st = nn_whole_make(g, &e->at, &e->whole, err);
+    if (st == FIRM_OK) st = nn_stops_make(g, b, &e->at, opt->train, e->shards, &e->stops, err);
     if (st == FIRM_OK && opt->train) st = nn_packs_make(g, b, &e->at, &e->packs, err);
     if (st == FIRM_OK && !alloc_blocks(e)) st = FIRM_E_MEMORY;
     if (st != FIRM_OK) {
@@ -210,6 +218,7 @@ void nn_exec_free(nn_exec* e) {
     mem_free(e->grad);
     mem_free(e->ref_grad);
     nn_whole_free(&e->whole);
+    nn_stops_free(&e->stops);
     nn_packs_free(&e->packs);
     nn_layout_free(&e->at);
     mem_free(e);
@@ -221,14 +230,38 @@ static void* value_of(const nn_exec* e, char* slot, nn_id id) {
     return nn_layout_value(&e->at, e->g, e->b->real, slot, e->params, id);
 }
 
-static void prepare(const nn_exec* e, int node, int rows, char* slot, int worker, nn_call* c) {
+// A shard at work: its rows, its slot, and who works on it.
+typedef struct shard_at {
+    int shard, first, rows, worker;
+    char* slot;
+} shard_at;
+
+static shard_at shard_of(const nn_exec* e, int shard, int slot_index, int worker) {
+    int first = shard * e->opt.shard, left = e->count - first;
+    return (shard_at){.shard = shard,
+                      .first = first,
+                      .rows = left < e->opt.shard ? left : e->opt.shard,
+                      .worker = worker,
+                      .slot = e->arena + (size_t)slot_index * e->at.slot_bytes};
+}
+
+static nn_call prepare(const nn_exec* e, int node, const shard_at* at) {
     const nn_node* n = &e->g->node[node];
-    *c = (nn_call){.graph = e->g, .node = n, .rows = rows};
+    nn_call c = {.graph = e->g,
+                 .node = n,
+                 .rows = at->rows,
+                 .train = e->opt.train,
+                 .batch = e->count,
+                 .first = at->first,
+                 .update = e->update};
     for (int j = 0; j < n->in_count; j++)
-        if (n->in[j] != NN_NONE) c->in[j] = value_of(e, slot, n->in[j]);
-    c->out = value_of(e, slot, n->out);
-    c->save = slot + e->at.save_at[node];
-    c->scratch = e->scratch + (size_t)worker * e->at.scratch_bytes;
+        if (n->in[j] != NN_NONE) c.in[j] = value_of(e, at->slot, n->in[j]);
+    c.out = value_of(e, at->slot, n->out);
+    c.save = at->slot + e->at.save_at[node];
+    c.scratch = e->scratch + (size_t)at->worker * e->at.scratch_bytes;
+    const nn_stop* stop = nn_stops_find(&e->stops, node);
+    if (stop) c.sum = stop->sum[0], c.sum_back = stop->sum[1];
+    return c;
 }
 
 static const void* packed_weights(const nn_exec* e, const nn_node* n, int back) {
@@ -240,73 +273,84 @@ static double real_at(const nn_exec* e, const void* p, size_t i) {
     return e->b->real == sizeof(double) ? ((const double*)p)[i] : (double)((const float*)p)[i];
 }
 
-// fills the inputs of a shard, runs it forward, reads outputs and loss terms
-static firm_status shard_forward(nn_exec* e, int shard, int slot_index, int worker) {
+static firm_status shard_fill(nn_exec* e, const shard_at* at) {
     const nn_graph* g = e->g;
-    int first = shard * e->opt.shard;
-    int rows = e->count - first < e->opt.shard ? e->count - first : e->opt.shard;
-    char* slot = e->arena + (size_t)slot_index * e->at.slot_bytes;
-    void** feed = e->feed + (size_t)worker * (size_t)g->tensors;
+    void** feed = e->feed + (size_t)at->worker * (size_t)g->tensors;
     int staged = e->b->real != sizeof(float);
     for (int i = 0; i < g->tensors; i++) {
         nn_kind kind = g->tensor[i].kind;
-        feed[i] = kind == NN_BYTES   ? slot + e->at.value_at[i]
-                  : kind == NN_INPUT ? slot + (staged ? e->at.stage_at[i] : e->at.value_at[i])
+        feed[i] = kind == NN_BYTES   ? at->slot + e->at.value_at[i]
+                  : kind == NN_INPUT ? at->slot + (staged ? e->at.stage_at[i] : e->at.value_at[i])
                                      : NULL;
     }
-    nn_feed f = {.first = e->base + first,
-                 .count = rows,
-                 .worker = worker,
+    nn_feed f = {.first = e->base + at->first,
+                 .count = at->rows,
+                 .worker = at->worker,
                  .update = e->update,
                  .slot = feed,
                  .graph = g};
     TRY(e->fill(e->fill_ctx, &f));
     for (int i = 0; i < g->tensors && staged; i++)
         if (g->tensor[i].kind == NN_INPUT)
-            e->b->upload(slot + e->at.value_at[i], feed[i],
-                         (size_t)rows * (size_t)g->tensor[i].size);
+            e->b->upload(at->slot + e->at.value_at[i], feed[i],
+                         (size_t)at->rows * (size_t)g->tensor[i].size);
+    return FIRM_OK;
+}
 
-    for (int i = 0; i < g->nodes; i++) {
-        nn_call c;
-        prepare(e, i, rows, slot, worker, &c);
-        c.packed = packed_weights(e, c.node, 0);
-        e->b->kernel[c.node->op].forward(&c);
-    }
+// outputs and loss terms of a shard that has run forward
+static void shard_results(nn_exec* e, const shard_at* at) {
+    const nn_graph* g = e->g;
     for (int i = 0; i < g->outputs; i++) {
         size_t size = (size_t)g->tensor[g->output[i]].size;
-        e->b->download(e->output[g->output[i]] + (size_t)first * size,
-                       value_of(e, slot, g->output[i]), (size_t)rows * size);
+        e->b->download(e->output[g->output[i]] + (size_t)at->first * size,
+                       value_of(e, at->slot, g->output[i]), (size_t)at->rows * size);
     }
     for (int i = 0; i < g->terms; i++) {
-        size_t size = (size_t)g->tensor[g->term[i].tensor].size, n = (size_t)rows * size;
-        const void* v = value_of(e, slot, g->term[i].tensor);
+        size_t size = (size_t)g->tensor[g->term[i].tensor].size, n = (size_t)at->rows * size;
+        const void* v = value_of(e, at->slot, g->term[i].tensor);
         term_state* t = &e->term[i];
         double sum = 0;
         for (size_t j = 0; j < n; j++) {
             double x = real_at(e, v, j);
             sum += x;
-            if (t->error) t->error[(size_t)first * size + j] = x;
+            if (t->error) t->error[(size_t)at->first * size + j] = x;
         }
-        t->sum[shard] = sum;
+        t->sum[at->shard] = sum;
+    }
+}
+
+// The nodes from .. to - 1. Inputs are filled before the first node and results read after the
+// last; before a stop the shard's part of its sums is written.
+static firm_status shard_forward(nn_exec* e, int shard, int slot_index, int worker) {
+    const nn_graph* g = e->g;
+    shard_at at = shard_of(e, shard, slot_index, worker);
+    if (e->ahead.from == 0) TRY(shard_fill(e, &at));
+    for (int i = e->ahead.from; i < e->ahead.to; i++) {
+        nn_call c = prepare(e, i, &at);
+        c.packed = packed_weights(e, c.node, 0);
+        e->b->kernel[c.node->op].forward(&c);
+    }
+    if (e->ahead.to == g->nodes) {
+        shard_results(e, &at);
+    } else {
+        const nn_stop* stop = nn_stops_find(&e->stops, e->ahead.to);
+        nn_call c = prepare(e, e->ahead.to, &at);
+        stop->gather->shard(&c, 0, stop->part[0] + (size_t)shard * stop->count[0]);
     }
     return FIRM_OK;
 }
 
-static void shard_backward(nn_exec* e, int shard, int slot_index, int lane, int worker) {
+// seeds: d loss / d error of every sample
+static void shard_seeds(nn_exec* e, const shard_at* at) {
     const nn_graph* g = e->g;
-    int first = shard * e->opt.shard;
-    int rows = e->count - first < e->opt.shard ? e->count - first : e->opt.shard;
-    char* slot = e->arena + (size_t)slot_index * e->at.slot_bytes;
-    char* lane_grad = (char*)e->lane_grad + (size_t)lane * e->at.grad_count * e->b->real;
-    // seeds: d loss / d error of every sample
     for (int i = 0; i < g->terms; i++) {
         int root = g->tensor[g->term[i].tensor].root;
         if (!g->tensor[root].wants_grad) continue;
-        size_t size = (size_t)g->tensor[root].size, n = (size_t)rows * size;
-        void* seed = slot + e->at.grad_at[root];
+        size_t size = (size_t)g->tensor[root].size, n = (size_t)at->rows * size;
+        void* seed = at->slot + e->at.grad_at[root];
         float even = (float)(g->term[i].weight / ((double)e->count * (double)size));
         for (size_t j = 0; j < n; j++) {
-            float s = e->term[i].seed ? e->term[i].seed[(size_t)first * size + j] : even;
+            float s = e->term[i].seed ? e->term[i].seed[(size_t)at->first * size + j] : even;
             if (e->b->real == sizeof(double))
                 ((double*)seed)[j] =
                     e->term[i].seed ? s : g->term[i].weight / ((double)e->count * (double)size);
@@ -314,12 +358,25 @@ static void shard_backward(nn_exec* e, int shard, int slot_index, int lane, int 
                 ((float*)seed)[j] = s;
         }
     }
-    for (int i = g->nodes - 1; i >= 0; i--) {
+}
+
+// A node's call of the backward pass, without where its gradients go.
+static nn_call prepare_back(const nn_exec* e, int node, const shard_at* at) {
+    nn_call c = prepare(e, node, at);
+    c.packed = packed_weights(e, c.node, 1);
+    c.dout = at->slot + e->at.grad_at[e->g->tensor[c.node->out].root];
+    return c;
+}
+
+// The nodes from - 1 down to `to`; before a stop its part of the sums is written.
+static void shard_backward(nn_exec* e, int shard, int slot_index, int lane, int worker) {
+    const nn_graph* g = e->g;
+    shard_at at = shard_of(e, shard, slot_index, worker);
+    char* lane_grad = (char*)e->lane_grad + (size_t)lane * e->at.grad_count * e->b->real;
+    if (e->back.from == g->nodes) shard_seeds(e, &at);
+    for (int i = e->back.from - 1; i >= e->back.to; i--) {
         if (!e->at.runs_back[i]) continue;
-        nn_call c;
-        prepare(e, i, rows, slot, worker, &c);
-        c.packed = packed_weights(e, c.node, 1);
-        c.dout = slot + e->at.grad_at[g->tensor[c.node->out].root];
+        nn_call c = prepare_back(e, i, &at);
         for (int j = 0; j < c.node->in_count; j++) {
             nn_id id = c.node->in[j];
             if (id == NN_NONE || !g->tensor[id].wants_grad) continue;
@@ -328,9 +385,14 @@ static void shard_backward(nn_exec* e, int shard, int slot_index, int lane, int 
             c.accumulate[j] = e->at.adds[i][j];
             c.din[j] = g->tensor[root].kind == NN_PARAM
                            ? lane_grad + e->at.param_grad_at[root] * e->b->real
-                           : slot + e->at.grad_at[root];
+                           : at.slot + e->at.grad_at[root];
         }
         e->b->kernel[c.node->op].backward(&c);
+    }
+    if (e->back.to > 0) {
+        const nn_stop* stop = nn_stops_find(&e->stops, e->back.to - 1);
+        nn_call c = prepare_back(e, e->back.to - 1, &at);
+        stop->gather->shard(&c, 1, stop->part[1] + (size_t)shard * stop->count[1]);
     }
 }
 
@@ -355,17 +417,23 @@ static void clear_lane(nn_exec* e, int lane) {
     }
 }
 
+// a shard runs forward and backward while it is warm
 static void train_lane(void* arg, int lane, int worker) {
     nn_exec* e = arg;
     clear_lane(e, lane);
     for (int s = lane; s < e->shards; s += e->opt.lanes) {
-        if (!e->keep_all) {
-            firm_status st = shard_forward(e, s, lane, worker);
-            note_failure(e, st);
-            if (st != FIRM_OK) return;
-        }
-        shard_backward(e, s, e->keep_all ? s : lane, lane, worker);
+        firm_status st = shard_forward(e, s, lane, worker);
+        note_failure(e, st);
+        if (st != FIRM_OK) return;
+        shard_backward(e, s, lane, lane, worker);
     }
+}
+
+// all shards are kept: a lane takes its own, one after the other, through a piece of the pass
+static void back_lane(void* arg, int lane, int worker) {
+    nn_exec* e = arg;
+    if (e->back.from == e->g->nodes) clear_lane(e, lane);
+    for (int s = lane; s < e->shards; s += e->opt.lanes) shard_backward(e, s, s, lane, worker);
 }
 
 // error a is worse than b; equal errors: the earlier sample counts as worse, so the choice is fixed
@@ -481,6 +549,41 @@ void nn_exec_set_update(nn_exec* e, int64_t update) {
     e->update = update;
 }
 
+// all shards forward, from one stop to the next
+static firm_status forward_pieces(nn_exec* e) {
+    int shards = (e->count + e->opt.shard - 1) / e->opt.shard;
+    for (int k = 0; k <= e->stops.stops; k++) {
+        e->ahead.from = k ? e->stops.stop[k - 1].node : 0;
+        e->ahead.to = k < e->stops.stops ? e->stops.stop[k].node : e->g->nodes;
+        pool_for(e->p, shards, forward_item, e);
+        if (atomic_load(&e->failure) != FIRM_OK) break;
+        if (k < e->stops.stops) nn_stop_add(&e->stops.stop[k], 0, shards);
+    }
+    return (firm_status)atomic_load(&e->failure);
+}
+
+static void backward_pieces(nn_exec* e) {
+    e->back.from = e->g->nodes;
+    for (int k = e->stops.stops - 1; k >= -1; k--) {
+        const nn_stop* stop = k >= 0 ? &e->stops.stop[k] : NULL;
+        if (stop && !stop->sum[1]) continue;  // no gradient gets there
+        e->back.to = stop ? stop->node + 1 : 0;
+        pool_for(e->p, e->opt.lanes, back_lane, e);
+        if (stop) nn_stop_add(stop, 1, e->shards);
+        e->back.from = e->back.to;
+    }
+}
+
+// running statistics follow the batch
+static void settle(nn_exec* e) {
+    shard_at any = shard_of(e, 0, 0, 0);
+    for (int k = 0; k < e->stops.stops; k++) {
+        const nn_stop* stop = &e->stops.stop[k];
+        nn_call c = prepare(e, stop->node, &any);
+        if (stop->gather->settle) stop->gather->settle(&c);
+    }
+}
+
 firm_status nn_exec_forward(nn_exec* e, int count, nn_fill_fn fill, void* ctx) {
     CHECK(count > 0 && count <= e->opt.batch, "%d samples in a batch of %d", count, e->opt.batch);
     if (e->kind) return e->kind->forward(e->remote, e->base, count, e->update, fill, ctx);
@@ -488,9 +591,7 @@ firm_status nn_exec_forward(nn_exec* e, int count, nn_fill_fn fill, void* ctx) {
     e->fill_ctx = ctx;
     e->count = count;
     atomic_store(&e->failure, FIRM_OK);
-    int shards = (count + e->opt.shard - 1) / e->opt.shard;
-    pool_for(e->p, shards, forward_item, e);
-    firm_status st = (firm_status)atomic_load(&e->failure);
+    firm_status st = forward_pieces(e);
     if (st == FIRM_OK) reduce_terms(e);
     return st;
 }
@@ -510,13 +611,17 @@ firm_status nn_exec_stream(nn_exec* e, int count, nn_fill_fn fill, void* ctx, nn
 
 static firm_status run_passes(nn_exec* e) {
     if (e->keep_all) {
-        pool_for(e->p, e->shards, forward_item, e);
+        TRY(forward_pieces(e));
+        reduce_terms(e);
+        backward_pieces(e);
+        settle(e);
+    } else {
+        e->ahead.from = e->back.to = 0;
+        e->ahead.to = e->back.from = e->g->nodes;
+        pool_for(e->p, e->opt.lanes, train_lane, e);
         if (atomic_load(&e->failure) != FIRM_OK) return (firm_status)atomic_load(&e->failure);
         reduce_terms(e);
     }
-    pool_for(e->p, e->opt.lanes, train_lane, e);
-    if (atomic_load(&e->failure) != FIRM_OK) return (firm_status)atomic_load(&e->failure);
-    if (!e->keep_all) reduce_terms(e);
     pool_for(e->p, e->whole.tiles, whole_item, e);
     pool_for(e->p, nn_chunks(e->at.grad_count), reduce_grad, e);
     return FIRM_OK;

@@ -85,6 +85,10 @@ void nn_train(nn_graph* g, const char* prefix) {
     snprintf(g->train[g->trains++], 32, "%s", prefix);
 }
 
+void nn_random(nn_graph* g, uint64_t seed) {
+    g->seed = seed;
+}
+
 // ---- leaves -------------------------------------------------------------------------------------
 
 nn_id nn_input(nn_graph* g, const char* name, int rank, const int* dim) {
@@ -103,13 +107,28 @@ nn_id nn_image(nn_graph* g, const char* name, int size) {
     return id;
 }
 
-nn_id nn_param(nn_graph* g, const char* name, nn_init init, float scale, int rank, const int* dim) {
-    int entry = nn_store_declare(g->store, name, init, scale, rank, dim);
+nn_id nn_frames(nn_graph* g, const char* name, int count, int size) {
+    nn_id id = new_tensor(g, NN_BYTES, 4, (int[]){count, size, size, 3});
+    snprintf(g->tensor[id].name, sizeof g->tensor[id].name, "%s", name);
+    return id;
+}
+
+// the tensor of a store's entry: one per parameter, however often it is used
+static nn_id entry_tensor(nn_graph* g, int entry, int rank, const int* dim) {
     if (g->store->broken) g->broken = 1;
-    for (int i = 0; i < g->tensors; i++)  // one tensor per parameter, however often it is used
+    for (int i = 0; i < g->tensors; i++)
         if (g->tensor[i].kind == NN_PARAM && g->tensor[i].entry == entry) return i;
     nn_id id = new_tensor(g, NN_PARAM, rank, dim);
     g->tensor[id].entry = entry;
+    return id;
+}
+
+nn_id nn_buffer(nn_graph* g, const char* name, nn_init init, int n) {
+    return entry_tensor(g, nn_store_declare_buffer(g->store, name, init, n), 1, &n);
+}
+
+nn_id nn_param(nn_graph* g, const char* name, nn_init init, float scale, int rank, const int* dim) {
+    nn_id id = entry_tensor(g, nn_store_declare(g->store, name, init, scale, rank, dim), rank, dim);
     for (int i = 0; i < g->trains; i++)
         if (strncmp(name, g->train[i], strlen(g->train[i])) == 0) g->tensor[id].wants_grad = 1;
     return id;
@@ -193,6 +212,26 @@ nn_id nn_gelu(nn_graph* g, nn_id x) {
     return pointwise(g, (nn_node){.op = NN_GELU}, 1, &x);
 }
 
+nn_id nn_erfgelu(nn_graph* g, nn_id x) {
+    return pointwise(g, (nn_node){.op = NN_ERFGELU}, 1, &x);
+}
+
+nn_id nn_silu(nn_graph* g, nn_id x) {
+    return pointwise(g, (nn_node){.op = NN_SILU}, 1, &x);
+}
+
+nn_id nn_dropout(nn_graph* g, nn_id x, float p) {
+    CHECK(p >= 0 && p < 1, "dropout of %g", (double)p);
+    if (p == 0) return x;
+    return pointwise(g, (nn_node){.op = NN_DROPOUT, .alpha = p}, 1, &x);
+}
+
+nn_id nn_adanorm(nn_graph* g, nn_id x, nn_id scale, nn_id shift, float eps) {
+    same_shape(g, "adanorm", x, scale);
+    same_shape(g, "adanorm", x, shift);
+    return pointwise(g, (nn_node){.op = NN_ADANORM, .eps = eps}, 3, (nn_id[]){x, scale, shift});
+}
+
 static nn_id axpby(nn_graph* g, nn_id x, nn_id y, float alpha, float beta) {
     same_shape(g, "add", x, y);
     return pointwise(g, (nn_node){.op = NN_ADD, .alpha = alpha, .beta = beta}, 2, (nn_id[]){x, y});
@@ -210,8 +249,8 @@ nn_id nn_scale(nn_graph* g, nn_id x, float by) {
 }
 
 nn_id nn_addp(nn_graph* g, nn_id x, nn_id p) {
-    CHECK(g->broken || nn_size(g, x) % nn_size(g, p) == 0, "addp of %d and %d", nn_size(g, x),
-          nn_size(g, p));
+    CHECK(g->broken || nn_size(g, x) % nn_size(g, p) == 0 || nn_size(g, p) > nn_size(g, x),
+          "addp of %d and %d", nn_size(g, x), nn_size(g, p));
     return pointwise(g, (nn_node){.op = NN_ADDP}, 2, (nn_id[]){x, p});
 }
 
@@ -237,6 +276,13 @@ nn_id nn_relative(nn_graph* g, nn_id x, nn_id y, int pairs) {
 }
 
 nn_id nn_concat(nn_graph* g, int axis, int count, const nn_id* x) {
+    if (count > NN_MAX_IN) {  // more than an op takes: all but the last few first
+        nn_id part[NN_MAX_IN];
+        int rest = (count - 1) % (NN_MAX_IN - 1) + 1;
+        part[0] = nn_concat(g, axis, count - rest, x);
+        memcpy(part + 1, x + count - rest, (size_t)rest * sizeof *x);
+        return nn_concat(g, axis, rest + 1, part);
+    }
     int dim[NN_MAX_RANK], rank = g->tensor[x[0]].rank;
     memcpy(dim, nn_dims(g, x[0]), sizeof dim);
     for (int i = 1; i < count; i++) {
@@ -265,12 +311,17 @@ nn_id nn_mean(nn_graph* g, nn_id x) {
     return add_node(g, (nn_node){.op = NN_MEAN}, 1, &x, 1, &last);
 }
 
-nn_id nn_attention(nn_graph* g, nn_id qkv, int heads, const uint8_t* mask) {
-    int tokens = nn_dims(g, qkv)[0], width = nn_dims(g, qkv)[1] / 3;
-    if (g->broken) return qkv;  // not the shape the caller's mask was made for
-    CHECK(g->broken || (g->tensor[qkv].rank == 2 && nn_dims(g, qkv)[1] % (3 * heads) == 0),
-          "attention: width %d in %d heads", nn_dims(g, qkv)[1], heads);
-    size_t bytes = (size_t)tokens * (size_t)tokens;
+nn_id nn_prepend(nn_graph* g, nn_id x, nn_id p) {
+    int dim[NN_MAX_RANK], rank = g->tensor[x].rank;
+    memcpy(dim, nn_dims(g, x), sizeof dim);
+    CHECK(g->broken || (rank >= 2 && nn_size(g, p) == dim[rank - 1]), "prepend %d to rows of %d",
+          nn_size(g, p), dim[rank - 1]);
+    dim[rank - 2]++;
+    return add_node(g, (nn_node){.op = NN_PREPEND}, 2, (nn_id[]){x, p}, rank, dim);
+}
+
+// the graph's own copy of a mask; NULL and g->broken when memory runs out
+static const uint8_t* keep_mask(nn_graph* g, const uint8_t* mask, size_t bytes) {
     uint8_t* copy = mem_alloc(bytes);
     uint8_t** list = mem_realloc(g->mask, (size_t)g->masks * sizeof *list,
                                  (size_t)(g->masks + 1) * sizeof *list);
@@ -278,13 +329,28 @@ nn_id nn_attention(nn_graph* g, nn_id qkv, int heads, const uint8_t* mask) {
     if (!copy || !list) {
         mem_free(copy);
         g->broken = 1;
-        copy = NULL;
-    } else {
-        memcpy(copy, mask, bytes);
-        g->mask[g->masks++] = copy;
+        return NULL;
     }
-    nn_node n = {.op = NN_ATTENTION, .heads = heads, .mask = copy};
-    return add_node(g, n, 1, &qkv, 2, (int[]){tokens, width});
+    memcpy(copy, mask, bytes);
+    return g->mask[g->masks++] = copy;
+}
+
+nn_id nn_attention_dropped(nn_graph* g, nn_id qkv, int heads, const uint8_t* mask, float p) {
+    int dim[NN_MAX_RANK], rank = g->tensor[qkv].rank;
+    memcpy(dim, nn_dims(g, qkv), sizeof dim);
+    if (g->broken) return qkv;  // not the shape the caller's mask was made for
+    CHECK(rank >= 2 && dim[rank - 1] % (3 * heads) == 0, "attention: width %d in %d heads",
+          dim[rank - 1], heads);
+    CHECK(p >= 0 && p < 1, "dropout of %g", (double)p);
+    size_t tokens = (size_t)dim[rank - 2];
+    nn_node n = {.op = NN_ATTENTION, .heads = heads, .alpha = p};
+    if (mask) n.mask = keep_mask(g, mask, tokens * tokens);
+    dim[rank - 1] /= 3;
+    return add_node(g, n, 1, &qkv, rank, dim);
+}
+
+nn_id nn_attention(nn_graph* g, nn_id qkv, int heads, const uint8_t* mask) {
+    return nn_attention_dropped(g, qkv, heads, mask, 0);
 }
 
 nn_id nn_coords(nn_graph* g, nn_id x) {
@@ -313,10 +379,11 @@ nn_id nn_spatial(nn_graph* g, nn_id c, nn_id velocity, nn_id u, const float* mea
 }
 
 static nn_id patch_node(nn_graph* g, nn_node n, int in_count, const nn_id* in, int per_pixel) {
-    int size = nn_dims(g, in[0])[0], p = n.patch;
-    CHECK(g->broken || (g->tensor[in[0]].kind == NN_BYTES && size % p == 0), "patches of %d in %d",
-          p, size);
-    return add_node(g, n, in_count, in, 2, (int[]){(size / p) * (size / p), p * p * per_pixel});
+    const nn_tensor* image = &g->tensor[in[0]];
+    int many = image->rank == 4, size = image->dim[many], p = n.patch;
+    CHECK(g->broken || (image->kind == NN_BYTES && size % p == 0), "patches of %d in %d", p, size);
+    int dim[] = {image->dim[0], (size / p) * (size / p), p * p * per_pixel};
+    return add_node(g, n, in_count, in, 2 + many, dim + !many);
 }
 
 nn_id nn_patches(nn_graph* g, nn_id image, int patch, const float mean[3], const float std[3]) {
@@ -362,6 +429,12 @@ nn_id nn_chord(nn_graph* g, nn_id x, nn_id target, int pairs, float eps) {
     int rows = nn_dims(g, x)[0];
     nn_node n = {.op = NN_CHORD, .pairs = pairs, .eps = eps};
     return add_node(g, n, 2, (nn_id[]){x, target}, 1, &rows);
+}
+
+nn_id nn_sigreg(nn_graph* g, nn_id z, int directions) {
+    CHECK(g->broken || (g->tensor[z].rank == 2 && directions > 0), "sigreg of rank %d",
+          g->tensor[z].rank);
+    return add_node(g, (nn_node){.op = NN_SIGREG, .groups = directions}, 1, &z, 1, (int[]){1});
 }
 
 nn_id nn_reshape(nn_graph* g, nn_id x, int rank, const int* dim) {
@@ -421,6 +494,25 @@ nn_id nn_groupnorm(nn_graph* g, const char* prefix, nn_id x, int groups) {
     nn_id gamma = named(g, prefix, "gamma", NN_INIT_ONE, 0, 1, &c);
     nn_id beta = named(g, prefix, "beta", NN_INIT_ZERO, 0, 1, &c);
     return nn_op_groupnorm(g, x, gamma, beta, groups, 1e-5f);
+}
+
+nn_id nn_batchnorm(nn_graph* g, const char* prefix, nn_id x) {
+    char name[3][64];
+    const char* part[] = {"running_mean", "running_var", "num_batches_tracked"};
+    int c = nn_last(g, x);
+    nn_id gamma = named(g, prefix, "weight", NN_INIT_ONE, 0, 1, &c);
+    nn_id beta = named(g, prefix, "bias", NN_INIT_ZERO, 0, 1, &c);
+    for (int i = 0; i < 3; i++) {
+        int n = snprintf(name[i], sizeof name[i], "%s.%s", prefix, part[i]);
+        CHECK(n > 0 && n < (int)sizeof name[i], "buffer name %s.%s is too long", prefix, part[i]);
+    }
+    nn_id in[] = {x,
+                  gamma,
+                  beta,
+                  nn_buffer(g, name[0], NN_INIT_ZERO, c),
+                  nn_buffer(g, name[1], NN_INIT_ONE, c),
+                  nn_buffer(g, name[2], NN_INIT_ZERO, 1)};
+    return pointwise(g, (nn_node){.op = NN_BATCHNORM, .eps = 1e-5f, .alpha = 0.1f}, 6, in);
 }
 
 // ---- results ------------------------------------------------------------------------------------

@@ -66,15 +66,27 @@ int nn_store_declare(nn_store* s, const char* name, nn_init init, float scale, i
     return s->entries++;
 }
 
+int nn_store_declare_buffer(nn_store* s, const char* name, nn_init init, int n) {
+    int at = nn_store_declare(s, name, init, 0, 1, &n);
+    if (!s->broken) s->entry[at].buffer = 1;
+    return at;
+}
+
 void nn_store_init(nn_store* s, const char* prefix, uint64_t seed) {
     for (int i = 0; i < s->entries; i++) {
         const nn_entry* e = &s->entry[i];
         if (strncmp(e->name, prefix, strlen(prefix)) != 0) continue;
         float* v = s->value + e->offset;
+        uint64_t stream = RNG_STREAM(RNG_INIT, rng_hash_text(e->name) >> 16);
         if (e->init == NN_INIT_NORMAL) {
-            uint64_t stream = RNG_STREAM(RNG_INIT, rng_hash_text(e->name) >> 16);
             rng_fill_normal(seed, stream, 0, v, (int64_t)e->count);
             for (size_t j = 0; j < e->count; j++) v[j] *= e->scale;
+        } else if (e->init == NN_INIT_UNIFORM) {
+            for (size_t j = 0; j < e->count; j++) {
+                uint32_t word[4];
+                rng_block(seed, stream, j / 4, word);
+                v[j] = (2 * rng_unit(word[j % 4]) - 1) * e->scale;
+            }
         } else {
             for (size_t j = 0; j < e->count; j++) v[j] = e->init == NN_INIT_ONE ? 1.0f : 0.0f;
         }
@@ -92,6 +104,7 @@ firm_status nn_store_seal(nn_store* s, uint64_t seed, firm_error* err) {
 size_t nn_store_params(const nn_store* s, const char* prefix) {
     size_t n = 0;
     for (int i = 0; i < s->entries; i++)
-        if (strncmp(s->entry[i].name, prefix, strlen(prefix)) == 0) n += s->entry[i].count;
+        if (!s->entry[i].buffer && strncmp(s->entry[i].name, prefix, strlen(prefix)) == 0)
+            n += s->entry[i].count;
     return n;
 }

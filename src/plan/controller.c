@@ -91,8 +91,7 @@ static firm_status build(firm_controller* c, const firm_controller_params* p, pl
         c->options.horizon_max > c->options.horizon ? c->options.horizon_max : c->options.horizon;
     TRY(pool_create(p->threads, &c->threads, err));
     if (p->affinity) TRY(controller_bind(c->threads, p, err));
-    c->actions =
-        plan_actions_of(&m->task, MODEL_CONTROLS, m->stats.action_mean, m->stats.action_std);
+    c->actions = plan_actions_of(&m->task, m->stats.action_mean, m->stats.action_std);
     plan_world_setup world = {.model = m,
                               .options = &c->options,
                               .longest = c->longest,
@@ -224,7 +223,7 @@ firm_status firm_controller_push(firm_controller* c, const uint8_t* rgb, const f
     controller_begin(c);
     if (!rgb)
         return FAIL(&c->error, FIRM_E_USAGE, "the frame is NULL; give %d x %d x 3 bytes",
-                    MODEL_IMAGE, MODEL_IMAGE);
+                    c->m->task.image, c->m->task.image);
     for (int i = 0; action && i < c->m->task.action_dim; i++)
         if (!isfinite(action[i]))
             return FAIL(&c->error, FIRM_E_VALUE,
@@ -252,11 +251,11 @@ const float* controller_goal_config(const firm_controller* c) {
 
 // The plan of c->result becomes the one in hand.
 static void take_plan(firm_controller* c) {
-    plan_actions_raw(&c->actions, c->result.plan, c->result.horizon * MODEL_CONTROLS, c->raw);
+    plan_actions_raw(&c->actions, c->result.plan, c->result.horizon * c->m->task.controls, c->raw);
     c->given = 0;
     int macros = c->options.replan < c->result.horizon ? c->options.replan : c->result.horizon;
     // without a plan the next control searches again
-    c->ready = c->result.empty ? 1 : macros * MODEL_CONTROLS;
+    c->ready = c->result.empty ? 1 : macros * c->m->task.controls;
 }
 
 const float* controller_now(const firm_controller* c) {
@@ -274,7 +273,7 @@ firm_status controller_start(firm_controller* c) {
 // The start of a search.
 static firm_status perceive(firm_controller* c) {
     TRY(controller_start(c));
-    if (c->given) plan_solver_advance(c->solver, c->given / MODEL_CONTROLS);
+    if (c->given) plan_solver_advance(c->solver, c->given / c->m->task.controls);
     return FIRM_OK;
 }
 
@@ -368,11 +367,13 @@ firm_status firm_controller_act(firm_controller* c, int64_t deadline_ns, firm_st
     step->cost = r->cost;
     step->arrival = r->arrival;
     step->horizon = r->horizon;
-    step->fan = r->fan_path ? r->fan : 0;
     step->plan = c->raw;
-    step->path = r->path;
-    step->fan_path = r->fan_path;
-    step->goal_config = c->aim;
+    if (price->named) {
+        step->fan = r->fan_path ? r->fan : 0;
+        step->path = r->path;
+        step->fan_path = r->fan_path;
+        step->goal_config = c->aim;
+    }
     step->strange = c->strange;
     price->measure(price->context, now, c->aim, step->distance_now);
     price->measure(price->context, r->path + r->arrival * price->state, c->aim,

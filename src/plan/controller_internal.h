@@ -56,6 +56,8 @@ const float* controller_now(const firm_controller* c);  // (state) where a searc
 firm_status controller_start(firm_controller* c);
 // The goal (state) of the next search: where it is free, the coordinates of now.
 void controller_aim(const firm_controller* c, const float* now, float* goal);
+// Whether the world's states are named coordinates; else a sentence.
+firm_status controller_named(firm_controller* c);
 // (state) coordinates that this goal names, NULL: all.
 const uint8_t* controller_given(const firm_controller* c);
 

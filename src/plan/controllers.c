@@ -19,6 +19,7 @@ struct firm_controllers {
     const float* action;
     int64_t deadline_ns;
     firm_step* step;
+    size_t bytes;  // of a frame
 };
 
 // ---- creation -----------------------------------------------------------------------------------
@@ -39,6 +40,7 @@ static firm_status build(const firm_model* model, const firm_controller_params* 
         TRY(controller_create_like(model, &each, b->count ? b->ctl[0] : NULL, &b->ctl[b->count],
                                    err));
     }
+    b->bytes = task_frame_bytes(&model->task);
     return FIRM_OK;
 }
 
@@ -89,7 +91,7 @@ static firm_status all(firm_controllers* b, pool_fn piece) {
 }
 
 static const uint8_t* frame_of(const firm_controllers* b, int i) {
-    return b->rgb ? b->rgb + (size_t)i * MODEL_IMAGE * MODEL_IMAGE * 3 : NULL;
+    return b->rgb ? b->rgb + (size_t)i * b->bytes : NULL;
 }
 
 static void goal_piece(void* arg, int item, int worker) {

@@ -10,10 +10,9 @@
 
 // ---- actions ------------------------------------------------------------------------------------
 
-plan_actions plan_actions_of(const task_typed* task, int controls, const float* mean,
-                             const float* deviation) {
+plan_actions plan_actions_of(const task_typed* task, const float* mean, const float* deviation) {
     plan_actions a = {.dim = task->action_dim,
-                      .controls = controls,
+                      .controls = task->controls,
                       .boxed = task->action_clamped,
                       .low = task->action_low,
                       .high = task->action_high};

@@ -19,8 +19,7 @@ typedef struct plan_actions {
 } plan_actions;
 
 // The standardisation and bounds of a task; boxed when the task clamps actions itself.
-plan_actions plan_actions_of(const task_typed* task, int controls, const float* mean,
-                             const float* deviation);
+plan_actions plan_actions_of(const task_typed* task, const float* mean, const float* deviation);
 // u (controls, dim) standardised -> raw (controls, dim), both for any number of controls.
 void plan_actions_raw(const plan_actions* a, const float* u, int controls, float* raw);
 

@@ -168,7 +168,7 @@ static int recall(void* context, const float* now, const float* goal, const floa
     firm_world* w = context;
     float chi[TASK_MAX_CHI];
     perception_chi(w->member[0].eyes, chi);
-    *length = MODEL_RECORDED * w->m->task.action_dim;
+    *length = task_span(&w->m->task) * w->m->task.action_dim;
     return plan_recall_find(w->recall, now, chi, goal, plan);
 }
 
@@ -264,8 +264,7 @@ static firm_status open_world(firm_world* w, const plan_world_setup* s, plan_wor
                                 m->support_radius, &w->support, err));
     // as many as its iterations can try
     int recalled = plan_recorded_each(o) * o->iterations;
-    plan_actions actions =
-        plan_actions_of(&m->task, MODEL_CONTROLS, m->stats.action_mean, m->stats.action_std);
+    plan_actions actions = plan_actions_of(&m->task, m->stats.action_mean, m->stats.action_std);
     if (recalled > 0 && o->mode == FIRM_MODE_REACH)
         TRY(plan_recall_create(m, &actions, recalled, &w->recall, err));
     w->typed = (plan_typed){.task = &m->task, .support = w->support};

@@ -16,7 +16,7 @@ firm_status firm_controller_goal(firm_controller* c, const uint8_t* rgb) {
     controller_begin(c);
     if (!rgb)
         return FAIL(&c->error, FIRM_E_USAGE, "the goal image is NULL; give %d x %d x 3 bytes",
-                    MODEL_IMAGE, MODEL_IMAGE);
+                    c->m->task.image, c->m->task.image);
     TRY(controller_failed(c, c->world.sight.goal(c->world.sight.context, rgb, c->goal),
                           "looking at the goal image"));
     set_goal(c, 0);
@@ -66,6 +66,7 @@ firm_status firm_controller_goal_config(firm_controller* c, const float* values,
     if (!c) return FIRM_E_USAGE;
     controller_begin(c);
     const int dim = c->m->task.config_dim;
+    TRY(controller_named(c));
     if (!values) return FAIL(&c->error, FIRM_E_USAGE, "the goal's numbers are NULL; give %d", dim);
     int named = 0;
     float goal[FIRM_MAX_CONFIG];
@@ -82,6 +83,12 @@ firm_status firm_controller_goal_config(firm_controller* c, const float* values,
     for (int i = 0; i < dim; i++) c->named[i] = (uint8_t)is_named(given, i);
     set_goal(c, named < dim);
     return FIRM_OK;
+}
+
+firm_status controller_named(firm_controller* c) {
+    if (c->world.price.named) return FIRM_OK;
+    return FAIL(&c->error, FIRM_E_UNAVAILABLE,
+                "the states of this model have no named coordinates; give goals as pictures");
 }
 
 const uint8_t* controller_given(const firm_controller* c) {

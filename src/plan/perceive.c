@@ -7,7 +7,7 @@
 #include "core/mem.h"
 #include "nn/exec.h"
 
-enum { HIST = MODEL_HISTORY, BYTES = MODEL_IMAGE * MODEL_IMAGE * 3 };
+enum { HIST = MODEL_HISTORY };
 
 typedef struct seen_frame {
     uint8_t* rgb;
@@ -22,6 +22,7 @@ struct perception {
     const firm_model* m;
     perception* first;  // whose frames it looks at; NULL: its own
     pool* threads;
+    size_t bytes;            // of a frame
     int tokens;              // numbers in a frame's tokens
     seen_frame frame[HIST];  // oldest first
     int count;
@@ -47,7 +48,7 @@ static firm_status build_sight(perception* p, pool* threads, firm_error* err) {
     nn_exec_options one = {.batch = 1, .shard = 1, .lanes = 1},
                     two = {.batch = HIST - 1, .shard = 1, .lanes = 1};
     TRY(nn_graph_create(m->store, &p->still, err));
-    p->still_image = nn_image(p->still, "image", MODEL_IMAGE);
+    p->still_image = nn_image(p->still, "image", m->task.image);
     p->still_tokens = model_tokens(p->still, m, p->still_image, NN_NONE);
     p->still_config = model_ground(p->still, m, p->still_tokens);
     nn_output(p->still, p->still_tokens);
@@ -55,8 +56,8 @@ static firm_status build_sight(perception* p, pool* threads, firm_error* err) {
     TRY(nn_exec_create(p->still, nn_backend_cpu(), &one, NULL, &p->still_run, err));
 
     TRY(nn_graph_create(m->store, &p->change, err));
-    p->change_image = nn_image(p->change, "image", MODEL_IMAGE);
-    p->change_before = nn_image(p->change, "before", MODEL_IMAGE);
+    p->change_image = nn_image(p->change, "image", m->task.image);
+    p->change_before = nn_image(p->change, "before", m->task.image);
     p->change_tokens = model_tokens(p->change, m, p->change_image, p->change_before);
     nn_output(p->change, p->change_tokens);
     return nn_exec_create(p->change, nn_backend_cpu(), &two, threads, &p->change_run, err);
@@ -84,7 +85,7 @@ static firm_status build_belief(perception* p, firm_error* err) {
 
 static firm_status take_frames(perception* p, firm_error* err) {
     for (int f = 0; f < HIST; f++) {
-        p->frame[f].rgb = mem_calloc(1, BYTES);
+        p->frame[f].rgb = mem_calloc(1, p->bytes);
         p->frame[f].tokens = mem_calloc((size_t)p->tokens, sizeof(float));
         p->frame[f].change = mem_calloc((size_t)p->tokens, sizeof(float));
         if (!p->frame[f].rgb || !p->frame[f].tokens || !p->frame[f].change)
@@ -101,6 +102,7 @@ firm_status perception_create(const firm_model* m, perception* first, pool* thre
     p->m = m;
     p->first = m->shares ? first : NULL;
     p->threads = threads;
+    p->bytes = task_frame_bytes(&m->task);
     p->tokens = model_token_count(m) * model_token_width(m);
     firm_status st = p->first ? FIRM_OK : take_frames(p, err);
     if (st == FIRM_OK && !p->first) st = build_sight(p, threads, err);
@@ -132,7 +134,7 @@ void perception_free(perception* p) {
 size_t perception_bytes(const perception* p) {
     size_t bytes = sizeof *p + nn_exec_bytes(p->belief_run);
     if (p->first) return bytes;
-    return bytes + HIST * (BYTES + 2 * (size_t)p->tokens * sizeof(float)) +
+    return bytes + HIST * (p->bytes + 2 * (size_t)p->tokens * sizeof(float)) +
            nn_exec_bytes(p->still_run) + nn_exec_bytes(p->change_run);
 }
 
@@ -152,7 +154,7 @@ const float* perception_tokens(const perception* p) {
 
 static firm_status fill_still(void* ctx, const nn_feed* feed) {
     perception* p = ctx;
-    memcpy(nn_feed_bytes(feed, p->still_image), p->rgb, BYTES);
+    memcpy(nn_feed_bytes(feed, p->still_image), p->rgb, p->bytes);
     return FIRM_OK;
 }
 
@@ -169,9 +171,10 @@ static firm_status fill_change(void* ctx, const nn_feed* feed) {
     perception* p = ctx;
     for (int i = 0; i < feed->count; i++) {
         int f = p->compared[feed->first + i];
-        memcpy(nn_feed_bytes(feed, p->change_image) + (size_t)i * BYTES, p->frame[f].rgb, BYTES);
-        memcpy(nn_feed_bytes(feed, p->change_before) + (size_t)i * BYTES, p->frame[f - 1].rgb,
-               BYTES);
+        memcpy(nn_feed_bytes(feed, p->change_image) + (size_t)i * p->bytes, p->frame[f].rgb,
+               p->bytes);
+        memcpy(nn_feed_bytes(feed, p->change_before) + (size_t)i * p->bytes, p->frame[f - 1].rgb,
+               p->bytes);
     }
     return FIRM_OK;
 }
@@ -206,7 +209,7 @@ firm_status perception_push(perception* p, const uint8_t* rgb, const float* acti
     memmove(&p->frame[0], &p->frame[1], (HIST - 1) * sizeof *p->frame);
     p->frame[HIST - 1] = oldest;
     seen_frame* f = &p->frame[HIST - 1];
-    memcpy(f->rgb, rgb, BYTES);
+    memcpy(f->rgb, rgb, p->bytes);
     f->changed = 0;
     p->status[1] = FIRM_OK;
     pool_for(p->threads, soon && p->count && !p->m->shape.no_fiber ? 2 : 1, look, p);
@@ -219,7 +222,7 @@ firm_status perception_push(perception* p, const uint8_t* rgb, const float* acti
     if (p->count == 0) {
         // the first frame of an episode: nothing moved before it
         for (int i = 0; i + 1 < HIST; i++) {
-            memcpy(p->frame[i].rgb, rgb, BYTES);
+            memcpy(p->frame[i].rgb, rgb, p->bytes);
             memcpy(p->frame[i].tokens, f->tokens, (size_t)p->tokens * sizeof(float));
             memcpy(p->frame[i].config, f->config, sizeof f->config);
             memcpy(p->frame[i].action, f->action, sizeof f->action);
@@ -274,7 +277,7 @@ void perception_walk(perception* p, blob* b) {
     BLOB_FIELD(b, p->count);
     for (int i = 0; i < HIST; i++) {
         seen_frame* f = &p->frame[i];
-        blob_field(b, f->rgb, BYTES);
+        blob_field(b, f->rgb, p->bytes);
         blob_field(b, f->tokens, (size_t)p->tokens * sizeof *f->tokens);
         blob_field(b, f->change, (size_t)p->tokens * sizeof *f->change);
         BLOB_FIELD(b, f->changed);

@@ -18,7 +18,8 @@ firm_status firm_controller_config(firm_controller* c, float* config) {
         return FAIL(&c->error, FIRM_E_USAGE,
                     "there is nowhere to put the configuration: it is NULL");
     TRY(need_frame(c));
-    memcpy(config, controller_now(c), (size_t)c->m->task.config_dim * sizeof *config);
+    TRY(controller_named(c));
+    memcpy(config, controller_now(c), (size_t)c->world.price.named * sizeof *config);
     return FIRM_OK;
 }
 
@@ -51,14 +52,14 @@ firm_status firm_controller_predict(firm_controller* c, const float* plan, int m
         return FAIL(&c->error, FIRM_E_USAGE,
                     "a plan of %d macro actions cannot be predicted; give 1 to %d, of %d controls "
                     "of %d numbers each",
-                    plan ? macros : 0, c->longest, MODEL_CONTROLS, task->action_dim);
+                    plan ? macros : 0, c->longest, task->controls, task->action_dim);
     if (distance && !c->has_goal)
         return FAIL(&c->error, FIRM_E_USAGE,
                     "distances need a goal and there is none; set one, or ask for the path alone");
     TRY(need_frame(c));
     TRY(take_plan(c, plan, macros));
     TRY(controller_failed(c, roll_out(c, macros), "predicting"));
-    size_t numbers = (size_t)((macros + 1) * task->config_dim);
+    size_t numbers = (size_t)((macros + 1) * c->world.price.named);
     if (path) memcpy(path, c->path, numbers * sizeof *path);
     const plan_price* price = &c->world.price;
     if (distance && price->given) price->given(price->context, controller_given(c));

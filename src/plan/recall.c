@@ -10,9 +10,9 @@
 struct plan_recall {
     const task_typed* task;
     int count, most, length, dim;
-    float* key;   // (count, MODEL_HORIZON, dim) situation if the goal was where k macro actions led
-    float* u;     // (count, length) standardised
-    float* plan;  // (most, length) those found
+    float* key;       // (count, horizon, dim) situation if the goal was where k macro actions led
+    float* u;         // (count, length) standardised
+    float* plan;      // (most, length) those found
     float* distance;  // (most) ascending
     int* found;       // (most)
 };
@@ -30,10 +30,11 @@ firm_status plan_recall_create(const firm_model* m, const plan_actions* actions,
     *r = (plan_recall){.task = task,
                        .count = m->recorded_count,
                        .most = most < m->recorded_count ? most : m->recorded_count,
-                       .length = MODEL_RECORDED * task->action_dim,
+                       .length = task_span(task) * task->action_dim,
                        .dim = task->situation_dim};
     size_t n = (size_t)r->count, length = (size_t)r->length, dim = (size_t)r->dim;
-    r->key = mem_alloc(n * MODEL_HORIZON * dim * sizeof *r->key);
+    size_t horizon = (size_t)task->horizon;
+    r->key = mem_alloc(n * horizon * dim * sizeof *r->key);
     r->u = mem_alloc(n * length * sizeof *r->u);
     r->plan = mem_alloc((size_t)r->most * length * sizeof *r->plan);
     r->distance = mem_alloc((size_t)r->most * sizeof *r->distance);
@@ -47,11 +48,11 @@ firm_status plan_recall_create(const firm_model* m, const plan_actions* actions,
         r->u[i] = (m->recorded[i] - actions->mean[k]) / actions->deviation[k];
     }
     for (size_t i = 0; i < n; i++) {
-        const float* path = m->recorded_path + i * (MODEL_HORIZON + 1) * (size_t)task->config_dim;
-        for (size_t k = 0; k < MODEL_HORIZON; k++)
+        const float* path = m->recorded_path + i * (horizon + 1) * (size_t)task->config_dim;
+        for (size_t k = 0; k < horizon; k++)
             task_situation(task, path, m->recorded_chi + i * (size_t)task->chi_dim,
                            path + (k + 1) * (size_t)task->config_dim,
-                           r->key + (i * MODEL_HORIZON + k) * dim);
+                           r->key + (i * horizon + k) * dim);
     }
     *out = r;
     return FIRM_OK;
@@ -68,15 +69,15 @@ void plan_recall_free(plan_recall* r) {
 }
 
 size_t plan_recall_bytes(const plan_recall* r) {
-    size_t each = (size_t)(MODEL_HORIZON * r->dim + r->length);
+    size_t each = (size_t)(r->task->horizon * r->dim + r->length);
     return sizeof *r + ((size_t)r->count * each + (size_t)r->most * (size_t)(r->length + 2)) * 4;
 }
 
-// squared, of the best of the sequence's five places
+// squared, of the best of the sequence's places
 static float distance_to(const plan_recall* r, int sequence, const float* key) {
-    const float* of = r->key + (size_t)sequence * MODEL_HORIZON * (size_t)r->dim;
+    const float* of = r->key + (size_t)sequence * (size_t)(r->task->horizon * r->dim);
     float best = INFINITY;
-    for (int k = 0; k < MODEL_HORIZON; k++, of += r->dim) {
+    for (int k = 0; k < r->task->horizon; k++, of += r->dim) {
         float sum = 0;
         for (int j = 0; j < r->dim; j++) sum += (of[j] - key[j]) * (of[j] - key[j]);
         if (sum < best) best = sum;

@@ -19,7 +19,7 @@ size_t plan_recall_bytes(const plan_recall* r);
 
 // Finds the sequences whose recorded moment and whose place after 1 to 5 macro actions are most
 // like this moment and this goal, each sequence once, most similar first. *plan: (count,
-// MODEL_RECORDED * action_dim) standardised, valid until the next call. Returns count <= most. No
+// span * action_dim) standardised, valid until the next call. Returns count <= most. No
 // allocation.
 int plan_recall_find(plan_recall* r, const float* c, const float* chi, const float* goal,
                      const float** plan);

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "core/crc.h"
+#include "model/lewm/lewm.h"
 #include "plan/controller_internal.h"
 
 typedef struct head {
@@ -21,7 +22,8 @@ uint32_t controller_weights_sum(const firm_model* m) {
     crc sum;
     crc_start(&sum);
     crc_add(&sum, m->task.name, strlen(m->task.name));
-    crc_add(&sum, m->store->value, m->store->count * sizeof *m->store->value);
+    const nn_store* store = m->lewm ? m->lewm->store : m->store;
+    crc_add(&sum, store->value, store->count * sizeof *store->value);
     for (int i = 0; i < m->members; i++)
         crc_add(&sum, m->member[i]->store->value,
                 m->member[i]->store->count * sizeof *m->store->value);

@@ -28,6 +28,7 @@ static void take_given(void* context, const uint8_t* given) {
 plan_price plan_typed_price(plan_typed* t) {
     return (plan_price){.context = t,
                         .state = t->task->config_dim,
+                        .named = t->task->config_dim,
                         .distances = t->task->distances,
                         .cost = cost,
                         .units = units,

@@ -41,7 +41,7 @@ static plan_net_spatial spatial_weights(const firm_model* m) {
 
 firm_status plan_weights_take(const firm_model* m, plan_weights* out, firm_error* err) {
     const model_shape* s = &m->shape;
-    int macro = MODEL_CONTROLS * m->task.action_dim, dim = m->task.action_dim;
+    int macro = m->task.controls * m->task.action_dim, dim = m->task.action_dim;
     *out = (plan_weights){0};
     if (s->blocks > PLAN_MAX_BLOCKS)
         return FAIL(err, FIRM_E_VALUE, "a transition of %d blocks; the planner takes up to %d",
@@ -58,12 +58,16 @@ firm_status plan_weights_take(const firm_model* m, plan_weights* out, firm_error
                                   .b_m = weight(m, "transition.fiber", "bias")};
     for (int i = 0; i < s->blocks; i++) take_block(m, i, &out->net.block[i]);
     if (s->spatial) out->net.spatial = spatial_weights(m);
-    for (int i = 0; i < macro && m->task.action_clamped; i++) {
+    if (m->task.action_clamped) {
+        out->bounds = mem_alloc(2 * (size_t)macro * sizeof *out->bounds);
+        if (!out->bounds) return FAIL(err, FIRM_E_MEMORY, "no memory for a controller");
+        out->net.u_low = out->bounds;
+        out->net.u_high = out->bounds + macro;
+    }
+    for (int i = 0; i < macro && out->bounds; i++) {
         float mean = m->stats.action_mean[i % dim], deviation = m->stats.action_std[i % dim];
-        out->low[i] = (m->task.action_low - mean) / deviation;
-        out->high[i] = (m->task.action_high - mean) / deviation;
-        out->net.u_low = out->low;
-        out->net.u_high = out->high;
+        out->bounds[i] = (m->task.action_low - mean) / deviation;
+        out->bounds[macro + i] = (m->task.action_high - mean) / deviation;
     }
     if (s->no_fiber) {
         out->still = mem_calloc((size_t)(s->hidden + 1) * (size_t)s->fiber, sizeof *out->still);
@@ -75,5 +79,6 @@ firm_status plan_weights_take(const firm_model* m, plan_weights* out, firm_error
 
 void plan_weights_free(plan_weights* w) {
     mem_free(w->still);
-    w->still = NULL;
+    mem_free(w->bounds);
+    w->still = w->bounds = NULL;
 }

@@ -8,8 +8,8 @@
 typedef struct plan_weights {
     plan_net_shape shape;
     plan_net_weights net;  // points into the model and into this struct
-    float low[MODEL_CONTROLS * FIRM_MAX_ACTION], high[MODEL_CONTROLS * FIRM_MAX_ACTION];
-    float* still;  // owned: a fiber head that adds nothing, for the no-fiber ablation; or NULL
+    float* bounds;  // owned: (2, macro action) lowest and highest, of a task that clamps; or NULL
+    float* still;   // owned: a fiber head that adds nothing, for the no-fiber ablation; or NULL
 } plan_weights;
 
 // The model must outlive *out; *out must not be moved. Free it also after a failure.

@@ -45,6 +45,7 @@ typedef struct plan_model {
 typedef struct plan_price {
     void* context;
     int state;      // numbers in a state
+    int named;      // how many of them are the task's coordinates: all or none
     int distances;  // named distances that measure() writes
     // What the contract search minimises, at its last state.
     float (*cost)(const void* context, const float* state, const float* goal);

@@ -2,5 +2,5 @@
 #include "plan/worlds.h"
 
 firm_status plan_world_open(const plan_world_setup* setup, plan_world* out, firm_error* err) {
-    return plan_world_firm(setup, out, err);
+    return (setup->model->lewm ? plan_world_lewm : plan_world_firm)(setup, out, err);
 }

@@ -27,4 +27,7 @@ firm_status plan_world_open(const plan_world_setup* setup, plan_world* out, firm
 // firm_world.c: FIRM from pixels; an ensemble's members see, start and predict each for itself.
 firm_status plan_world_firm(const plan_world_setup* setup, plan_world* out, firm_error* err);
 
+// lewm_world.c: LeWM from pixels.
+firm_status plan_world_lewm(const plan_world_setup* setup, plan_world* out, firm_error* err);
+
 #endif

@@ -235,7 +235,7 @@ static int collect_errors(const report_data* data, const char* task, error_line*
     int n = 0;
     for (int i = 0; i < data->doc_count; i++) {
         const report_doc* d = &data->docs[i];
-        if ((d->kind != DOC_TRAIN && d->kind != DOC_EVAL) ||
+        if ((d->kind != DOC_TRAIN && d->kind != DOC_EVAL && d->kind != DOC_HELD_OUT) ||
             strcmp(report_text(d->json, "task"), task) != 0)
             continue;
         const cJSON* mean = report_series(d->json, "rollout_error");

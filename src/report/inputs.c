@@ -144,6 +144,8 @@ static firm_status classify(report_doc* d, firm_error* err) {
         d->kind = DOC_AUDIT;
     } else if (has(j, "within_tolerances")) {
         d->kind = DOC_DESCRIBE;
+    } else if (has(j, "held_out_segments")) {
+        d->kind = DOC_HELD_OUT;
     } else if (has(j, "ms_per_solve") || has(j, "steps_per_s") || has(j, "frames_per_s") ||
                has(j, "frontend_frames_per_s")) {
         d->kind = DOC_BENCH;

@@ -14,7 +14,8 @@ typedef enum doc_kind {
     DOC_BENCH,
     DOC_AUDIT,
     DOC_PARAMS,
-    DOC_DESCRIBE
+    DOC_DESCRIBE,
+    DOC_HELD_OUT  // an evaluation without a simulator
 } doc_kind;
 
 typedef struct report_doc {

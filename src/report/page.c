@@ -377,7 +377,7 @@ static int drawn_before(const report_data* data, int metrics, const char* stage)
 static void section_training(page* p) {
     const report_data* data = p->data;
     html table = {0};
-    int gates = table_gates(&table, data), rows = 0;
+    int gates = table_gates(&table, data), rows = table_held_out(&table, data);
     for (int i = 0; i < data->metrics_count; i++) rows += data->metrics[i].rows;
     if (gates || rows) {
         open_section(p, "training", "Training",
@@ -428,6 +428,7 @@ static firm_status build(page* p, firm_error* err) {
     section_success(p);
     TRY(section_episodes(p, err));
     TRY(section_study(p, study_success, err));
+    TRY(section_study(p, study_pairs, err));
     TRY(section_study(p, study_reasons, err));
     section_pairs(p);
     section_trials(p);

@@ -1,176 +1,232 @@
-// paper.c - every number of the paper that the report quotes, in the order of the paper's tables.
+// paper.c - reads configs/paper/paper.txt, once. A section is a task; its lines:
+//
+//     title = NAME                    as the paper writes it
+//     success METHOD = MEAN SD        percent, contract search, goals 25 controls away
+//     seconds ARM = MEAN SD           of planning per episode, on the paper's RTX 3060 laptop
+//     ablation VARIANT = MEAN SD      success of the paper's method with a part left out
+//     params = FRONTEND GROUNDER TRANSITION TOTAL                    millions
+//     audit = ANCHORS MEAN P95 MAX                                   tolerance units
+//     data = TRAINING VALIDATION SEGMENTS STATES PER_STATE UPDATES
+//     seed = SEED FIRM LEWM DIFFERENCE LOW HIGH RESCUED HARMED SECONDS LEWM_SECONDS
+//
+// The text is part of the program: a line that does not fit is a mistake of ours and ends it.
 #include "report/paper.h"
 
 #include <math.h>
-#include <stddef.h>
+#include <pthread.h>
+#include <stdio.h>
 #include <string.h>
 
-#define ONE(x) \
-    { x, NAN }
-#define NONE \
-    { NAN, NAN }
+#include "core/status.h"
+#include "core/text.h"
 
-static const struct {
-    const char *task, *title;
-} titles[] = {
-    {"tworoom", "TwoRoom"}, {"reacher", "Reacher"}, {"pusht", "Push-T"}, {"cube", "OGBench-Cube"}};
+enum { TASKS = 8, ROWS = 12, SEEDS = 8, NAME = 48 };
 
-// Table main: comparison rows are published figures, the last row is the paper's own
-static const paper_method methods[] = {
-    {"PLDM", ONE(97.0), ONE(78.0), ONE(78.0), ONE(65.0)},
-    {"DINO-WM", ONE(100.0), ONE(79.0), ONE(74.0), ONE(86.0)},
-    {"LeWM", {84.33, 4.23}, {82.67, 4.42}, {84.67, 6.53}, {67.33, 5.01}},
-    {"Sub-JEPA", {95.0, 2.76}, {84.0, 4.0}, {89.0, 5.33}, {76.33, 5.99}},
-    {"FIRM-WM (paper)", {99.0, 1.0}, {92.7, 2.1}, {75.7, 4.7}, {88.0, 3.0}},
-};
+typedef struct paper_row {
+    char name[NAME];
+    paper_value value;
+} paper_row;
 
-// Table efficiency: planner seconds per episode on the paper's RTX 3060 laptop
-static const struct {
-    const char* task;
-    paper_value firm, lewm;
-} seconds[] = {
-    {"tworoom", {0.416, 0.056}, ONE(3.224)},
-    {"reacher", {0.504, 0.149}, ONE(5.550)},
-    {"pusht", {1.860, 0.243}, ONE(3.926)},
-    {"cube", {0.635, 0.118}, ONE(2.389)},
-};
+typedef struct paper_rows {
+    int count;
+    paper_row row[ROWS];
+} paper_rows;
 
-// Table ablation
-static const struct {
-    const char* variant;
-    paper_value reacher, cube;
-} ablations[] = {
-    {"factual only", {89.3, 1.5}, {79.7, 1.5}},
-    {"intervention only", {71.7, 4.6}, {82.0, 1.7}},
-    {"no history fiber", ONE(68.0), NONE},
-    {"mismatched outcomes", ONE(16.0), NONE},
-};
+typedef struct paper_section {
+    char task[NAME], title[NAME];
+    paper_rows success, seconds, ablation;
+    paper_params params;
+    paper_audit audit;
+    paper_data data;
+    int seeds;
+    paper_seed seed[SEEDS];
+} paper_section;
 
-// Table params
-static const paper_params params[] = {
-    {"tworoom", 0.374, 1.613, 1.424, 3.411},
-    {"reacher", 0.992, 0.828, 1.343, 3.162},
-    {"pusht", 0.449, 0.157, 2.371, 2.977},
-    {"cube", 0.376, 1.613, 1.434, 3.424},
-};
+static paper_section sections[TASKS];
+static int count;
+static pthread_once_t read_once = PTHREAD_ONCE_INIT;
 
-// Table reset-replay
-static const paper_audit audits[] = {
-    {"tworoom", 128, 0, 0, 0},
-    {"reacher", 442, 4.52e-15, 1.75e-14, 3.55e-14},
-    {"pusht", 512, 0.0613, 0.1424, 0.9548},
-    {"cube", 128, 0.00352, 0.01035, 0.06111},
-};
+// ---- reading ------------------------------------------------------------------------------------
 
-// Tables provenance and recurrent-schedule
-static const paper_data datasets[] = {
-    {"tworoom", 9000, 1000, 16384, 128, 32, 6000},
-    {"reacher", 9000, 1000, 16384, 512, 16, 9000},
-    {"pusht", 16685, 2000, 16384, 512, 16, 31000},
-    {"cube", 9000, 1000, 4096, 128, 16, 3000},
-};
+static double number(words* w) {
+    return words_number(w, -1e9, 1e9);
+}
 
-// Table full seeds
-static const paper_seed seeds[] = {
-    {"tworoom", 1, 99, 89, 10, 5, 16, 10, 0, 0.480, 3.224},
-    {"tworoom", 2, 100, 89, 11, 5, 18, 11, 0, 0.378, 3.224},
-    {"tworoom", 3, 98, 89, 9, 3, 16, 10, 1, 0.391, 3.224},
-    {"reacher", 1, 95, 88, 7, 0, 15, 11, 4, 0.675, 5.550},
-    {"reacher", 2, 92, 88, 4, -4, 12, 10, 6, 0.407, 5.550},
-    {"reacher", 3, 91, 88, 3, -5, 11, 10, 7, 0.429, 5.550},
-    {"cube", 1, 88, 70, 18, 8, 28, 23, 5, 0.771, 2.389},
-    {"cube", 2, 85, 70, 15, 5, 25, 21, 6, 0.575, 2.389},
-    {"cube", 3, 91, 70, 21, 13, 30, 22, 1, 0.560, 2.389},
-    {"pusht", 1, 72, 90, -18, -27, -9, 3, 21, 1.656, 3.926},
-    {"pusht", 2, 74, 90, -16, -25, -7, 4, 20, 1.795, 3.926},
-    {"pusht", 3, 81, 90, -9, -18, 0, 7, 16, 2.128, 3.926},
-};
+static int whole(words* w) {
+    return (int)words_whole(w, -1000000, 1000000);
+}
 
-#define COUNT(a) ((int)(sizeof(a) / sizeof((a)[0])))
+static void take_row(paper_rows* rows, const char* name, words* w) {
+    CHECK(rows->count < ROWS && strlen(name) < NAME, "the paper's figures: too many of %s", name);
+    paper_row* row = &rows->row[rows->count++];
+    snprintf(row->name, sizeof row->name, "%s", name);
+    row->value.mean = number(w);
+    row->value.sd = w->at && *w->at ? number(w) : NAN;
+}
+
+static void take_seed(paper_section* s, words* w) {
+    CHECK(s->seeds < SEEDS, "the paper's figures: too many seeds");
+    paper_seed* p = &s->seed[s->seeds++];
+    p->task = s->task;
+    p->seed = whole(w);
+    double* const figure[] = {&p->firm, &p->lewm, &p->difference, &p->lo, &p->hi};
+    for (int i = 0; i < 5; i++) *figure[i] = number(w);
+    p->rescue = whole(w);
+    p->harm = whole(w);
+    p->firm_seconds = number(w);
+    p->lewm_seconds = number(w);
+}
+
+// What follows a word and a space; NULL if the text does not begin so.
+static const char* after(const char* text, const char* word) {
+    size_t n = strlen(word);
+    return strncmp(text, word, n) == 0 && text[n] == ' ' ? text + n + 1 : NULL;
+}
+
+static int take(paper_section* s, const char* key, const char* value) {
+    words w = {value};
+    const char* name;
+    if (strcmp(key, "title") == 0) {
+        snprintf(s->title, sizeof s->title, "%s", value);
+        return strlen(value) < sizeof s->title;
+    }
+    if ((name = after(key, "success"))) {
+        take_row(&s->success, name, &w);
+    } else if ((name = after(key, "seconds"))) {
+        take_row(&s->seconds, name, &w);
+    } else if ((name = after(key, "ablation"))) {
+        take_row(&s->ablation, name, &w);
+    } else if (strcmp(key, "params") == 0) {
+        double* const figure[] = {&s->params.frontend, &s->params.grounder, &s->params.transition,
+                                  &s->params.total};
+        s->params.task = s->task;
+        for (int i = 0; i < 4; i++) *figure[i] = number(&w);
+    } else if (strcmp(key, "audit") == 0) {
+        s->audit = (paper_audit){.task = s->task, .anchors = whole(&w)};
+        s->audit.h5_mean = number(&w);
+        s->audit.h5_p95 = number(&w);
+        s->audit.max = number(&w);
+    } else if (strcmp(key, "data") == 0) {
+        int* const figure[] = {&s->data.training, &s->data.validation, &s->data.segments,
+                               &s->data.states,   &s->data.per_state,  &s->data.recurrent_updates};
+        s->data.task = s->task;
+        for (int i = 0; i < 6; i++) *figure[i] = whole(&w);
+    } else if (strcmp(key, "seed") == 0) {
+        take_seed(s, &w);
+    } else {
+        return 0;
+    }
+    return words_end(&w);
+}
+
+static void take_line(char* line) {
+    char* sign = strstr(line, " = ");
+    size_t n = strlen(line);
+    if (n == 0 || line[0] == ';') return;
+    if (line[0] == '[' && line[n - 1] == ']') {
+        CHECK(count < TASKS && n - 2 < NAME, "the paper's figures: too many tasks");
+        memcpy(sections[count++].task, line + 1, n - 2);
+        return;
+    }
+    CHECK(sign && count, "the paper's figures: '%s' is no line of a task", line);
+    *sign = 0;
+    CHECK(take(&sections[count - 1], line, sign + 3), "the paper's figures: '%s' does not fit",
+          line);
+}
+
+static void read_text(void) {
+    const char* text = paper_text("paper");
+    CHECK(text, "the paper's figures are not in this build");
+    for (const char* at = text; *at;) {
+        char line[256];
+        size_t n = strcspn(at, "\n");
+        CHECK(n < sizeof line, "the paper's figures: a line of %zu bytes", n);
+        memcpy(line, at, n);
+        line[n] = 0;
+        take_line(line);
+        at += n + (at[n] == '\n');
+    }
+}
+
+// ---- asking -------------------------------------------------------------------------------------
+
+static const paper_section* section_at(int i) {
+    pthread_once(&read_once, read_text);
+    return i >= 0 && i < count ? &sections[i] : NULL;
+}
+
+static const paper_section* section_of(const char* task) {
+    for (int i = 0; section_at(i); i++)
+        if (strcmp(section_at(i)->task, task) == 0) return section_at(i);
+    return NULL;
+}
+
+static paper_value value_of(const paper_rows* rows, const char* name) {
+    for (int i = 0; rows && i < rows->count; i++)
+        if (strcmp(rows->row[i].name, name) == 0) return rows->row[i].value;
+    return (paper_value){NAN, NAN};
+}
+
+const char* paper_task(int i) {
+    return section_at(i) ? section_at(i)->task : NULL;
+}
 
 const char* paper_task_title(const char* task) {
-    for (int i = 0; i < COUNT(titles); i++) {
-        if (strcmp(titles[i].task, task) == 0) return titles[i].title;
-    }
-    return task;
+    const paper_section* s = section_of(task);
+    return s ? s->title : task;
 }
 
-const paper_method* paper_methods(int* count) {
-    *count = COUNT(methods);
-    return methods;
+const char* paper_method(int i) {
+    const paper_section* s = section_at(0);
+    return s && i >= 0 && i < s->success.count ? s->success.row[i].name : NULL;
 }
 
-paper_value paper_method_task(const paper_method* m, const char* task) {
-    static const paper_value none = NONE;
-    if (strcmp(task, "tworoom") == 0) return m->tworoom;
-    if (strcmp(task, "reacher") == 0) return m->reacher;
-    if (strcmp(task, "pusht") == 0) return m->pusht;
-    if (strcmp(task, "cube") == 0) return m->cube;
-    return none;
+paper_value paper_method_success(const char* method, const char* task) {
+    const paper_section* s = section_of(task);
+    return value_of(s ? &s->success : NULL, method);
 }
 
 paper_value paper_success(const char* task, const char* arm, const char* variant) {
-    paper_value none = NONE;
-    if (strcmp(arm, "lewm") == 0) {
+    const paper_section* s = section_of(task);
+    if (s && strcmp(arm, "lewm") == 0) {
         // the fixed paired baseline on the paper's own trials, not the published table
-        const paper_seed* s = paper_find_seed(task, 1);
-        paper_value v = {s ? s->lewm : NAN, NAN};
-        return v;
+        const paper_seed* seed = paper_find_seed(task, 1);
+        return (paper_value){seed ? seed->lewm : NAN, NAN};
     }
-    if (strcmp(arm, "firm") != 0) return none;
-    if (!variant[0]) return paper_method_task(&methods[COUNT(methods) - 1], task);
-    for (int i = 0; i < COUNT(ablations); i++) {
-        if (strcmp(ablations[i].variant, variant) != 0) continue;
-        if (strcmp(task, "reacher") == 0) return ablations[i].reacher;
-        if (strcmp(task, "cube") == 0) return ablations[i].cube;
-    }
-    return none;
+    if (!s || strcmp(arm, "firm") != 0) return (paper_value){NAN, NAN};
+    return variant[0] ? value_of(&s->ablation, variant)
+                      : s->success.row[s->success.count - 1].value;
 }
 
 paper_value paper_seconds(const char* task, const char* arm) {
-    paper_value none = NONE;
-    for (int i = 0; i < COUNT(seconds); i++) {
-        if (strcmp(seconds[i].task, task) != 0) continue;
-        if (strcmp(arm, "firm") == 0) return seconds[i].firm;
-        if (strcmp(arm, "lewm") == 0) return seconds[i].lewm;
-    }
-    return none;
+    const paper_section* s = section_of(task);
+    return value_of(s ? &s->seconds : NULL, arm);
 }
 
 const paper_seed* paper_find_seed(const char* task, int seed) {
-    for (int i = 0; i < COUNT(seeds); i++) {
-        if (seeds[i].seed == seed && strcmp(seeds[i].task, task) == 0) return &seeds[i];
-    }
+    const paper_section* s = section_of(task);
+    for (int i = 0; s && i < s->seeds; i++)
+        if (s->seed[i].seed == seed) return &s->seed[i];
     return NULL;
 }
 
 const paper_params* paper_find_params(const char* task) {
-    for (int i = 0; i < COUNT(params); i++) {
-        if (strcmp(params[i].task, task) == 0) return &params[i];
-    }
-    return NULL;
+    const paper_section* s = section_of(task);
+    return s && s->params.task ? &s->params : NULL;
 }
 
 const paper_audit* paper_find_audit(const char* task) {
-    for (int i = 0; i < COUNT(audits); i++) {
-        if (strcmp(audits[i].task, task) == 0) return &audits[i];
-    }
-    return NULL;
+    const paper_section* s = section_of(task);
+    return s && s->audit.task ? &s->audit : NULL;
 }
 
 const paper_data* paper_find_data(const char* task) {
-    for (int i = 0; i < COUNT(datasets); i++) {
-        if (strcmp(datasets[i].task, task) == 0) return &datasets[i];
-    }
-    return NULL;
-}
-
-const char* paper_task(int i) {
-    return i >= 0 && i < COUNT(titles) ? titles[i].task : NULL;
+    const paper_section* s = section_of(task);
+    return s && s->data.task ? &s->data : NULL;
 }
 
 const char* paper_variant(int i) {
     static const char* const order[] = {"factual only", "intervention only", "", "no history fiber",
                                         "mismatched outcomes"};
-    return i >= 0 && i < COUNT(order) ? order[i] : NULL;
+    return i >= 0 && i < (int)(sizeof order / sizeof *order) ? order[i] : NULL;
 }

@@ -1,5 +1,6 @@
-// paper.h - the figures of the FIRM-WM paper that the report shows beside ours; all of them live in
-// paper.c. Tasks are named as in the commands: tworoom, reacher, pusht, cube. NAN: not reported.
+// paper.h - the figures of the FIRM-WM paper that the report shows beside ours. All of them are
+// data: configs/paper/paper.txt, compiled in. Tasks are named as in the commands. NAN: not
+// reported.
 #ifndef REPORT_PAPER_H
 #define REPORT_PAPER_H
 
@@ -34,12 +35,7 @@ typedef struct paper_data {  // Tables "Dataset statistics" and "Complete recurr
     int recurrent_updates;
 } paper_data;
 
-typedef struct paper_method {  // Table "Planning success rate", its rows in the paper's order
-    const char* name;
-    paper_value tworoom, reacher, pusht, cube;
-} paper_method;
-
-const char* paper_task_title(const char* task);  // "TwoRoom"; an unknown task is returned as it is
+const char* paper_task_title(const char* task);  // as the paper writes it; an unknown task is returned as it is
 
 // Success of an arm in contract mode at offset 25. variant is "" or one of the ablations "factual
 // only", "intervention only", "no history fiber", "mismatched outcomes". mean is NAN if not
@@ -50,11 +46,16 @@ const paper_seed* paper_find_seed(const char* task, int seed);  // NULL if not r
 const paper_params* paper_find_params(const char* task);
 const paper_audit* paper_find_audit(const char* task);
 const paper_data* paper_find_data(const char* task);
-// The four tasks in the order of the main table; NULL past the last.
+// The paper's tasks in the order of its main table; NULL past the last.
 const char* paper_task(int i);
 // The ablations in the paper's order, "" for both sources; NULL past the last.
 const char* paper_variant(int i);
-const paper_method* paper_methods(int* count);
-paper_value paper_method_task(const paper_method* m, const char* task);
+// Table "Planning success rate": its rows in the paper's order, NULL past the last; the last one is
+// the paper's own method.
+const char* paper_method(int i);
+paper_value paper_method_success(const char* method, const char* task);
+
+// The text behind all this, by the name of its file; made by the build.
+const char* paper_text(const char* name);
 
 #endif

@@ -12,6 +12,7 @@ void table_value(html* h, double mean, double sd, int decimals);  // "99.0 +- 1.
 void table_success(html* h, const report_data* data, const report_group* g);
 int table_pairs(html* h, const report_data* data);
 int table_gates(html* h, const report_data* data);
+int table_held_out(html* h, const report_data* data);
 int table_params(html* h, const report_data* data);
 int table_audit(html* h, const report_data* data);
 int table_bench(html* h, const report_data* data);

@@ -135,6 +135,42 @@ int table_gates(html* h, const report_data* data) {
     return rows;
 }
 
+// Evaluations of recorded data alone: what was seen and what was predicted of held-out episodes.
+int table_held_out(html* h, const report_data* data) {
+    int rows = 0;
+    for (int i = 0; i < data->doc_count; i++) {
+        const report_doc* d = &data->docs[i];
+        if (d->kind != DOC_HELD_OUT) continue;
+        if (!rows++)
+            html_put(h,
+                     "<h3>Held-out episodes</h3><div class=\"scroll\"><table "
+                     "class=\"narrow\"><thead><tr><th scope=\"col\">run</th><th "
+                     "scope=\"col\">segments</th><th scope=\"col\">seen<small>mean, "
+                     "tolerances</small></th><th scope=\"col\">95th percentile</th><th "
+                     "scope=\"col\">predicted<small>mean, at the horizon</small></th><th "
+                     "scope=\"col\">95th percentile</th></tr></thead><tbody>\n");
+        const cJSON* ground = cJSON_GetObjectItemCaseSensitive(d->json, "grounder_error");
+        const cJSON* series[] = {report_series(d->json, "rollout_error"),
+                                 report_series(d->json, "rollout_error_p95")};
+        html_put(h, "<tr><th scope=\"row\">");
+        html_text(h, paper_task_title(report_text(d->json, "task")));
+        html_put(h, ", ");
+        html_text(h, data->runs[d->run].label);
+        html_put(h, "</th>");
+        cell_count(h, report_get(d->json, "held_out_segments"), "");
+        cell_figure(h, report_get(ground, "units"));
+        cell_figure(h, report_get(ground, "units_p95"));
+        for (int k = 0; k < 2; k++) {
+            int n = cJSON_GetArraySize(series[k]);
+            const cJSON* last = n ? cJSON_GetArrayItem(series[k], n - 1) : NULL;
+            cell_figure(h, cJSON_IsNumber(last) ? last->valuedouble : NAN);
+        }
+        html_put(h, "</tr>\n");
+    }
+    if (rows) html_put(h, "</tbody></table></div>\n");
+    return rows;
+}
+
 static double paper_module(const char* task, const char* module) {
     const paper_params* p = paper_find_params(task);
     if (!p) return NAN;

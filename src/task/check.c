@@ -35,9 +35,10 @@ static firm_status check_sizes(const task_typed* t, const char* from, firm_error
         const char* what;
         int value, least, most;
     } count[] = {
-        {"the picture's side", t->image, 64, 512},
+        {"the picture's side", t->image, TASK_IMAGE_LEAST, TASK_IMAGE_MOST},
         {"period_ms", t->period_ms, 0, 60000},
-        {"controls of a macro action", t->controls, 1, 100},
+        {"controls of a macro action", t->controls, 1, TASK_MAX_CONTROLS},
+        {"macro actions of a horizon", t->horizon, 1, TASK_MAX_HORIZON},
         {"numbers of an action", t->action_dim, 1, FIRM_MAX_ACTION},
         {"coordinates", t->config_dim, 1, FIRM_MAX_CONFIG},
         {"angles", t->pairs, 0, t->config_dim / 2},
@@ -52,6 +53,15 @@ static firm_status check_sizes(const task_typed* t, const char* from, firm_error
         if (!in(count[i].value, count[i].least, count[i].most))
             return FAIL(err, FIRM_E_VALUE, "%s: %s: %d; use %d to %d", from, count[i].what,
                         count[i].value, count[i].least, count[i].most);
+    if (task_span(t) > TASK_MAX_SPAN)
+        return FAIL(err, FIRM_E_VALUE,
+                    "%s: %d macro actions of %d controls are %d controls; use at most %d together",
+                    from, t->horizon, t->controls, task_span(t), TASK_MAX_SPAN);
+    if (t->image % TASK_IMAGE_STEP)
+        return FAIL(err, FIRM_E_VALUE,
+                    "%s: the picture's side: %d pixels is no multiple of %d; use %d", from,
+                    t->image, TASK_IMAGE_STEP,
+                    (t->image + TASK_IMAGE_STEP / 2) / TASK_IMAGE_STEP * TASK_IMAGE_STEP);
     if (!isfinite(t->action_low) || !isfinite(t->action_high) || !(t->action_low < t->action_high))
         return FAIL(err, FIRM_E_VALUE, "%s: actions from %g to %g; the first must be smaller", from,
                     (double)t->action_low, (double)t->action_high);
@@ -80,7 +90,7 @@ static firm_status check_names(const task_typed* t, const char* from, firm_error
             strncmp(sin, cos, n - 4) != 0 || strcmp(cos + n - 4, "_cos") != 0)
             return FAIL(err, FIRM_E_VALUE,
                         "%s: an angle's coordinates are called NAME_sin and NAME_cos, not %s and "
-                        "%s",
+                        "%s; angles come before positions",
                         from, sin, cos);
     }
     for (int i = 0; i < t->points; i++)

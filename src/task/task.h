@@ -18,7 +18,7 @@ enum {
     TASK_NAME = 48,  // room for a name
     TASK_UNIT = 16,
     TASK_MAX_CHI = 32,
-    TASK_MAX_DISTANCE = 4,
+    TASK_MAX_DISTANCE = 16,
     TASK_MAX_POINT = 4,
     TASK_MAX_SITUATION = 12
 };
@@ -39,7 +39,8 @@ typedef struct task_distance {
 } task_distance;
 
 typedef enum task_cost {
-    TASK_COST_SUM,  // squared chords of the pairs plus squared differences of the positions
+    TASK_COST_SUM,  // squared chords of the pairs plus squared differences of the positions, of the
+                    // coordinates that a distance names
     TASK_COST_MAX   // squared maximum of the distances in tolerance units
 } task_cost;
 
@@ -71,11 +72,22 @@ typedef struct task_term {
     float over;
 } task_term;
 
+enum {
+    TASK_IMAGE_LEAST = 64,
+    TASK_IMAGE_MOST = 512,
+    TASK_IMAGE_STEP = 16,
+    TASK_MAX_CONTROLS = 100,
+    TASK_MAX_HORIZON = 20,
+    TASK_MAX_SPAN = 500,  // controls of all macro actions together
+    TASK_HORIZON = 5      // of tasks whose text does not say it
+};
+
 typedef struct task_typed {
     char name[TASK_NAME];
-    int image;      // pixels a side
+    int image;      // pixels a side, a multiple of TASK_IMAGE_STEP
     int period_ms;  // between two frames and controls; 0: the task has no clock
-    int controls;   // of a macro action
+    int controls;   // of a macro action (S)
+    int horizon;    // macro actions of a recorded future that models learn from (H)
 
     int action_dim;                 // numbers of a control
     float action_low, action_high;  // bounds of recorded actions
@@ -84,6 +96,8 @@ typedef struct task_typed {
     int config_dim, pairs, chi_dim;
     char config_name[FIRM_MAX_CONFIG][TASK_NAME];  // of a pair: NAME_sin, NAME_cos
 
+    // Coordinates that no distance names are free: models learn and show them, and they cost
+    // nothing.
     int distances;
     task_distance distance[TASK_MAX_DISTANCE];
     task_cost cost;  // what the contract search minimises
@@ -100,7 +114,24 @@ typedef struct task_typed {
     task_term situation[TASK_MAX_SITUATION];
 } task_typed;
 
+// Bytes of a picture, (image, image, 3).
+static inline size_t task_frame_bytes(const task_typed* t) {
+    return (size_t)t->image * (size_t)t->image * 3;
+}
+
+// Controls of a recorded future, and the moments in it that are looked at: its start and the ends
+// of its macro actions.
+static inline int task_span(const task_typed* t) {
+    return t->controls * t->horizon;
+}
+static inline int task_points(const task_typed* t) {
+    return t->horizon + 1;
+}
+
 // ---- measure.c ----
+
+// A bit for each coordinate that a distance names; the others are free.
+uint32_t task_priced(const task_typed* t);
 
 // The named distances between two configurations, in physical units: (distances).
 void task_measure(const task_typed* t, const float* c, const float* goal, float* distance);
@@ -130,7 +161,7 @@ firm_status task_check(const task_typed* t, const char* from, firm_error* err);
 
 // ---- text.c: the task as text, in the words of a task file ----
 
-enum { TASK_TEXT = 16384 };  // room for any task
+enum { TASK_TEXT = 65536 };  // room for any task
 // The text that reads back as the same task. 0: it does not fit `room`.
 int task_write(const task_typed* t, char* out, size_t room);
 // Nothing in the text is trusted. `from` names it in sentences.

@@ -1,6 +1,6 @@
 // text.c - a typed task as text and back. docs/formats.md describes the words.
 //
-//     [task]       name, image, period_ms, controls, cost, chi
+//     [task]       name, image, period_ms, controls, horizon, cost, chi
 //     [action]     count, low, high, clamped
 //     [config]     NAME = angle | position           in order, angles first
 //     [distance]   NAME = angle A, UNIT, TOLERANCE | norm A B .., SCALE UNIT, TOLERANCE
@@ -68,9 +68,10 @@ static void put_ref(page* p, const task_typed* t, const task_ref* r) {
 int task_write(const task_typed* t, char* out, size_t room) {
     page sheet = {out, room, room > 0}, *p = &sheet;
     if (room) out[0] = 0;
-    PUT(p, "[task]\nname = %s\nimage = %d\nperiod_ms = %d\ncontrols = %d\ncost = %s\nchi = %d\n",
-        t->name, t->image, t->period_ms, t->controls, t->cost == TASK_COST_MAX ? "max" : "sum",
-        t->chi_dim);
+    PUT(p, "[task]\nname = %s\nimage = %d\nperiod_ms = %d\ncontrols = %d\n", t->name, t->image,
+        t->period_ms, t->controls);
+    if (t->horizon != TASK_HORIZON) PUT(p, "horizon = %d\n", t->horizon);
+    PUT(p, "cost = %s\nchi = %d\n", t->cost == TASK_COST_MAX ? "max" : "sum", t->chi_dim);
     PUT(p, "[action]\ncount = %d\n", t->action_dim);
     put_number(p, "low = ", t->action_low);
     put_number(p, "\nhigh = ", t->action_high);
@@ -158,8 +159,9 @@ static const struct {
     {"action", "low", "a number"},
     {"action", "high", "a number"},
     {"action", "clamped", "yes or no"},
+    {"task", "horizon", "a whole number"},  // may be left out
 };
-enum { SINGLES = sizeof single / sizeof *single, MOST = 1 << 20 };
+enum { SINGLES = sizeof single / sizeof *single, NEEDED = SINGLES - 1, MOST = 1 << 20 };
 
 static int take_single(reader* r, int i) {
     task_typed* t = r->t;
@@ -179,10 +181,11 @@ static int take_single(reader* r, int i) {
         case 6: return whole_value(r, 0, MOST, &t->action_dim);
         case 7: return real_value(r, &t->action_low);
         case 8: return real_value(r, &t->action_high);
-        default:
+        case 9:
             n = choice(r->value, "no", "yes");
             t->action_clamped = n == 1;
             return n >= 0;
+        default: return whole_value(r, 0, MOST, &t->horizon);
     }
 }
 
@@ -355,6 +358,7 @@ static int cut_line(reader* r, const char* line, size_t n) {
 void task_reader_begin(reader* r, const char* from, const char* text, task_typed* out) {
     *r = (reader){.from = from, .at = text, .t = out};
     memset(out, 0, sizeof *out);
+    out->horizon = TASK_HORIZON;
 }
 
 firm_status task_reader_next(reader* r, int* more, firm_error* err) {
@@ -384,7 +388,7 @@ int task_reader_has(const reader* r, const char* section, const char* key) {
 }
 
 firm_status task_reader_end(reader* r, firm_error* err) {
-    for (int i = 0; i < SINGLES; i++)
+    for (int i = 0; i < NEEDED; i++)
         if (!(r->seen >> i & 1))
             return FAIL(err, FIRM_E_FORMAT, "%s: the task does not say [%s] %s: %s", r->from,
                         single[i].section, single[i].key, single[i].wanted);

@@ -22,7 +22,7 @@ static firm_status encode_build(const firm_model* m, int frames, int belief, enc
     TRY(nn_graph_create(m->store, &e->g, err));
     e->frames = frames;
     for (int f = 0; f < frames; f++) {
-        e->image[f] = nn_image(e->g, "frame", ENV_IMAGE);
+        e->image[f] = nn_image(e->g, "frame", m->task.image);
         e->tokens[f] = model_tokens(e->g, m, e->image[f], f ? e->image[f - 1] : NN_NONE);
     }
     if (!belief) {
@@ -63,11 +63,12 @@ static int64_t scene_of(const encode_batch* b, int at, int frame) {
 static firm_status encode_fill(void* ctx, const nn_feed* feed) {
     const encode_batch* b = ctx;
     int dim = b->model->task.action_dim;
+    size_t bytes = task_frame_bytes(&b->model->task);
     for (int i = 0; i < feed->count; i++) {
         int at = feed->first + i;
         for (int f = 0; f < b->graph->frames; f++)
             TRY(train_frame(b->set, feed->worker, scene_of(b, at, f),
-                            nn_feed_bytes(feed, b->graph->image[f]) + (size_t)i * ENV_FRAME_BYTES));
+                            nn_feed_bytes(feed, b->graph->image[f]) + (size_t)i * bytes));
         for (int f = 0; f + 1 < HIST && b->belief; f++)
             model_standardise(b->model, b->records->past + (at * (HIST - 1) + f) * dim, 1,
                               nn_feed_real(feed, b->graph->action[f]) + i * dim);

@@ -51,7 +51,7 @@ static void config_terms(const firm_model* m, const pixel_terms* w, nn_id plain,
 static void equivariance_term(const firm_model* m, float weight, nn_id plain, frontend_graph* f) {
     nn_graph* g = f->g;
     int n = m->shape.keypoints;
-    f->turned = nn_image(g, "turned", ENV_IMAGE);
+    f->turned = nn_image(g, "turned", m->task.image);
     nn_id here = model_keypoints(g, m, plain);
     nn_id there = model_keypoints(g, m, model_tokens(g, m, f->turned, NN_NONE));
     nn_id axis[2] = {nn_slice(g, here, 1, 0, 1), nn_slice(g, here, 1, 1, 1)}, wanted[2];
@@ -71,8 +71,8 @@ firm_status pixel_graph(const firm_model* m, const stage* s, int train, frontend
     nn_graph* g = f->g;
     int configs = w->config > 0 || w->difference > 0 || w->tail > 0;
     int anchored = train && w->anchor > 0;
-    f->image = nn_image(g, "image", ENV_IMAGE);
-    f->before = w->picture > 0 || configs ? nn_image(g, "before", ENV_IMAGE) : NN_NONE;
+    f->image = nn_image(g, "image", m->task.image);
+    f->before = w->picture > 0 || configs ? nn_image(g, "before", m->task.image) : NN_NONE;
     if (w->picture > 0) picture_terms(m, w->picture, f);
     if (!configs && !anchored && w->equivariance <= 0 && w->physical <= 0) return FIRM_OK;
 
@@ -94,9 +94,12 @@ static void fill_turn(const frontend_batch* b, const nn_feed* feed, int i, int64
                       const uint8_t* image) {
     const frontend_graph* g = b->graph;
     turning t = turning_of(at);
-    turn_frame(&t, image, nn_feed_bytes(feed, g->turned) + (size_t)i * ENV_FRAME_BYTES);
-    const float number[6] = {(float)t.xx, (float)t.xy, (float)t.dx / (0.5f * ENV_IMAGE),
-                             (float)t.yx, (float)t.yy, (float)t.dy / (0.5f * ENV_IMAGE)};
+    const task_typed* task = &b->set->env->task;
+    const float half = 0.5f * (float)task->image;
+    turn_frame(&t, task->image, image,
+               nn_feed_bytes(feed, g->turned) + (size_t)i * task_frame_bytes(task));
+    const float number[6] = {(float)t.xx, (float)t.xy, (float)t.dx / half,
+                             (float)t.yx, (float)t.yy, (float)t.dy / half};
     int n = b->model->shape.keypoints;
     for (int k = 0; k < 6; k++)
         for (int j = 0; j < n; j++) nn_feed_real(feed, g->turn[k])[i * n + j] = number[k];
@@ -105,13 +108,13 @@ static void fill_turn(const frontend_batch* b, const nn_feed* feed, int i, int64
 static firm_status fill_pair(const frontend_batch* b, const nn_feed* feed, int i, int64_t at) {
     const frontend_graph* g = b->graph;
     const env_spec* env = b->set->env;
-    size_t dim = (size_t)env->task.config_dim;
-    uint8_t* image = nn_feed_bytes(feed, g->image) + (size_t)i * ENV_FRAME_BYTES;
+    size_t dim = (size_t)env->task.config_dim, bytes = task_frame_bytes(&env->task);
+    uint8_t* image = nn_feed_bytes(feed, g->image) + (size_t)i * bytes;
     const float* config = b->from->config + (size_t)(2 * at) * dim;
     TRY(train_frame(b->set, feed->worker, b->from->scene[2 * at], image));
     if (g->before != NN_NONE)
         TRY(train_frame(b->set, feed->worker, b->from->scene[2 * at + 1],
-                        nn_feed_bytes(feed, g->before) + (size_t)i * ENV_FRAME_BYTES));
+                        nn_feed_bytes(feed, g->before) + (size_t)i * bytes));
     if (g->config_now != NN_NONE) {
         memcpy(nn_feed_real(feed, g->config_now) + (size_t)i * dim, config, dim * sizeof *config);
         memcpy(nn_feed_real(feed, g->config_before) + (size_t)i * dim, config + dim,
@@ -172,7 +175,7 @@ firm_status dynamics_fill(void* ctx, const nn_feed* feed) {
         const float* tokens = b->tokens->tokens + (size_t)at * (HIST + 1) * size;
         for (int f = 0; f < HIST; f++) {
             const float* raw = f + 1 < HIST ? r->past + (r->history[at] * (HIST - 1) + f) * dim
-                                            : r->action + at * RECORD_CONTROLS * dim;
+                                            : r->action + at * task_span(&b->model->task) * dim;
             memcpy(nn_feed_real(feed, g->tokens[f]) + (size_t)i * size, tokens + (size_t)f * size,
                    size * sizeof(float));
             model_standardise(b->model, raw, 1, nn_feed_real(feed, g->action[f]) + i * dim);

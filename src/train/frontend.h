@@ -46,6 +46,6 @@ typedef struct turning {
     int dx, dy;          // then so many pixels right and down
 } turning;
 turning turning_of(int64_t number);
-void turn_frame(const turning* t, const uint8_t* rgb, uint8_t* out);
+void turn_frame(const turning* t, int side, const uint8_t* rgb, uint8_t* out);
 
 #endif

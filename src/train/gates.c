@@ -17,25 +17,25 @@ typedef struct rollout_sink {
     const env_spec* env;
     const records* of;
     nn_id path;
-    double* units;  // (STEPS, records)
+    double* units;  // (horizon, records)
 } rollout_sink;
 
 static void take_paths(void* sink, const nn_exec* e, int first, int count) {
     const rollout_sink* to = sink;
-    int dim = to->env->task.config_dim;
+    int dim = to->env->task.config_dim, steps = to->env->task.horizon;
     const float* path = nn_exec_output(e, to->path);
     for (int i = 0; i < count; i++)
-        for (int k = 0; k < STEPS; k++) {
-            const float* truth = to->of->config + ((first + i) * RECORD_POINTS + k + 1) * dim;
+        for (int k = 0; k < steps; k++) {
+            const float* truth = to->of->config + ((first + i) * (steps + 1) + k + 1) * dim;
             to->units[(size_t)k * (size_t)to->of->count + (size_t)(first + i)] =
-                (double)task_tolerance_units(&to->env->task, path + (i * STEPS + k) * dim, truth);
+                (double)task_tolerance_units(&to->env->task, path + (i * steps + k) * dim, truth);
         }
 }
 
 firm_status gate_rollout(const train_set* s, const firm_model* m, const records* of,
                          const history_cache* cache, pool* p, rollout_error* out, firm_error* err) {
-    int n = of->count;
-    double* units = mem_alloc((size_t)n * STEPS * sizeof *units);
+    int n = of->count, steps = m->task.horizon;
+    double* units = mem_alloc((size_t)n * (size_t)steps * sizeof *units);
     if (!units) return FAIL(err, FIRM_E_MEMORY, "no memory for the rollout gate");
     rollout_graph g = {0};
     nn_exec* e = NULL;
@@ -48,7 +48,7 @@ firm_status gate_rollout(const train_set* s, const firm_model* m, const records*
         st = nn_exec_stream(e, n, rollout_fill, &b, take_paths, &to);
         if (st != FIRM_OK) st = train_failed(e, st, "validation", err);
     }
-    for (int k = 0; k < STEPS && st == FIRM_OK; k++)
+    for (int k = 0; k < steps && st == FIRM_OK; k++)
         summarise(units + (size_t)k * (size_t)n, n, &out->mean[k], &out->p95[k]);
     nn_exec_free(e);
     nn_graph_free(g.g);
@@ -65,8 +65,9 @@ typedef struct ground_batch {
 static firm_status ground_fill(void* ctx, const nn_feed* feed) {
     const ground_batch* b = ctx;
     for (int i = 0; i < feed->count; i++)
-        TRY(train_frame(b->set, feed->worker, b->from->scene[2 * (feed->first + i)],
-                        nn_feed_bytes(feed, b->image) + (size_t)i * ENV_FRAME_BYTES));
+        TRY(train_frame(
+            b->set, feed->worker, b->from->scene[2 * (feed->first + i)],
+            nn_feed_bytes(feed, b->image) + (size_t)i * task_frame_bytes(&b->set->env->task)));
     return FIRM_OK;
 }
 
@@ -87,7 +88,7 @@ static firm_status ground_all(const train_set* s, const firm_model* m, const pai
     nn_graph* g;
     nn_exec* e = NULL;
     TRY(nn_graph_create(m->store, &g, err));
-    ground_batch b = {s, held, nn_image(g, "image", ENV_IMAGE)};
+    ground_batch b = {s, held, nn_image(g, "image", m->task.image)};
     ground_sink to = {.dim = (size_t)s->env->task.config_dim, .config = config};
     to.grounded = model_ground(g, m, model_tokens(g, m, b.image, NN_NONE));
     nn_output(g, to.grounded);

@@ -8,10 +8,8 @@
 #include "nn/trainer.h"
 #include "train/train.h"
 
-enum { HIST = MODEL_HISTORY, STEPS = MODEL_HORIZON, SPAN = MODEL_HORIZON * MODEL_CONTROLS };
-_Static_assert((int)RECORD_FRAMES == HIST && (int)RECORD_POINTS == STEPS + 1 &&
-                   (int)RECORD_CONTROLS == SPAN,
-               "records are made for other horizons");
+enum { HIST = MODEL_HISTORY, MOST_STEPS = TASK_MAX_HORIZON };
+_Static_assert((int)RECORD_FRAMES == HIST, "records are made for other histories");
 
 // Sources of samples, numbered as in data/pack.h: F recorded, I common-reset, S structured.
 enum { SOURCES = 3, SOURCE_F = 1, SOURCE_I = 2, SOURCE_S = 4 };
@@ -43,7 +41,7 @@ firm_status train_device_open(const config* settings, const char* name, nn_devic
 firm_status train_set_stats(train_set* s, model_stats* stats, firm_error* err);
 // The pairs of a source (pack_source) `lag` apart; NULL if no stage asked for them.
 const pairs* train_pairs(const train_set* s, int source, int lag);
-// A scene's frame into (224, 224, 3) bytes, by the pool's worker of that number.
+// A scene's frame into (image, image, 3) bytes, by the pool's worker of that number.
 firm_status train_frame(const train_set* s, int worker, int64_t scene, uint8_t* rgb);
 // Why a run over frames failed: the device's reason, or a `kind` ("training") frame that cannot be
 // read.
@@ -166,8 +164,8 @@ typedef struct rollout_graph {
     nn_graph* g;
     nn_id belief;                        // from the cache, or
     nn_id tokens[HIST], past[HIST - 1];  // the history module's inputs, where it is trained
-    nn_id config[HIST], zero_fiber, u[STEPS], target, chi0, chi;
-    nn_id path;  // (5, config_dim) predicted
+    nn_id config[HIST], zero_fiber, u[MOST_STEPS], target, chi0, chi;
+    nn_id path;  // (horizon, config_dim) predicted
 } rollout_graph;
 // w NULL: predictions only; s NULL: nothing is trained.
 firm_status rollout_graph_build(const firm_model* m, const loss_weights* w, const stage* s,
@@ -211,7 +209,7 @@ void sample_free(history_sample* s);
 
 // Held-out rollout error by horizon in tolerance units.
 typedef struct rollout_error {
-    double mean[STEPS], p95[STEPS];
+    double mean[MOST_STEPS], p95[MOST_STEPS];
 } rollout_error;
 firm_status gate_rollout(const train_set* s, const firm_model* m, const records* of,
                          const history_cache* cache, pool* p, rollout_error* out, firm_error* err);

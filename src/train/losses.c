@@ -37,25 +37,26 @@ firm_status loss_read(const config* c, const env_spec* env, const char* source, 
     return FIRM_OK;
 }
 
-// Changes of five configurations, each since the one before it or all since the start. Predictions
-// and targets both begin at the inferred c_0, so that its error is not counted again as motion.
-static nn_id changes(nn_graph* g, const firm_model* m, const loss_weights* w, const nn_id at[STEPS],
+// Changes of the configurations of a path, each since the one before it or all since the start.
+// Predictions and targets both begin at the inferred c_0, so that its error is not counted again as
+// motion.
+static nn_id changes(nn_graph* g, const firm_model* m, const loss_weights* w, const nn_id* at,
                      nn_id start) {
-    nn_id change[STEPS];
-    for (int k = 0; k < STEPS; k++) {
+    nn_id change[MOST_STEPS];
+    for (int k = 0; k < m->task.horizon; k++) {
         nn_id from = k == 0 || w->from_start ? start : at[k - 1];
         change[k] =
             w->relative ? nn_relative(g, at[k], from, m->task.pairs) : nn_sub(g, at[k], from);
     }
-    return nn_concat(g, 0, STEPS, change);
+    return nn_concat(g, 0, m->task.horizon, change);
 }
 
 // the errors of which TopMean takes the worst quarter
 static nn_id tail_errors(nn_graph* g, const firm_model* m, const loss_weights* w,
-                         const rollout_graph* r, const nn_id path[STEPS],
-                         const nn_id target[STEPS]) {
-    if (w->tail_kind == TAIL_TERMINAL) return nn_mse(g, path[STEPS - 1], target[STEPS - 1]);
-    int steps[2] = {STEPS, m->task.config_dim};
+                         const rollout_graph* r, const nn_id* path, const nn_id* target) {
+    const int last = m->task.horizon - 1;
+    if (w->tail_kind == TAIL_TERMINAL) return nn_mse(g, path[last], target[last]);
+    int steps[2] = {m->task.horizon, m->task.config_dim};
     // the length of a chord has no slope at 0; a thousandth rounds that corner off
     float rounded = w->tail_kind == TAIL_CHORD ? 1e-3f : 0.0f;
     return nn_chord(g, nn_reshape(g, r->path, 2, steps), nn_reshape(g, r->target, 2, steps),
@@ -79,15 +80,15 @@ firm_status rollout_graph_build(const firm_model* m, const loss_weights* w, cons
     memset(r, 0, sizeof *r);
     TRY(nn_graph_create(m->store, &r->g, err));
     nn_graph* g = r->g;
-    int dim = m->task.config_dim, chi_dim = m->task.chi_dim;
+    int dim = m->task.config_dim, chi_dim = m->task.chi_dim, steps = m->task.horizon;
     stage_train(s, g);
     nn_id belief = belief_of(m, s, r);
     for (int f = 0; f < HIST; f++) r->config[f] = nn_input1(g, "config", dim);
-    for (int k = 0; k < STEPS; k++)
-        r->u[k] = nn_input1(g, "u", MODEL_CONTROLS * m->task.action_dim);
-    r->target = nn_input1(g, "target", STEPS * dim);
+    for (int k = 0; k < steps; k++)
+        r->u[k] = nn_input1(g, "u", m->task.controls * m->task.action_dim);
+    r->target = nn_input1(g, "target", steps * dim);
     r->chi0 = nn_input1(g, "chi0", chi_dim);
-    r->chi = nn_input1(g, "chi", STEPS * chi_dim);
+    r->chi = nn_input1(g, "chi", steps * chi_dim);
     r->zero_fiber = nn_input1(g, "zero", m->shape.fiber);
 
     nn_id c = r->config[HIST - 1];
@@ -96,15 +97,17 @@ firm_status rollout_graph_build(const firm_model* m, const loss_weights* w, cons
         nn_loss(g, "chi0", nn_mse(g, model_reading(g, m, c, fiber), r->chi0), 1);
         return FIRM_OK;
     }
-    nn_id chi0 = m->shape.no_fiber ? NN_NONE : model_chi(g, m, fiber);
-    nn_id path[STEPS], target[STEPS], chi[STEPS], start = c;
-    for (int k = 0; k < STEPS; k++) {
+    // deployed models have no such head, and predictions need none
+    int heads = w && !m->shape.no_fiber;
+    nn_id chi0 = heads ? model_chi(g, m, fiber) : NN_NONE;
+    nn_id path[MOST_STEPS], target[MOST_STEPS], chi[MOST_STEPS], start = c;
+    for (int k = 0; k < steps; k++) {
         model_transition(g, m, r->u[k], &c, &fiber);
         target[k] = nn_slice(g, r->target, 0, k * dim, dim);
         path[k] = c;
-        if (!m->shape.no_fiber) chi[k] = model_chi(g, m, fiber);
+        if (heads) chi[k] = model_chi(g, m, fiber);
     }
-    r->path = nn_concat(g, 0, STEPS, path);
+    r->path = nn_concat(g, 0, steps, path);
     nn_output(g, r->path);
     if (!w) return FIRM_OK;
 
@@ -113,8 +116,8 @@ firm_status rollout_graph_build(const firm_model* m, const loss_weights* w, cons
             nn_mse(g, changes(g, m, w, path, start), changes(g, m, w, target, start)),
             w->displacement);
     nn_loss_topmean(g, "tail", tail_errors(g, m, w, r, path, target), w->tail, 0.25f);
-    if (m->shape.no_fiber) return FIRM_OK;
-    nn_loss(g, "chi", nn_mse(g, nn_concat(g, 0, STEPS, chi), r->chi), w->chi);
+    if (!heads) return FIRM_OK;
+    nn_loss(g, "chi", nn_mse(g, nn_concat(g, 0, steps, chi), r->chi), w->chi);
     if (w->chi0 > 0) nn_loss(g, "chi0", nn_mse(g, chi0, r->chi0), w->chi0);
     return FIRM_OK;
 }
@@ -180,23 +183,26 @@ firm_status rollout_fill(void* ctx, const nn_feed* feed) {
     const env_spec* env = b->set->env;
     const records* from = b->from;
     size_t dim = (size_t)env->task.config_dim, chi_dim = (size_t)env->task.chi_dim;
-    size_t macro = (size_t)(MODEL_CONTROLS * env->task.action_dim);
+    const int controls = env->task.controls, steps = env->task.horizon;
+    size_t macro = (size_t)(controls * env->task.action_dim);
+    size_t points = (size_t)steps + 1;
     size_t fiber = (size_t)b->model->shape.fiber;
     for (int i = 0; i < feed->count; i++) {
         int64_t drawn = b->first + nn_feed_row(feed, i),
                 row = b->noise > 0 ? drawn % b->rows : drawn;
         size_t at = (size_t)(b->order ? b->order[row] : row);
-        const float* config = from->config + at * RECORD_POINTS * dim;
-        const float* chi = from->chi + at * RECORD_POINTS * chi_dim;
+        const float* config = from->config + at * points * dim;
+        const float* chi = from->chi + at * points * chi_dim;
         fill_history(b, feed, i, from->history[at]);
         if (b->noise > 0) add_noise(b, feed, i, drawn);
         memset(nn_feed_real(feed, r->zero_fiber) + (size_t)i * fiber, 0, fiber * sizeof(float));
-        for (int k = 0; k < STEPS; k++)
-            model_standardise(b->model, from->action + (at * STEPS + (size_t)k) * macro,
-                              MODEL_CONTROLS, nn_feed_real(feed, r->u[k]) + (size_t)i * macro);
-        put(feed, r->target, i, config + dim, STEPS * dim);
+        for (int k = 0; k < steps; k++)
+            model_standardise(b->model, from->action + (at * (points - 1) + (size_t)k) * macro,
+                              controls, nn_feed_real(feed, r->u[k]) + (size_t)i * macro);
+        put(feed, r->target, i, config + dim, (points - 1) * dim);
         fill_chi(b, chi, 1, nn_feed_real(feed, r->chi0) + (size_t)i * chi_dim);
-        fill_chi(b, chi + chi_dim, STEPS, nn_feed_real(feed, r->chi) + (size_t)i * STEPS * chi_dim);
+        fill_chi(b, chi + chi_dim, steps,
+                 nn_feed_real(feed, r->chi) + (size_t)i * (points - 1) * chi_dim);
     }
     return FIRM_OK;
 }

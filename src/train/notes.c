@@ -25,11 +25,15 @@ void run_notes_begin(run_notes* n) {
 
 // ---- writing ------------------------------------------------------------------------------------
 
+int run_details(const task_typed* t) {
+    return 2 * (t->horizon > t->distances + 1 ? t->horizon : t->distances + 1);
+}
+
 // name, updates, seconds, gate, limit, pass, details
-static void print_result(const stage_result* r, char* text, size_t room) {
+static void print_result(const stage_result* r, int details, char* text, size_t room) {
     int fits = text_add(text, room, "%s %d %.3f %.9g %.9g %d", r->name, r->updates, r->seconds,
                         r->gate, r->limit, r->pass);
-    for (int i = 0; i < 2 * STEPS; i++) fits &= text_add(text, room, " %.6g", r->detail[i]);
+    for (int i = 0; i < details; i++) fits &= text_add(text, room, " %.6g", r->detail[i]);
     CHECK(fits, "the result of stage %s does not fit its note", r->name);
 }
 
@@ -42,7 +46,8 @@ void run_notes_fill(const train_run_state* run, int index, int update, double se
     snprintf(note[NOTE_SECONDS].value, sizeof note->value, "%.3f", seconds);
     snprintf(note[NOTE_IDENTITY].value, sizeof note->value, "%s", identity);
     for (int i = 0; i < run->results; i++)
-        print_result(&run->result[i], note[NOTE_RESULTS + i].value, sizeof note->value);
+        print_result(&run->result[i], run_details(&run->set.env->task),
+                     note[NOTE_RESULTS + i].value, sizeof note->value);
 }
 
 // ---- reading ------------------------------------------------------------------------------------
@@ -77,7 +82,7 @@ static firm_status read_seconds(const char* file, const checkpoint_note* note, d
 // The result of stage `s`, as print_result wrote it. Figures that are not finite belong to a stage
 // that missed its gate.
 static firm_status read_result(const char* file, const checkpoint_note* note, const stage* s,
-                               stage_result* out, firm_error* err) {
+                               int details, stage_result* out, firm_error* err) {
     words w = {note->value};
     stage_result r = {0};
     words_text(&w, r.name, sizeof r.name);
@@ -86,7 +91,7 @@ static firm_status read_result(const char* file, const checkpoint_note* note, co
     r.gate = words_number(&w, -INFINITY, INFINITY);
     r.limit = words_number(&w, 0, 1e9);
     r.pass = (int)words_whole(&w, 0, 1);
-    for (int i = 0; i < 2 * STEPS; i++) r.detail[i] = words_number(&w, -INFINITY, INFINITY);
+    for (int i = 0; i < details; i++) r.detail[i] = words_number(&w, -INFINITY, INFINITY);
     if (!words_end(&w) || strcmp(r.name, s->name) != 0 || (r.pass && !isfinite(r.gate)) ||
         fabs(r.limit - s->gate_limit) > 1e-6 * s->gate_limit) {
         char want[96];
@@ -110,7 +115,7 @@ static firm_status read_results(const train_run_state* run, const char* file, co
         if (i >= done) continue;
         CHECK(stage_read(run->settings, first + i, run->opt->sources, &s), "no stage %d",
               first + i);
-        TRY(read_result(file, note, &s, &out[i], err));
+        TRY(read_result(file, note, &s, run_details(&run->set.env->task), &out[i], err));
     }
     return FIRM_OK;
 }

@@ -14,8 +14,6 @@ static float* copy(const float* from, size_t count) {
 }
 
 firm_status recorded_fill(const records* r, firm_model* m, int count, firm_error* err) {
-    _Static_assert((int)RECORD_CONTROLS == (int)MODEL_RECORDED, "a record is a recorded sequence");
-    _Static_assert((int)RECORD_POINTS == MODEL_HORIZON + 1, "with what came of its macro actions");
     const task_typed* task = &m->task;
     model_drop_recorded(m);
     if (count == 0) return FIRM_OK;
@@ -30,11 +28,12 @@ firm_status recorded_fill(const records* r, firm_model* m, int count, firm_error
                     task->name);
     if (count > r->count) count = r->count;
     size_t n = (size_t)count, config = (size_t)task->config_dim, chi = (size_t)task->chi_dim;
+    size_t points = (size_t)task_points(task);
     float* first = mem_alloc(n * chi * sizeof *first);  // chi when the sequence began
     for (size_t i = 0; first && i < n; i++)
-        memcpy(first + i * chi, r->chi + i * RECORD_POINTS * chi, chi * sizeof *first);
-    m->recorded = copy(r->action, n * (size_t)(RECORD_CONTROLS * task->action_dim));
-    m->recorded_path = copy(r->config, n * RECORD_POINTS * config);
+        memcpy(first + i * chi, r->chi + i * points * chi, chi * sizeof *first);
+    m->recorded = copy(r->action, n * (size_t)(task_span(task) * task->action_dim));
+    m->recorded_path = copy(r->config, n * points * config);
     m->recorded_chi = first;
     m->recorded_count = count;
     if (m->recorded && m->recorded_path && first) return FIRM_OK;

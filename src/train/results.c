@@ -10,7 +10,7 @@ static void add_grounding(const env_spec* env, const stage_result* r, cJSON* to)
     cJSON_DeleteItemFromObject(to, "grounder_error");
     cJSON* all = cJSON_AddObjectToObject(to, "grounder_error");
     json_add_number(all, "units", r->gate, 4);
-    json_add_number(all, "units_p95", r->detail[2 * TASK_MAX_DISTANCE], 4);
+    json_add_number(all, "units_p95", r->detail[2 * env->task.distances], 4);
     for (int d = 0; d < env->task.distances; d++) {
         cJSON* one = cJSON_AddObjectToObject(all, env->task.distance[d].name);
         cJSON_AddStringToObject(one, "unit", env->task.distance[d].unit);
@@ -19,14 +19,14 @@ static void add_grounding(const env_spec* env, const stage_result* r, cJSON* to)
     }
 }
 
-static void add_rollouts(const stage_result* r, cJSON* to) {
+static void add_rollouts(const env_spec* env, const stage_result* r, cJSON* to) {
     cJSON_DeleteItemFromObject(to, "rollout_error");
     cJSON_DeleteItemFromObject(to, "rollout_error_p95");
     cJSON* mean = cJSON_AddArrayToObject(to, "rollout_error");
     cJSON* p95 = cJSON_AddArrayToObject(to, "rollout_error_p95");
-    for (int k = 0; k < STEPS; k++) {
+    for (int k = 0; k < env->task.horizon; k++) {
         cJSON_AddItemToArray(mean, json_number(r->detail[k], 4));
-        cJSON_AddItemToArray(p95, json_number(r->detail[STEPS + k], 4));
+        cJSON_AddItemToArray(p95, json_number(r->detail[env->task.horizon + k], 4));
     }
 }
 
@@ -63,8 +63,8 @@ static cJSON* stage_json(const train_run_state* run, int i, cJSON* out) {
         snprintf(key, sizeof key, "grounder_error_max_%s", env->task.distance[0].unit);
         replace_number(out, key, r->detail[1]);
     } else if (strcmp(full.objective, "rollout") == 0) {
-        add_rollouts(r, s);
-        add_rollouts(r, out);
+        add_rollouts(env, r, s);
+        add_rollouts(env, r, out);
     }
     return s;
 }

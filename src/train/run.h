@@ -6,7 +6,10 @@
 #include "model/checkpoint.h"
 #include "train/frontend.h"
 
-enum { MAX_STAGES = 16 };
+enum {
+    MAX_STAGES = 16,
+    MOST_DETAILS = 2 * ((int)MOST_STEPS + (int)TASK_MAX_DISTANCE + 1)  // room enough
+};
 
 typedef struct stage_result {
     char name[48];
@@ -14,10 +17,11 @@ typedef struct stage_result {
     double seconds;
     double gate, limit;  // limit 0: the figure is only reported
     int pass;
-    // ground: mean and largest of each distance, then the P95 in tolerance units; rollout: mean and
-    // P95 by horizon
-    double detail[2 * STEPS];
+    // ground: mean and largest of each distance, then the P95 in tolerance units; rollout: means by
+    // horizon, then the P95s
+    double detail[MOST_DETAILS];
 } stage_result;
+int run_details(const task_typed* t);  // how many of them a checkpoint notes
 
 typedef struct train_run_state {
     const config* settings;

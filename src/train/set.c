@@ -15,8 +15,8 @@ static firm_status draw(void* ctx, int worker, int64_t scene, uint8_t* rgb) {
     const pack* p = &s->data;
     if (p->picture) {
         int64_t at = p->picture_at[scene], n = p->picture_at[scene + 1] - at;
-        return picture_unpack(p->picture + at, (size_t)n, p->background, rgb) ? FIRM_OK
-                                                                              : FIRM_E_FORMAT;
+        picture_background like = {p->background, task_frame_bytes(&s->env->task)};
+        return picture_unpack(p->picture + at, (size_t)n, like, rgb) ? FIRM_OK : FIRM_E_FORMAT;
     }
     if (!s->frames) return env_picture(s->painter[worker], pack_state(p, scene), rgb);
     if (scene < p->from.e->rows) return frames_get(s->frames, worker, scene, rgb);
@@ -49,12 +49,14 @@ static firm_status open_frames(train_set* s, size_t budget, int workers, firm_er
         TRY(env_render_ready(s->painter, workers, err));
     }
     if (p->picture) budget = 0;  // they are packed already
-    uint8_t* background = mem_alloc(ENV_FRAME_BYTES);
+    pictures_of of = {
+        .scenes = p->scenes, .bytes = task_frame_bytes(&s->env->task), .draw = draw, .ctx = s};
+    uint8_t* background = mem_alloc(of.bytes);
+    of.background = background;
     firm_status st = background ? FIRM_OK : FAIL(err, FIRM_E_MEMORY, "no memory for a frame");
     if (st == FIRM_OK && draw(s, 0, some_scene(p), background) != FIRM_OK)
         st = FAIL(err, FIRM_E_VALUE, "a training frame cannot be drawn");
-    if (st == FIRM_OK)
-        st = pictures_open(p->scenes, draw, s, background, budget, &s->pictures, err);
+    if (st == FIRM_OK) st = pictures_open(&of, budget, &s->pictures, err);
     mem_free(background);
     return st;
 }
@@ -109,8 +111,8 @@ static void selection(const config* c, char text[PACK_TEXT]) {
 static firm_status recorded(train_set* s, const int* episode, int episodes_n, int count,
                             uint64_t stream, records* out, firm_error* err) {
     int64_t* rows;
-    TRY(data_segments(s->data.from.e, episode, episodes_n, HIST - 1, SPAN, count, 0, stream, &rows,
-                      err));
+    TRY(data_segments(s->data.from.e, episode, episodes_n, HIST - 1, task_span(&s->env->task),
+                      count, 0, stream, &rows, err));
     firm_status st = records_of_rows(&s->data.from, rows, count, out, err);
     mem_free(rows);
     return st;
@@ -232,13 +234,14 @@ static int64_t sample_scene(const train_set* s, int i) {
 
 static firm_status image_stats(train_set* s, model_stats* stats, firm_error* err) {
     enum { FRAMES = 256 };
-    uint8_t* rgb = mem_alloc(ENV_FRAME_BYTES);
+    const size_t bytes = task_frame_bytes(&s->env->task);
+    uint8_t* rgb = mem_alloc(bytes);
     if (!rgb) return FAIL(err, FIRM_E_MEMORY, "no memory for a frame");
     double sum[3] = {0}, square[3] = {0};
     firm_status st = FIRM_OK;
     for (int i = 0; i < FRAMES && st == FIRM_OK; i++) {
         st = train_frame(s, 0, sample_scene(s, i), rgb);
-        for (int j = 0; j < ENV_FRAME_BYTES && st == FIRM_OK; j++) {
+        for (size_t j = 0; j < bytes && st == FIRM_OK; j++) {
             double x = rgb[j] / 255.0;
             sum[j % 3] += x;
             square[j % 3] += x * x;
@@ -246,7 +249,7 @@ static firm_status image_stats(train_set* s, model_stats* stats, firm_error* err
     }
     mem_free(rgb);
     if (st != FIRM_OK) return FAIL(err, st, "a training frame cannot be read");
-    double n = (double)FRAMES * ENV_IMAGE * ENV_IMAGE;
+    double n = (double)FRAMES * (double)(bytes / 3);
     for (int ch = 0; ch < 3; ch++) {
         double mean = sum[ch] / n, variance = square[ch] / n - mean * mean;
         stats->image_mean[ch] = (float)mean;
@@ -257,20 +260,20 @@ static firm_status image_stats(train_set* s, model_stats* stats, firm_error* err
 
 firm_status train_set_stats(train_set* s, model_stats* stats, firm_error* err) {
     const records* r = &s->data.set[PACK_F];
-    int dim = s->env->task.chi_dim;
+    int dim = s->env->task.chi_dim, points = task_points(&s->env->task);
     memcpy(stats->action_mean, s->data.action_mean, sizeof stats->action_mean);
     memcpy(stats->action_std, s->data.action_std, sizeof stats->action_std);
     double sum[TASK_MAX_CHI] = {0}, square[TASK_MAX_CHI] = {0};
     for (int i = 0; i < r->count; i++)
         for (int j = 0; j < dim; j++) {
-            double x = (double)r->chi[(i * RECORD_POINTS + 1) * dim + j];  // after one macro action
+            double x = (double)r->chi[(i * points + 1) * dim + j];  // after one macro action
             sum[j] += x;
             square[j] += x * x;
         }
     for (int j = 0; j < dim; j++) {
         double mean = sum[j] / r->count, variance = square[j] / r->count - mean * mean;
         stats->chi_mean[j] = (float)mean;
-        // a cube hardly ever tilts: its tiny deviation must not make a real tilt a thousandfold one
+        // what hardly ever moves: its tiny deviation must not make a real change a thousandfold one
         stats->chi_std[j] = variance > 1e-12 ? (float)fmax(sqrt(variance), 1e-3) : 1.0f;
     }
     return image_stats(s, stats, err);

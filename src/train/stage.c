@@ -296,9 +296,10 @@ static firm_status rollout_figures(train_run_state* run, const stage* s, stage_r
     TRY(fill_cache(run, PACK_HELD, err));
     TRY(gate_rollout(&run->set, run->model, &run->set.data.set[PACK_HELD], &run->cache[PACK_HELD],
                      run->p, &e, err));
-    r->gate = e.mean[STEPS - 1];
-    memcpy(r->detail, e.mean, sizeof e.mean);
-    memcpy(r->detail + STEPS, e.p95, sizeof e.p95);
+    const int steps = run->set.env->task.horizon;
+    r->gate = e.mean[steps - 1];
+    memcpy(r->detail, e.mean, (size_t)steps * sizeof *e.mean);
+    memcpy(r->detail + steps, e.p95, (size_t)steps * sizeof *e.p95);
     return FIRM_OK;
 }
 
@@ -306,11 +307,12 @@ static firm_status ground_figures(train_run_state* run, stage_result* r, firm_er
     ground_error e;
     TRY(gate_ground(&run->set, run->model, run->p, &e, err));
     r->gate = e.mean_units;
-    for (int d = 0; d < TASK_MAX_DISTANCE; d++) {
+    const int distances = run->set.env->task.distances;
+    for (int d = 0; d < distances; d++) {
         r->detail[2 * d] = e.mean[d];
         r->detail[2 * d + 1] = e.max[d];
     }
-    r->detail[2 * TASK_MAX_DISTANCE] = e.p95_units;
+    r->detail[2 * distances] = e.p95_units;
     return FIRM_OK;
 }
 

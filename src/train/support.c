@@ -31,7 +31,8 @@ static source source_of(const train_set* s) {
         if (s->data.list[i].source == PACK_F) from.p = &s->data.list[i].p;
     // all rows of the training episodes, or the pool's and those of the records
     from.rows = from.p->count;
-    if (s->frame_pool || !from.rows) from.rows += (int64_t)from.r->count * RECORD_POINTS;
+    if (s->frame_pool || !from.rows)
+        from.rows += (int64_t)from.r->count * task_points(&s->env->task);
     return from;
 }
 

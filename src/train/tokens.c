@@ -25,7 +25,7 @@ static firm_status fill(void* ctx, const nn_feed* feed) {
     sampler* s = ctx;
     for (int i = 0; i < feed->count; i++)
         TRY(s->draw(s->ctx, feed->worker, feed->first + i,
-                    nn_feed_bytes(feed, s->image) + (size_t)i * ENV_FRAME_BYTES));
+                    nn_feed_bytes(feed, s->image) + (size_t)i * task_frame_bytes(&s->m->task)));
     return FIRM_OK;
 }
 
@@ -44,7 +44,7 @@ static firm_status encode(sampler* s, int count, pool* p, firm_error* err) {
     nn_exec_options opt = {.batch = BATCH, .shard = SHARD, .lanes = 1};
     firm_status st = nn_graph_create(s->m->store, &g, err);
     if (st == FIRM_OK) {
-        s->image = nn_image(g, "frame", ENV_IMAGE);
+        s->image = nn_image(g, "frame", s->m->task.image);
         s->tokens = model_tokens(g, s->m, s->image, NN_NONE);
         nn_output(g, s->tokens);
         st = nn_exec_create(g, nn_backend_cpu(), &opt, p, &e, err);

@@ -47,6 +47,13 @@ firm_status train_pack(const config* settings, const env_spec* env, const train_
                        const train_options* opt, int as_pictures, const char* path, cJSON** result,
                        firm_error* err);
 
+// Held-out errors of a finished model, for tasks without a simulator: how well it sees frames of
+// validation episodes and predicts their recorded futures, in tolerance units. Of the options,
+// threads, device and sources count. *result is the JSON object of `firm eval --json`.
+firm_status train_measure(const config* settings, const env_spec* env, const train_inputs* in,
+                          const train_options* opt, const firm_model* m, cJSON** result,
+                          firm_error* err);
+
 // Gives a model up to `count` recorded action sequences for reach mode: the first segments of a
 // pack of the data it was trained on. Other data are refused, and models that cannot look them up.
 firm_status train_add_recorded(firm_model* m, const env_spec* env, const char* pack, int count,

@@ -20,19 +20,20 @@ turning turning_of(int64_t number) {
     return t;
 }
 
-static int inside(int v) {
-    return v < 0 ? 0 : v > ENV_IMAGE - 1 ? ENV_IMAGE - 1 : v;
+static int inside(int v, int last) {
+    return v < 0 ? 0 : v > last ? last : v;
 }
 
 // Each pixel of the result looks up where it came from; what lies outside repeats the border.
-// Coordinates are doubled and counted from the middle, so that they are whole: 2 i - 223.
-void turn_frame(const turning* t, const uint8_t* rgb, uint8_t* out) {
-    for (int v = 0; v < ENV_IMAGE; v++)
-        for (int u = 0; u < ENV_IMAGE; u++, out += 3) {
-            int x = 2 * (u - t->dx) - (ENV_IMAGE - 1), y = 2 * (v - t->dy) - (ENV_IMAGE - 1);
+// Coordinates are doubled and counted from the middle, so that they are whole: 2 i - last.
+void turn_frame(const turning* t, int side, const uint8_t* rgb, uint8_t* out) {
+    const int last = side - 1;
+    for (int v = 0; v < side; v++)
+        for (int u = 0; u < side; u++, out += 3) {
+            int x = 2 * (u - t->dx) - last, y = 2 * (v - t->dy) - last;
             // the inverse of a signed permutation is its transpose
-            int from_x = inside((t->xx * x + t->yx * y + ENV_IMAGE - 1) / 2);
-            int from_y = inside((t->xy * x + t->yy * y + ENV_IMAGE - 1) / 2);
-            memcpy(out, rgb + (from_y * ENV_IMAGE + from_x) * 3, 3);
+            int from_x = inside((t->xx * x + t->yx * y + last) / 2, last);
+            int from_y = inside((t->xy * x + t->yy * y + last) / 2, last);
+            memcpy(out, rgb + (from_y * side + from_x) * 3, 3);
         }
 }

@@ -20,19 +20,19 @@ typedef struct golden {
 
 static const golden goldens[] = {
     {"tworoom", "expert", 8, 0xd62f598cdc968fb8, 0xad0dd5471d5bbebd, 0x356e40df662326b5,
-     0xa978cab56298c4cb, 0x7aa7b959c2c9a6e9, 0x8fe3905cbe40c233, 0x0, 0x5f2ad976ef9a7df3},
+     0xa978cab56298c4cb, 0x7aa7b959c2c9a6e9, 0x8fe3905cbe40c233, 0x0, 0xbcdc67d422a5f4f9},
     {"reacher", "uniform", 6, 0x7df055bd903ed4e, 0xad54e130fa00d69f, 0xd68092b07a080d3c,
-     0x941ac4b7a20a1754, 0xed8443bf9f9d01a3, 0xc38c3ef40e09681e, 0x0, 0x71ee1c0cdc8ef6e2},
+     0x941ac4b7a20a1754, 0xed8443bf9f9d01a3, 0xc38c3ef40e09681e, 0x0, 0xbcdc67d422a5f4f9},
     {"pusht", "demo", 6, 0xfaa7ef146f50467, 0xe06476bef263643f, 0xf54c1ae1c442c1a8,
      0x23510e862f1d8527, 0x4fd60e8f91e1eec3, 0xfb65dc5d1b143f76, 0xdaaa992b6eb86b2,
-     0xf9bf30e5e5ae7a38},
+     0xbcdc67d422a5f4f9},
     {"pusht", "weak", 6, 0x5147417aeac0b055, 0x16cf2f7ea48c878d, 0x5ed461b3e6f8b28f,
      0xacbcb2e8ff450b2f, 0x5bb6c814fdfda59c, 0xc3baca4a8434cb56, 0xae235bf5f26fa3e0,
-     0xccdd640bb976d01b},
+     0xc5e33a1c5c0e59f9},
     {"cube", "plan", 6, 0xa0a936b38b413af2, 0x1210e4c409158b71, 0xff12c4de62a8184a,
-     0x85f45e1cae9c1019, 0x2632843d938ad458, 0x49657dc1a3287278, 0x0, 0xa8609eb28037815a},
+     0x85f45e1cae9c1019, 0x2632843d938ad458, 0x49657dc1a3287278, 0x0, 0xd91f268bf1eb2b5b},
     {"cube", "markov", 6, 0xf9e544e55a756c60, 0xb34a80c551cd53a6, 0x489ec3278eef1318,
-     0xe2321f5f399a5f98, 0x7682694f220f9e78, 0x186d0cbf78b8c1a2, 0x0, 0xd75bd46350f7abef},
+     0xe2321f5f399a5f98, 0x7682694f220f9e78, 0x186d0cbf78b8c1a2, 0x0, 0x8fdcc013e2bd3642},
 };
 
 // Everything but the pictures that the writer takes from the task.
@@ -110,9 +110,8 @@ static uint64_t audit_hash(const episodes* e, pool* p) {
         test_fail(__FILE__, __LINE__, "%s: %s", e->spec->task.name, err.message);
         return 0;
     }
-    const double figures[] = {a.anchors,    a.h5_mean,   a.h5_p95,    a.max,          a.p95[0],
-                              a.p95[1],     a.p95[2],    a.p95[3],    a.p95[4],       a.pass,
-                              a.paper_mean, a.paper_p95, a.paper_max, a.paper_anchors};
+    const double figures[] = {a.anchors, a.h5_mean, a.h5_p95, a.max,    a.p95[0],
+                              a.p95[1],  a.p95[2],  a.p95[3], a.p95[4], a.pass};
     return hdf5_hash(HDF5_HASH_START, figures, sizeof figures);
 }
 

@@ -305,7 +305,10 @@ TEST(data, pack_of_pictures_is_not_written_as_states) {
     pack_file made;
     pictures* drawn;
     EXPECT(sample_pack(e, b, &p));
-    REQUIRE_OK(pictures_open(p.scenes, draw_plain, NULL, background, 0, &drawn, &err), err);
+    REQUIRE_OK(
+        pictures_open(&(pictures_of){p.scenes, ENV_FRAME_BYTES, draw_plain, NULL, background}, 0,
+                      &drawn, &err),
+        err);
     REQUIRE_OK(pack_write(&p, drawn, NULL, temp_path("PP.h5"), &made, &err), err);
     REQUIRE_OK(pack_read(temp_path("PP.h5"), sample_task(), &back, &err), err);
     expect_failure(pack_write(&back, NULL, NULL, temp_path("PS.h5"), &made, &err), FIRM_E_USAGE,

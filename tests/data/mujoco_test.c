@@ -64,7 +64,6 @@ TEST(data, reacher_branches_and_audit) {
     branches_free(b);
     REQUIRE_OK(branches_audit(e, 40, 0, 1, p, &audit, &err), err);
     EXPECT(audit.pass && audit.max < 1e-9);
-    EXPECT_INT(audit.paper_anchors, 442);
     pool_free(p);
     episodes_free(e);
 }
@@ -228,7 +227,6 @@ TEST(data, cube_branches_and_audit) {
     branches_free(b);
     REQUIRE_OK(branches_audit(e, 7, 0, 1, p, &audit, &err), err);
     EXPECT(audit.pass && audit.h5_p95 <= 0.02 && audit.max <= 0.1);
-    EXPECT_NEAR(audit.paper_p95, 0.01035, 1e-12);
     pool_free(p);
     episodes_free(e);
 }

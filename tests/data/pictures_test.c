@@ -46,7 +46,9 @@ TEST(data, pictures_are_drawn_once) {
     static const size_t budgets[] = {0, 1000, 1 << 24};
     for (int b = 0; b < 3; b++) {
         job j = {0};
-        REQUIRE_OK(pictures_open(SCENES, draw, NULL, background, budgets[b], &j.p, &err), err);
+        REQUIRE_OK(pictures_open(&(pictures_of){SCENES, ENV_FRAME_BYTES, draw, NULL, background},
+                                 budgets[b], &j.p, &err),
+                   err);
         pool_for(threads, 200, look, &j);
         EXPECT_INT(j.wrong, 0);
         atomic_store(&drawn, 0);
@@ -67,16 +69,17 @@ TEST(data, pictures_are_drawn_once) {
 
 TEST(data, packed_pictures_refuse_damage) {
     static uint8_t background[ENV_FRAME_BYTES], rgb[ENV_FRAME_BYTES], back[ENV_FRAME_BYTES];
-    uint8_t* bytes = mem_alloc(picture_bound());
+    picture_background like = {background, ENV_FRAME_BYTES};
+    uint8_t* bytes = mem_alloc(picture_bound(ENV_FRAME_BYTES));
     draw(NULL, 0, 0, background);
     draw(NULL, 0, 3, rgb);
     for (int level = 1; level <= 9; level += 4) {
-        size_t n = picture_pack(rgb, background, level, bytes);
+        size_t n = picture_pack(rgb, like, level, bytes);
         EXPECT(n > 0 && n < ENV_FRAME_BYTES / 10);
-        EXPECT(picture_unpack(bytes, n, background, back) && memcmp(rgb, back, sizeof rgb) == 0);
-        EXPECT(!picture_unpack(bytes, n / 2, background, back));
+        EXPECT(picture_unpack(bytes, n, like, back) && memcmp(rgb, back, sizeof rgb) == 0);
+        EXPECT(!picture_unpack(bytes, n / 2, like, back));
         bytes[n / 2] ^= 1;
-        EXPECT(!picture_unpack(bytes, n, background, back));
+        EXPECT(!picture_unpack(bytes, n, like, back));
     }
     mem_free(bytes);
 }

@@ -30,10 +30,14 @@ static int toy_rare(const env_spec* spec, const double* state, const double* bef
 static const env_state toy_states = {
     .dim = 1, .config = toy_config, .chi = toy_chi, .rare = toy_rare};
 static const env_collection toy_collection = {.episodes = 10, .validation = 1};
-static const env_spec toy = {
-    .task = {.name = "toy", .action_dim = 1, .config_dim = 1, .chi_dim = 2},
-    .state = &toy_states,
-    .collection = &toy_collection};
+static const env_spec toy = {.task = {.name = "toy",
+                                      .controls = ENV_CONTROLS,
+                                      .horizon = ENV_HORIZON,
+                                      .action_dim = 1,
+                                      .config_dim = 1,
+                                      .chi_dim = 2},
+                             .state = &toy_states,
+                             .collection = &toy_collection};
 
 static int64_t offset[EPISODES];
 static int length[EPISODES];
@@ -75,8 +79,8 @@ TEST(data, records_by_hand) {
         EXPECT_INT(r.seen[3 * i], rows[i] - 2);
         EXPECT_NEAR(r.past[2 * i + 1], 0.01 * (t - 1), 1e-6);
         EXPECT_NEAR(r.action[25 * i + 24], 0.01 * (t + 24), 1e-6);
-        for (int k = 0; k < RECORD_POINTS; k++) {
-            int at = i * RECORD_POINTS + k;
+        for (int k = 0; k < ENV_POINTS; k++) {
+            int at = i * ENV_POINTS + k;
             EXPECT_NEAR(r.config[at], t + 5 * (float)k, 0);
             EXPECT_NEAR(r.chi[2 * at], 1, 0);
             // an episode's first row has nothing before it
@@ -99,9 +103,9 @@ TEST(data, mismatched_records_keep_outcome_and_rareness_together) {
     REQUIRE_OK(records_of_rows(&s, rows, N, &r, &err), err);
     REQUIRE_OK(records_mismatch(&r, &toy, 4, &err), err);
     for (int i = 0; i < N; i++) {
-        int end = (int)r.config[i * RECORD_POINTS + RECORD_POINTS - 1];
+        int end = (int)r.config[i * ENV_POINTS + ENV_POINTS - 1];
         EXPECT_INT(r.rare[i], end >= SPECIAL && end - 25 < SPECIAL);
-        EXPECT_NEAR(r.config[i * RECORD_POINTS], 3 + i, 0);  // the start stays
+        EXPECT_NEAR(r.config[i * ENV_POINTS], 3 + i, 0);  // the start stays
         EXPECT_INT(r.after[i], end - 24);
         moved += end != 3 + i + 25;
         rare += r.rare[i];

@@ -22,7 +22,7 @@ static inline episodes* sample_episodes(int count) {
 
 // Two anchors with two branches each, which repeat what was recorded.
 static inline branches* sample_branches(const episodes* e) {
-    enum { ANCHORS = 2, EACH = 2, ROWS = BRANCH_CONTROLS + 1 };
+    enum { ANCHORS = 2, EACH = 2, ROWS = ENV_SPAN + 1 };
     const size_t state = (size_t)e->spec->state->dim, action = (size_t)e->spec->task.action_dim;
     branches* b = mem_calloc(1, sizeof *b);
     if (!b) return NULL;
@@ -38,8 +38,8 @@ static inline branches* sample_branches(const episodes* e) {
         const int64_t row = b->row[i / EACH] = e->offset[i / EACH] + 4;
         memcpy(b->state + (size_t)i * ROWS * state, e->state + (size_t)row * state,
                ROWS * state * sizeof *b->state);
-        memcpy(b->action + (size_t)i * BRANCH_CONTROLS * action, e->action + (size_t)row * action,
-               BRANCH_CONTROLS * action * sizeof *b->action);
+        memcpy(b->action + (size_t)i * ENV_SPAN * action, e->action + (size_t)row * action,
+               ENV_SPAN * action * sizeof *b->action);
     }
     return b;
 }

@@ -23,9 +23,10 @@ static int stage_open(stage* s, int trials, int offset) {
     firm_error err;
     *s = (stage){.spec = env_find("tworoom")};
     collect_options collect = {.episodes = 60, .seed = 11};
-    trial_options draw = {trials, offset, 2, 1, NULL, 0};
+    trial_options draw = {
+        .count = trials, .offset = offset, .seed = 2, .unsolved = 1, .split = NULL, .training = 0};
     model_shape shape;
-    int ok = settings_load(s->spec->task.name, "smoke", NULL, 0, &s->settings, &err) == FIRM_OK &&
+    int ok = settings_load(&s->spec->task, "smoke", NULL, 0, &s->settings, &err) == FIRM_OK &&
              episodes_collect(s->spec, &collect, NULL, &s->data, &err) == FIRM_OK &&
              eval_trials_draw(s->data, &draw, &s->trials, &err) == FIRM_OK &&
              frames_open(s->data, 1, 0, &s->pictures, &err) == FIRM_OK;
@@ -48,13 +49,12 @@ static void stage_close(stage* s) {
 static eval_arm* make_arm(const stage* s, const char* name, firm_mode mode, int threads) {
     firm_error err;
     float mean[2] = {0, 0}, deviation[2] = {0.7f, 0.7f};
-    eval_setup setup = {
-        .spec = s->spec,
-        .model = s->model,
-        .threads = threads,
-        .seed = 3,
-        .fan = 4,
-        .actions = plan_actions_of(&s->spec->task, MODEL_CONTROLS, mean, deviation)};
+    eval_setup setup = {.spec = s->spec,
+                        .model = s->model,
+                        .threads = threads,
+                        .seed = 3,
+                        .fan = 4,
+                        .actions = plan_actions_of(&s->spec->task, mean, deviation)};
     eval_arm* arm = NULL;
     if (eval_plan_options(s->settings, mode, 0, 0, 0, &setup.options, &err) != FIRM_OK ||
         eval_arm_create(name, &setup, &arm, &err) != FIRM_OK)
@@ -392,7 +392,7 @@ TEST(eval, goals_that_are_not_shown_are_counted) {
         }
     }
     for (int k = 0; k < spec->task.action_dim; k++) set->action_std[k] = 1;
-    REQUIRE_OK(settings_load(spec->task.name, NULL, NULL, 0, &settings, &err), err);
+    REQUIRE_OK(settings_load(&spec->task, NULL, NULL, 0, &settings, &err), err);
     eval_params p = {.spec = spec,
                      .settings = settings,
                      .set = set,

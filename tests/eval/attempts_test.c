@@ -22,7 +22,7 @@ static int fill(fixture* f, firm_error* err) {
     const env_spec* spec = env_find("tworoom");
     model_shape shape;
     if (!moments_make(MOMENTS, &f->m, err) ||
-        settings_load(spec->task.name, "smoke", NULL, 0, &f->settings, err) != FIRM_OK)
+        settings_load(&spec->task, "smoke", NULL, 0, &f->settings, err) != FIRM_OK)
         return 0;
     model_shape_read(f->settings, &shape);
     if (model_create(&spec->task, &shape, 0, 5, &f->model, err) != FIRM_OK) return 0;
@@ -63,7 +63,7 @@ static void check_physics(const fixture* f, const episodes* made) {
         size_t bytes = (size_t)spec->state->dim * sizeof *state;
         EXPECT(memcmp(state, recorded, FIRM_HISTORY * bytes) == 0);
         spec->sim->state_set(world, state + (FIRM_HISTORY - 1) * spec->state->dim);
-        for (int t = FIRM_HISTORY; t < ATTEMPT_ROWS; t++) {
+        for (int t = FIRM_HISTORY; t < attempt_rows(&spec->task); t++) {
             double now[ENV_MAX_STATE];
             spec->sim->step(world, action + (t - 1) * spec->task.action_dim);
             spec->sim->state_get(world, now);
@@ -86,7 +86,7 @@ TEST(eval, attempts_follow_their_plans) {
     if (one && two) {
         EXPECT_INT(one->count, MOMENTS);
         EXPECT_INT(reached[0], reached[1]);
-        size_t rows = (size_t)MOMENTS * ATTEMPT_ROWS * 2;
+        size_t rows = (size_t)(MOMENTS * attempt_rows(&one->spec->task)) * 2;
         EXPECT(memcmp(one->state, two->state, rows * sizeof(double)) == 0);
         EXPECT(memcmp(one->action, two->action, rows * sizeof(float)) == 0);
         check_physics(&f, one);
@@ -136,13 +136,13 @@ TEST(eval, attempts_become_records_of_a_pack) {
             const double* state = pack_state(&p, seen[RECORD_FRAMES - 1]);
             int attempt = i / ATTEMPT_RECORDS % MOMENTS;
             env_config(f.m.e->spec, state, c);
-            EXPECT(memcmp(c, r->config + i * RECORD_POINTS * 2, 2 * sizeof *c) == 0);
+            EXPECT(memcmp(c, r->config + i * ENV_POINTS * 2, 2 * sizeof *c) == 0);
             if (i % ATTEMPT_RECORDS == 1) continue;
-            int64_t row = tried->offset[attempt] + FIRM_HISTORY - 1 +
-                          (i % ATTEMPT_RECORDS ? RECORD_CONTROLS : 0);
+            int64_t row =
+                tried->offset[attempt] + FIRM_HISTORY - 1 + (i % ATTEMPT_RECORDS ? ENV_SPAN : 0);
             EXPECT(memcmp(state, tried->state + 2 * row, 2 * sizeof *state) == 0);
-            EXPECT(memcmp(r->action + i * RECORD_CONTROLS * 2, tried->action + 2 * row,
-                          RECORD_CONTROLS * 2 * sizeof(float)) == 0);
+            EXPECT(memcmp(r->action + i * ENV_SPAN * 2, tried->action + 2 * row,
+                          ENV_SPAN * 2 * sizeof(float)) == 0);
             EXPECT(memcmp(r->past + r->history[i] * 4, tried->action + 2 * (row - 2),
                           4 * sizeof(float)) == 0);
         }

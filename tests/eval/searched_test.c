@@ -26,7 +26,7 @@ static searched searches(const moments* m, int threads) {
 }
 
 static const double* state_of(const branches* b, int branch, int control) {
-    return b->state + (branch * (BRANCH_CONTROLS + 1) + control) * b->spec->state->dim;
+    return b->state + (branch * (ENV_SPAN + 1) + control) * b->spec->state->dim;
 }
 
 // Every branch begins where its search does, and every state follows from the one before.
@@ -41,10 +41,9 @@ static void check_physics(const searched* s) {
         const double* start = s->starts->state + b->row[i / PER] * spec->state->dim;
         EXPECT(memcmp(state_of(b, i, 0), start, bytes) == 0);
         spec->sim->state_set(world, start);
-        for (int t = 1; t <= BRANCH_CONTROLS; t++) {
+        for (int t = 1; t <= ENV_SPAN; t++) {
             double now[ENV_MAX_STATE];
-            spec->sim->step(world,
-                            b->action + (i * BRANCH_CONTROLS + t - 1) * spec->task.action_dim);
+            spec->sim->step(world, b->action + (i * ENV_SPAN + t - 1) * spec->task.action_dim);
             spec->sim->state_get(world, now);
             EXPECT(memcmp(now, state_of(b, i, t), bytes) == 0);
         }
@@ -71,8 +70,8 @@ static int check_starts(const moments* m, const searched* s) {
         }
         int found = 0;
         for (int k = (i - 1) * PER; k < i * PER; k++)
-            found += memcmp(state_of(b, k, BRANCH_CONTROLS - FIRM_HISTORY + 1), start,
-                            FIRM_HISTORY * row) == 0;
+            found +=
+                memcmp(state_of(b, k, ENV_SPAN - FIRM_HISTORY + 1), start, FIRM_HISTORY * row) == 0;
         EXPECT_INT(found, 1);
         EXPECT(!env_success(spec, start + (FIRM_HISTORY - 1) * spec->state->dim, goal));
         second++;
@@ -89,7 +88,7 @@ static double distance(const searched* s, int iteration, int first, int count) {
         env_config(b->spec, s->starts->state + (b->row[i] + 1) * b->spec->state->dim, goal);
         for (int j = first; j < first + count; j++) {
             int branch = i * PER + iteration * KEEP + j;
-            env_config(b->spec, state_of(b, branch, BRANCH_CONTROLS), end);
+            env_config(b->spec, state_of(b, branch, ENV_SPAN), end);
             sum += task_tolerance_units(&b->spec->task, end, goal);
         }
     }
@@ -141,11 +140,11 @@ TEST(eval, searches_keep_all_of_them) {
         return;
     }
     REQUIRE_OK(searched_make(m.set, &opt, NULL, &all, &err), err);
-    const size_t bytes = BRANCH_CONTROLS * 2 * sizeof(float);
+    const size_t bytes = ENV_SPAN * 2 * sizeof(float);
     for (int i = 0; i < 24; i++)
         for (int k = 0; k < i; k++)
-            EXPECT(memcmp(all.from->action + i * BRANCH_CONTROLS * 2,
-                          all.from->action + k * BRANCH_CONTROLS * 2, bytes) != 0);
+            EXPECT(memcmp(all.from->action + i * ENV_SPAN * 2, all.from->action + k * ENV_SPAN * 2,
+                          bytes) != 0);
     searched_free(&all);
     moments_free(&m);
 }
@@ -163,12 +162,12 @@ static void check_records(const searched* s, const pack* p) {
         EXPECT(r->after[i] == -1);
         const double* seen = pack_state(p, r->seen[anchor * RECORD_FRAMES + RECORD_FRAMES - 1]);
         EXPECT(memcmp(seen, state_of(b, i, 0), 2 * sizeof *seen) == 0);
-        for (int k = 0; k < RECORD_POINTS; k++) {
-            env_config(b->spec, state_of(b, i, k * RECORD_MACRO), c);
-            EXPECT(memcmp(c, r->config + (i * RECORD_POINTS + k) * 2, 2 * sizeof *c) == 0);
+        for (int k = 0; k < ENV_POINTS; k++) {
+            env_config(b->spec, state_of(b, i, k * ENV_CONTROLS), c);
+            EXPECT(memcmp(c, r->config + (i * ENV_POINTS + k) * 2, 2 * sizeof *c) == 0);
         }
-        EXPECT(memcmp(r->action + i * RECORD_CONTROLS * 2, b->action + i * RECORD_CONTROLS * 2,
-                      RECORD_CONTROLS * 2 * sizeof(float)) == 0);
+        EXPECT(memcmp(r->action + i * ENV_SPAN * 2, b->action + i * ENV_SPAN * 2,
+                      ENV_SPAN * 2 * sizeof(float)) == 0);
         EXPECT(memcmp(r->past + anchor * 4, s->starts->action + (b->row[anchor] - 2) * 2,
                       4 * sizeof(float)) == 0);
     }
@@ -191,7 +190,7 @@ TEST(eval, searches_become_records_of_a_pack) {
     const char* set[] = {"train.frame_pool=20"};
     train_inputs in = {.data = m.e};
     train_options opt = {.sources = "F", .threads = 1};
-    REQUIRE_OK(settings_load(m.e->spec->task.name, "smoke", set, 1, &settings, &err), err);
+    REQUIRE_OK(settings_load(&m.e->spec->task, "smoke", set, 1, &settings, &err), err);
     REQUIRE_OK(train_pack(settings, m.e->spec, &in, &opt, 0, path, NULL, &err), err);
     REQUIRE_OK(pack_read(path, m.e->spec, &p, &err), err);
     searched tried = searches(&m, 1);

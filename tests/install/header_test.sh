@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# header_test.sh HEADER c|c++ VERSION - firm.h compiles alone and twice, with every warning an error,
+# header_test.sh HEADER c|c++ VERSION - firm.h, and firm_task.h beside it, compile alone and twice, with every warning an error,
 # and says the version that the build says.
 set -euo pipefail
 header=$1 language=$2 version=$3
@@ -22,6 +22,15 @@ cat >"$folder/user" <<END
 int main(void) { return firm_status_str(FIRM_OK) == 0; }
 END
 
+cat >"$folder/task" <<END
+#include "firm_task.h"
+#include "firm_task.h"
+static const firm_task none = {sizeof(firm_task), 0, 0, 0, 0, 0, 0};
+FIRM_TASK_EXPORT const firm_task* firm_task_entry(int abi) { return abi == FIRM_TASK_ABI ? &none : 0; }
+double draw(firm_random* r);
+double draw(firm_random* r) { return firm_random_between(r, 0, 1); }
+END
+
 tried=0 seen=" "
 for compiler in $compilers; do
     path=$(command -v "$compiler") || continue
@@ -31,6 +40,9 @@ for compiler in $compilers; do
     # shellcheck disable=SC2086
     "$compiler" $flags -Wall -Wextra -Wpedantic -Wshadow -Wundef -Wconversion -Werror \
         -I"$(dirname "$header")" -c "$folder/user" -o "$folder/user.o"
+    # shellcheck disable=SC2086
+    "$compiler" $flags -Wall -Wextra -Wpedantic -Wshadow -Wundef -Wconversion -Werror \
+        -I"$(dirname "$header")" -c "$folder/task" -o "$folder/task.o"
     echo "$compiler takes it as $language"
     tried=$((tried + 1))
 done

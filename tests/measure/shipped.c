@@ -6,6 +6,7 @@
 #include "check.h"
 #include "core/mem.h"
 #include "core/rng.h"
+#include "env/env.h"
 #include "eval/settings.h"
 #include "plan/cem.h"
 #include "plan/typed.h"
@@ -76,7 +77,7 @@ int search_on_cpu(const shipped* s, const plan_net* net, const plan_options* opt
     if (st == FIRM_OK) {
         plan_setup setup = {
             .options = *options,
-            .actions = plan_actions_of(&s->model->task, MODEL_CONTROLS, s->model->stats.action_mean,
+            .actions = plan_actions_of(&s->model->task, s->model->stats.action_mean,
                                        s->model->stats.action_std),
             .threads = threads,
             .world = {.model = plan_learned_model(learned), .price = plan_typed_price(&typed)}};

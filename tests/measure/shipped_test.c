@@ -5,6 +5,7 @@
 
 #include "check.h"
 #include "core/rng.h"
+#include "env/env.h"
 #include "rounded.h"
 
 static void round_shipped(const char* task) {
@@ -16,7 +17,7 @@ static void round_shipped(const char* task) {
         const plan_net_shape* shape = &s.weights.shape;
         int config = shape->config;
         float c0[FIRM_MAX_CONFIG] = {-0.5f, 0.2f}, m0[SEARCH_FIBER],
-              u[N * H * MODEL_CONTROLS * FIRM_MAX_ACTION], want[N * H * FIRM_MAX_CONFIG];
+              u[N * H * ENV_CONTROLS * FIRM_MAX_ACTION], want[N * H * FIRM_MAX_CONFIG];
         double got[N * H * FIRM_MAX_CONFIG];
         for (int p = 0; p < shape->pairs; p++) c0[2 * p] = 0.6f, c0[2 * p + 1] = -0.8f;
         rng_fill_normal(11, RNG_STREAM(RNG_TEST, 8), 0, m0, SEARCH_FIBER);

@@ -4,6 +4,7 @@
 #include "core/each_failing.h"
 #include "core/file.h"
 #include "core/mem.h"
+#include "env/env.h"
 #include "files.h"
 #include "model/half.h"
 #include "model/safetensors.h"
@@ -190,7 +191,7 @@ static void fill(float** list, int count, float first) {
 
 // so do recorded segments: controls, what came of them, and the moment they began in
 TEST(model, checkpoint_recorded) {
-    enum { COUNT = 3, LENGTH = MODEL_RECORDED * 2, POINTS = (MODEL_HORIZON + 1) * 2 };
+    enum { COUNT = 3, LENGTH = ENV_SPAN * 2, POINTS = (ENV_HORIZON + 1) * 2 };
     char path[512];
     firm_error err;
     firm_model *m = small_model(3), *read = NULL;

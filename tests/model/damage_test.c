@@ -211,7 +211,7 @@ TEST(model, damage_false_header) {
         {"firm.chi_std", "firm.chi_sdt", FIRM_E_FORMAT, "chi_std"},
         {"firm.action_mean\":\"", "firm.action_mean\":\"x", FIRM_E_FORMAT, "action_mean"},
         // container
-        {"{\"dtype\":\"F32\"", "{\"dtype\":\"F64\"", FIRM_E_FORMAT, "neither F32 nor F16"},
+        {"{\"dtype\":\"F32\"", "{\"dtype\":\"F64\"", FIRM_E_FORMAT, "none of F32, F16, BF16 and I64"},
         {"{\"dtype\":\"F32\"", "{\"dtype\":\"F16\"", FIRM_E_FORMAT, "data_offsets"},
         {"{\"dtype\":\"F32\"", "{\"dtype\":7", FIRM_E_FORMAT, "lacks dtype"},
         {"{\"dtype\":\"F32\"", "{\"x\":0,\"dtype\":\"F32\"", FIRM_E_FORMAT, "lacks dtype"},

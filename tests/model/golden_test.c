@@ -7,6 +7,7 @@
 #include "../plan/golden_values.h"
 #include "../plan/pictures.h"
 #include "check.h"
+#include "env/env.h"
 #include "nn/exec.h"
 
 #define TOLERANCE 2e-4
@@ -14,20 +15,20 @@
 typedef struct activations {
     const golden_moment* moment;
     const firm_model* m;
-    float u[MODEL_HORIZON * MODEL_CONTROLS * FIRM_MAX_ACTION];
-    nn_id image[GOLDEN_FRAMES + 1], action[MODEL_HISTORY - 1], macro[MODEL_HORIZON];
+    float u[ENV_HORIZON * ENV_CONTROLS * FIRM_MAX_ACTION];
+    nn_id image[GOLDEN_FRAMES + 1], action[MODEL_HISTORY - 1], macro[ENV_HORIZON];
     nn_id tokens[MODEL_HISTORY], config[GOLDEN_FRAMES + 1], belief, fiber, chi;
-    nn_id path[MODEL_HORIZON], last_fiber;
+    nn_id path[ENV_HORIZON], last_fiber;
 } activations;
 
 static firm_status fill(void* ctx, const nn_feed* feed) {
     const activations* a = ctx;
-    int dim = a->m->task.action_dim, macro = MODEL_CONTROLS * dim;
+    int dim = a->m->task.action_dim, macro = ENV_CONTROLS * dim;
     for (int i = 0; i <= GOLDEN_FRAMES; i++)
         memcpy(nn_feed_bytes(feed, a->image[i]), golden_frame(a->moment, i), PICTURES_BYTES);
     for (int i = 0; i + 1 < MODEL_HISTORY; i++)
         model_standardise(a->m, a->moment->action[i], 1, nn_feed_real(feed, a->action[i]));
-    for (int k = 0; k < MODEL_HORIZON; k++)
+    for (int k = 0; k < ENV_HORIZON; k++)
         memcpy(nn_feed_real(feed, a->macro[k]), a->u + k * macro, (size_t)macro * sizeof *a->u);
     return FIRM_OK;
 }
@@ -54,8 +55,8 @@ static void build(nn_graph* g, activations* a) {
     nn_output(g, a->fiber);
     if (a->chi != a->fiber) nn_output(g, a->chi);
     nn_id c = a->config[MODEL_HISTORY - 1], fiber = a->fiber;
-    for (int k = 0; k < MODEL_HORIZON; k++) {
-        a->macro[k] = nn_input1(g, "u", MODEL_CONTROLS * m->task.action_dim);
+    for (int k = 0; k < ENV_HORIZON; k++) {
+        a->macro[k] = nn_input1(g, "u", ENV_CONTROLS * m->task.action_dim);
         model_transition(g, m, a->macro[k], &c, &fiber);
         a->path[k] = c;
         nn_output(g, c);
@@ -79,7 +80,7 @@ static void compare(golden_values* g, const activations* a, const nn_exec* e) {
     if (a->chi != a->fiber)
         golden_expect(g, "chi", nn_exec_output(e, a->chi), task->chi_dim, TOLERANCE);
     golden_expect(g, "after_one", nn_exec_output(e, a->path[0]), task->config_dim, TOLERANCE);
-    golden_expect(g, "after_five", nn_exec_output(e, a->path[MODEL_HORIZON - 1]), task->config_dim,
+    golden_expect(g, "after_five", nn_exec_output(e, a->path[ENV_HORIZON - 1]), task->config_dim,
                   TOLERANCE);
     golden_expect_digest(g, "fiber_after_five", nn_exec_output(e, a->last_fiber), a->m->shape.fiber,
                          TOLERANCE);

@@ -53,7 +53,7 @@ static model_shape small_keypoints(void) {
 static model_shape real_shape(const env_spec* env) {
     config* c = NULL;
     model_shape shape = {0};
-    if (settings_load(env->task.name, NULL, NULL, 0, &c, NULL) != FIRM_OK) abort();
+    if (settings_load(&env->task, NULL, NULL, 0, &c, NULL) != FIRM_OK) abort();
     model_shape_read(c, &shape);
     config_free(c);
     return shape;
@@ -140,7 +140,7 @@ static void build_fiber(nn_graph* g, const firm_model* m, rig* r) {
 
 // two macro steps, so that the second reads what the first made
 static void build_transition(nn_graph* g, const firm_model* m, rig* r) {
-    int controls = MODEL_CONTROLS * m->task.action_dim;
+    int controls = ENV_CONTROLS * m->task.action_dim;
     nn_id c = nn_input1(g, "c", m->task.config_dim), fiber = nn_input1(g, "fiber", m->shape.fiber);
     model_transition(g, m, nn_input1(g, "u0", controls), &c, &fiber);
     model_transition(g, m, nn_input1(g, "u1", controls), &c, &fiber);
@@ -182,7 +182,7 @@ static void build_chain(nn_graph* g, const firm_model* m, rig* r) {
     }
     nn_id a[] = {nn_input1(g, "a0", m->task.action_dim), nn_input1(g, "a1", m->task.action_dim)};
     nn_id fiber = model_fiber(g, m, model_belief(g, m, p, a), c);
-    nn_id u = nn_input1(g, "u", MODEL_CONTROLS * m->task.action_dim);
+    nn_id u = nn_input1(g, "u", ENV_CONTROLS * m->task.action_dim);
     model_transition(g, m, u, &c[2], &fiber);
     keep(g, r, c[2]);
     keep(g, r, model_chi(g, m, fiber));

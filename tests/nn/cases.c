@@ -77,10 +77,11 @@ static nn_id build_add(nn_graph* g, const nn_case* c) {
     return c->a[1] == 1 ? nn_sub(g, x, y) : nn_add(g, x, y);
 }
 
-// H, W, C, rank of the parameter
+// H, W, C, rank of the parameter (0: a vector of the next number, longer than x)
 static nn_id build_addp(nn_graph* g, const nn_case* c) {
     const int *a = c->a, rank = a[3];
     nn_id x = leaf(g, "x", 3, a);
+    if (rank == 0) return nn_addp(g, x, nn_param(g, "p", NN_INIT_NORMAL, 1, 1, &a[4]));
     return nn_addp(g, x, nn_param(g, "p", NN_INIT_NORMAL, 1, rank, a + 3 - rank));
 }
 
@@ -131,10 +132,54 @@ static nn_id build_mean(nn_graph* g, const nn_case* c) {
     return nn_mean(g, leaf(g, "x", 2, c->a));
 }
 
-// T, D, heads, mask: 0 everything, n > 0 causal by blocks of n, -1 random with an empty row
+// n
+static nn_id build_erfgelu(nn_graph* g, const nn_case* c) {
+    return nn_erfgelu(g, nn_case_leaf(g, "x", 2, 1, c->a));
+}
+
+static nn_id build_silu(nn_graph* g, const nn_case* c) {
+    return nn_silu(g, nn_case_leaf(g, "x", 2, 1, c->a));
+}
+
+// n, 100 p
+static nn_id build_dropout(nn_graph* g, const nn_case* c) {
+    return nn_dropout(g, leaf(g, "x", 1, c->a), (float)c->a[1] / 100);
+}
+
+// T (0: a plain vector), C
+static nn_id build_adanorm(nn_graph* g, const nn_case* c) {
+    const int *dim = c->a[0] ? c->a : c->a + 1, rank = c->a[0] ? 2 : 1;
+    nn_id x = leaf(g, "x", rank, dim), scale = leaf(g, "scale", rank, dim);
+    return nn_adanorm(g, x, scale, leaf(g, "shift", rank, dim), 1e-6f);
+}
+
+// T (0: a plain vector), C
+static nn_id build_batchnorm(nn_graph* g, const nn_case* c) {
+    const int* a = c->a;
+    return nn_batchnorm(g, "bn", a[0] ? leaf(g, "x", 2, a) : leaf(g, "x", 1, &a[1]));
+}
+
+// frames (0: one group of rows), T, C
+static nn_id build_prepend(nn_graph* g, const nn_case* c) {
+    const int* a = c->a;
+    nn_id x = a[0] ? leaf(g, "x", 3, a) : leaf(g, "x", 2, a + 1);
+    return nn_prepend(g, x, vector(g, "p", a[2]));
+}
+
+// T, D, directions
+static nn_id build_sigreg(nn_graph* g, const nn_case* c) {
+    return nn_sigreg(g, leaf(g, "z", 2, c->a), c->a[2]);
+}
+
+// T, D, heads, mask: 0 everything, n > 0 causal by blocks of n, -1 random with an empty row, -2 no
+// mask; groups (0: rank 2), 100 p
 static nn_id build_attention(nn_graph* g, const nn_case* c) {
     static uint8_t mask[160 * 160];
     int T = c->a[0], D = c->a[1], kind = c->a[3];
+    nn_id x =
+        c->a[4] ? leaf(g, "x", 3, (int[]){c->a[4], T, 3 * D}) : leaf(g, "x", 2, (int[]){T, 3 * D});
+    float p = (float)c->a[5] / 100;
+    if (kind == -2) return nn_attention_dropped(g, x, c->a[2], NULL, p);
     rng r = rng_start(SEED, RNG_STREAM(RNG_TEST, 1));
     for (int t = 0; t < T; t++) {
         for (int s = 0; s < T; s++) {
@@ -143,13 +188,14 @@ static nn_id build_attention(nn_graph* g, const nn_case* c) {
             mask[t * T + s] = (uint8_t)look;
         }
     }
-    return nn_attention(g, leaf(g, "x", 2, (int[]){T, 3 * D}), c->a[2], mask);
+    return nn_attention_dropped(g, x, c->a[2], mask, p);
 }
 
-// size, patch
+// size, patch, frames (0: one image)
 static nn_id build_patches(nn_graph* g, const nn_case* c) {
-    return nn_patches(g, nn_image(g, "o", c->a[0]), c->a[1], (float[]){0.5f, 0.4f, 0.3f},
-                      (float[]){0.2f, 0.25f, 0.3f});
+    const int* a = c->a;
+    nn_id o = a[2] ? nn_frames(g, "o", a[2], a[0]) : nn_image(g, "o", a[0]);
+    return nn_patches(g, o, a[1], (float[]){0.5f, 0.4f, 0.3f}, (float[]){0.2f, 0.25f, 0.3f});
 }
 
 static nn_id build_patchdiff(nn_graph* g, const nn_case* c) {
@@ -243,6 +289,28 @@ const nn_case nn_cases[] = {
     {NN_GELU, build_gelu, {11}, 3, 2, 0},
     {NN_GELU, build_gelu, {1}, 2, 1, 0},
     {NN_GELU, build_gelu, {5003}, 5, 2, 1},
+    {NN_ERFGELU, build_erfgelu, {11}, 3, 2, 0},
+    {NN_ERFGELU, build_erfgelu, {1}, 2, 1, 0},
+    {NN_ERFGELU, build_erfgelu, {5003}, 5, 2, 1},
+    {NN_SILU, build_silu, {11}, 3, 2, 0},
+    {NN_SILU, build_silu, {1}, 2, 1, 0},
+    {NN_SILU, build_silu, {5003}, 5, 2, 1},
+    {NN_DROPOUT, build_dropout, {11, 40}, 5, 2, 0},
+    {NN_DROPOUT, build_dropout, {1, 50}, 7, 3, 0},
+    {NN_DROPOUT, build_dropout, {2503, 10}, 5, 2, 1},
+    {NN_ADANORM, build_adanorm, {0, 7}, 3, 2, 0},
+    {NN_ADANORM, build_adanorm, {3, 5}, 2, 1, 0},
+    {NN_ADANORM, build_adanorm, {3, 192}, 37, 8, 1},
+    {NN_BATCHNORM, build_batchnorm, {2, 5}, 7, 3, 0},
+    {NN_BATCHNORM, build_batchnorm, {3, 4}, 5, 2, 0},
+    {NN_BATCHNORM, build_batchnorm, {4, 300}, 37, 8, 1},
+    {NN_BATCHNORM, build_batchnorm, {3, 2048}, 16, 5, 1},
+    {NN_PREPEND, build_prepend, {0, 3, 4}, 3, 2, 0},
+    {NN_PREPEND, build_prepend, {2, 3, 5}, 2, 1, 0},
+    {NN_PREPEND, build_prepend, {4, 25, 33}, 5, 2, 1},
+    {NN_SIGREG, build_sigreg, {2, 3, 5}, 6, 2, 0},
+    {NN_SIGREG, build_sigreg, {1, 4, 3}, 5, 3, 0},
+    {NN_SIGREG, build_sigreg, {4, 48, 64}, 37, 8, 1},
     {NN_ADD, build_add, {7, 0}, 3, 2, 0},
     {NN_ADD, build_add, {5, 1}, 2, 1, 0},
     {NN_ADD, build_add, {5, 2}, 2, 1, 0},
@@ -250,6 +318,7 @@ const nn_case nn_cases[] = {
     {NN_ADDP, build_addp, {3, 2, 5, 1}, 3, 2, 0},
     {NN_ADDP, build_addp, {3, 2, 5, 2}, 2, 1, 0},
     {NN_ADDP, build_addp, {3, 2, 5, 3}, 2, 2, 0},
+    {NN_ADDP, build_addp, {1, 2, 5, 0, 15}, 3, 2, 0},
     {NN_ADDP, build_addp, {7, 21, 96, 2}, 5, 2, 1},
     {NN_MUL, build_mul, {7, 0}, 3, 2, 0},
     {NN_MUL, build_mul, {5, 1}, 2, 1, 0},
@@ -282,6 +351,11 @@ const nn_case nn_cases[] = {
     {NN_ATTENTION, build_attention, {1, 2, 1, 0}, 2, 1, 0},
     {NN_ATTENTION, build_attention, {149, 96, 4, 49}, 3, 2, 1},
     {NN_ATTENTION, build_attention, {37, 40, 5, -1}, 3, 2, 1},
+    {NN_ATTENTION, build_attention, {5, 4, 2, -2}, 2, 1, 0},
+    {NN_ATTENTION, build_attention, {3, 4, 2, 1, 2, 30}, 5, 2, 0},
+    {NN_ATTENTION, build_attention, {2, 6, 3, -2, 0, 50}, 5, 2, 0},
+    {NN_ATTENTION, build_attention, {3, 1024, 16, 1, 0, 10}, 9, 4, 1},
+    {NN_ATTENTION, build_attention, {257, 192, 3, -2, 2}, 2, 1, 1},
     {NN_COORDS, build_coords, {3, 2, 4}, 3, 2, 0},
     {NN_COORDS, build_coords, {1, 5, 1}, 2, 1, 0},
     {NN_COORDS, build_coords, {14, 14, 64}, 5, 2, 1},
@@ -291,7 +365,9 @@ const nn_case nn_cases[] = {
     {NN_SPATIAL, build_spatial, {0}, 24, 7, 0},
     {NN_SPATIAL, build_spatial, {0}, 400, 33, 1},
     {NN_PATCHES, build_patches, {6, 3}, 3, 2, 0},
+    {NN_PATCHES, build_patches, {6, 2, 3}, 3, 2, 0},
     {NN_PATCHES, build_patches, {56, 8}, 5, 2, 1},
+    {NN_PATCHES, build_patches, {28, 14, 4}, 5, 2, 1},
     {NN_PATCHDIFF, build_patchdiff, {6, 2}, 3, 2, 0},
     {NN_PATCHDIFF, build_patchdiff, {56, 7}, 5, 2, 1},
     {NN_PATCHMASK, build_patchmask, {6, 3}, 3, 2, 0},

@@ -4,6 +4,7 @@
 #include "check.h"
 #include "core/mem.h"
 #include "core/simd.h"
+#include "env/env.h"
 #include "golden_values.h"
 #include "toys.h"
 
@@ -31,7 +32,7 @@ static void search(const firm_model* m, const golden_moment* at, firm_precision 
     EXPECT_INT(firm_controller_act(c, 0, &step), FIRM_OK);
     out->allocations = mem_count() - own;
     out->mallocs = test_malloc_count() - all;
-    out->numbers = step.horizon * MODEL_CONTROLS * m->task.action_dim;
+    out->numbers = step.horizon * ENV_CONTROLS * m->task.action_dim;
     memcpy(out->plan, step.plan, (size_t)out->numbers * sizeof *out->plan);
     memcpy(out->end, step.path + step.horizon * m->task.config_dim,
            (size_t)m->task.config_dim * sizeof *out->end);

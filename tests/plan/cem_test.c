@@ -139,7 +139,7 @@ static void expect_same_plan(plan_precision precision) {
             echo e = {0};
             plan_setup setup = echo_setup(&e, (firm_mode)mode);
             setup.world.price = plan_typed_price(&typed);
-            setup.actions = plan_actions_of(&tworoom, 5, none, one);
+            setup.actions = plan_actions_of(&tworoom, none, one);
             setup.options.horizon = 5;
             setup.options.horizon_max = 10;
             setup.options.knots = 4;
@@ -262,7 +262,7 @@ TEST(plan, solve_does_not_allocate) {
         echo e = {0};
         plan_setup setup = echo_setup(&e, (firm_mode)mode);
         setup.world.price = plan_typed_price(&typed);
-        setup.actions = plan_actions_of(&tworoom, 5, none, one);
+        setup.actions = plan_actions_of(&tworoom, none, one);
         setup.options.iterations = 3;
         setup.options.horizon_max = 8;
         setup.fan = 20;

@@ -1,9 +1,10 @@
 // goal_test.c - goals as numbers, whole or in part; what a controller says of the present and of
 // plans that are not its own.
 #include "check.h"
+#include "env/env.h"
 #include "members.h"
 
-enum { ROOM = (1 + MODEL_HORIZON) * FIRM_MAX_CONFIG };
+enum { ROOM = (1 + ENV_HORIZON) * FIRM_MAX_CONFIG };
 
 // Push-T's configuration: the block's angle (sin, cos), then two points.
 static firm_controller* watcher(const firm_model* m, firm_mode mode, uint8_t* rgb) {
@@ -171,7 +172,7 @@ TEST(plan, predict_is_checked) {
     firm_model* m = member_lively("tworoom", 5);
     firm_controller* ctl = member_controller(m, FIRM_MODE_CONTRACT, 1, FIRM_DEVICE_CPU);
     uint8_t* rgb = calloc(1, MEMBER_PICTURE);
-    float plan[MODEL_HORIZON * MODEL_CONTROLS * 2] = {0}, path[ROOM], distance[8];
+    float plan[ENV_HORIZON * ENV_CONTROLS * 2] = {0}, path[ROOM], distance[8];
     EXPECT_INT(firm_controller_config(ctl, path), FIRM_E_USAGE);
     EXPECT(strstr(firm_controller_error(ctl), "firm_controller_push"));
     EXPECT_INT(firm_controller_predict(ctl, plan, 1, path, NULL), FIRM_E_USAGE);
@@ -185,7 +186,7 @@ TEST(plan, predict_is_checked) {
     EXPECT_INT(firm_controller_predict(ctl, plan, 0, path, NULL), FIRM_E_USAGE);
     EXPECT_INT(firm_controller_predict(ctl, plan, 1000, path, NULL), FIRM_E_USAGE);
     EXPECT(strstr(firm_controller_error(ctl), "1000 macro actions"));
-    EXPECT_INT(firm_controller_predict(ctl, plan, MODEL_HORIZON, path, NULL), FIRM_OK);
+    EXPECT_INT(firm_controller_predict(ctl, plan, ENV_HORIZON, path, NULL), FIRM_OK);
     plan[3] = INFINITY;
     EXPECT_INT(firm_controller_predict(ctl, plan, 1, path, NULL), FIRM_E_VALUE);
     EXPECT(strstr(firm_controller_error(ctl), "number 1 of control 1"));

@@ -6,6 +6,7 @@
 // candidates are best.
 #include "check.h"
 #include "core/mem.h"
+#include "env/env.h"
 #include "golden_values.h"
 #include "plan/cost.h"
 #include "plan/net_model.h"
@@ -17,7 +18,7 @@
 #define PLAN_TOLERANCE 2e-3  // of searched plans: rounding grows from iteration to iteration
 #define WHOLE 0.01           // of counts
 
-enum { STEPS = MODEL_HORIZON, SHOWN = 4 };
+enum { STEPS = ENV_HORIZON, SHOWN = 4 };
 
 typedef struct scene {
     golden_moment moment;
@@ -53,7 +54,7 @@ static void perceive(scene* x) {
 
 static void predict(scene* x) {
     const int dim = x->m->task.config_dim;
-    float u[STEPS * MODEL_CONTROLS * FIRM_MAX_ACTION], path[STEPS * FIRM_MAX_CONFIG];
+    float u[STEPS * ENV_CONTROLS * FIRM_MAX_ACTION], path[STEPS * FIRM_MAX_CONFIG];
     int arrival;
     golden_actions(&x->m->task, u);
     void* scratch = mem_alloc(plan_net_scratch_bytes(x->net));
@@ -99,13 +100,12 @@ static void stray(scene* x) {
 
 static void recall(scene* x) {
     const firm_model* m = x->m;
-    const int length = MODEL_RECORDED * x->m->task.action_dim;
+    const int length = ENV_SPAN * x->m->task.action_dim;
     const float* plan;
     plan_recall* r;
     firm_error err;
     if (!m->recorded) return;
-    plan_actions a =
-        plan_actions_of(&x->m->task, MODEL_CONTROLS, m->stats.action_mean, m->stats.action_std);
+    plan_actions a = plan_actions_of(&x->m->task, m->stats.action_mean, m->stats.action_std);
     REQUIRE_OK(plan_recall_create(m, &a, SHOWN, &r, &err), err);
     EXPECT_INT(plan_recall_find(r, x->c0, x->chi, x->goal, &plan), SHOWN);
     for (int i = 0; i < SHOWN; i++) {
@@ -139,7 +139,7 @@ static void search(scene* x, firm_mode mode, const char* what) {
     golden_expect_one(&x->g, NAMED("cost"), step.cost, PLAN_TOLERANCE);
     golden_expect(&x->g, NAMED("action"), step.action, x->m->task.action_dim, PLAN_TOLERANCE);
     golden_expect_digest(&x->g, NAMED("plan"), step.plan,
-                         step.horizon * MODEL_CONTROLS * x->m->task.action_dim, PLAN_TOLERANCE);
+                         step.horizon * ENV_CONTROLS * x->m->task.action_dim, PLAN_TOLERANCE);
     golden_expect(&x->g, NAMED("end"), step.path + step.horizon * x->m->task.config_dim,
                   x->m->task.config_dim, PLAN_TOLERANCE);
     golden_expect(&x->g, NAMED("distance"), step.distance_planned, x->m->task.distances,

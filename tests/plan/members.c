@@ -3,6 +3,7 @@
 
 #include "core/mem.h"
 #include "core/rng.h"
+#include "env/env.h"
 #include "model/files.h"
 #include "plan/net_model.h"
 #include "plan/perceive.h"
@@ -92,7 +93,7 @@ static void alone(const firm_model* m, uint8_t* rgb, const float* truth, const f
     firm_error err = {0};
     perception* eyes = NULL;
     plan_net* net = NULL;
-    float fiber[8], u[MODEL_HORIZON * MODEL_CONTROLS * FIRM_MAX_ACTION];
+    float fiber[8], u[ENV_HORIZON * ENV_CONTROLS * FIRM_MAX_ACTION];
     REQUIRE_OK(perception_create(m, NULL, NULL, &eyes, &err), err);
     REQUIRE_OK(plan_net_of_model(m, PLAN_FP32, &net, &err), err);
     draw_picture(rgb, 1);
@@ -101,9 +102,9 @@ static void alone(const firm_model* m, uint8_t* rgb, const float* truth, const f
         draw_picture(rgb, 2 + k);
         EXPECT_INT(perception_push(eyes, rgb, k ? still : NULL, k == 2), FIRM_OK);
     }
-    EXPECT(m->shape.fiber <= 8 && horizon <= MODEL_HORIZON);
+    EXPECT(m->shape.fiber <= 8 && horizon <= ENV_HORIZON);
     EXPECT_INT(perception_state(eyes, truth, path, fiber), FIRM_OK);
-    model_standardise(m, plan, horizon * MODEL_CONTROLS, u);
+    model_standardise(m, plan, horizon * ENV_CONTROLS, u);
     void* scratch = mem_alloc(plan_net_scratch_bytes(net));
     EXPECT_INT(
         plan_net_rollout(net, scratch, 1, horizon, path, fiber, u, path + m->task.config_dim), 0);
@@ -134,7 +135,7 @@ void member_copies(firm_mode mode, int threads, int solves, firm_device device) 
 }
 
 void member_compare(const char* task, int with_truth, firm_device device, double tolerance) {
-    enum { ROOM = (1 + MODEL_HORIZON) * FIRM_MAX_CONFIG };
+    enum { ROOM = (1 + ENV_HORIZON) * FIRM_MAX_CONFIG };
     firm_model* m = member_pair(task, 5, 6);
     const int dim = m->task.config_dim, pairs = m->task.pairs;
     uint8_t* rgb = malloc(MEMBER_PICTURE);

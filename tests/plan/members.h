@@ -2,9 +2,10 @@
 #ifndef TESTS_PLAN_MEMBERS_H
 #define TESTS_PLAN_MEMBERS_H
 
+#include "env/env.h"
 #include "plan/controller.h"
 
-enum { MEMBER_PICTURE = MODEL_IMAGE * MODEL_IMAGE * 3, MEMBER_ACTS = 7 };
+enum { MEMBER_PICTURE = ENV_FRAME_BYTES, MEMBER_ACTS = 7 };
 
 // A small model of a task with weights away from their tidy start; the same seed, the same model.
 firm_model* member_lively(const char* task, uint64_t seed);
@@ -18,7 +19,7 @@ void member_show(firm_controller* ctl, uint8_t* rgb);
 // What a controller did in MEMBER_ACTS controls, and what it thought in the end.
 typedef struct member_deeds {
     float action[MEMBER_ACTS][FIRM_MAX_ACTION], config[FIRM_MAX_CONFIG], goal[FIRM_MAX_CONFIG];
-    float path[(1 + MODEL_HORIZON) * FIRM_MAX_CONFIG], cost;
+    float path[(1 + ENV_HORIZON) * FIRM_MAX_CONFIG], cost;
     int solves;
 } member_deeds;
 

@@ -18,7 +18,7 @@ static firm_model* model_of(const env_spec* env, int no_fiber) {
     firm_error err = {0};
     firm_model* m = NULL;
     model_shape shape;
-    if (settings_load(env->task.name, NULL, NULL, 0, &settings, &err) == FIRM_OK) {
+    if (settings_load(&env->task, NULL, NULL, 0, &settings, &err) == FIRM_OK) {
         model_shape_read(settings, &shape);
         config_free(settings);
         shape.no_fiber = no_fiber;
@@ -93,7 +93,7 @@ static void compare(const env_spec* env, int no_fiber) {
     firm_error err = {0};
     rolled r = {.config = env->task.config_dim,
                 .fibers = m->shape.fiber,
-                .action = MODEL_CONTROLS * env->task.action_dim};
+                .action = ENV_CONTROLS * env->task.action_dim};
     float c0[FIRM_MAX_CONFIG] = {0.6f, -0.8f, 0.8f, 0.6f, 0.3f, 0.1f};
     size_t numbers = (size_t)(ROWS * STEPS * r.action), out = (size_t)(ROWS * STEPS * r.config);
     float *m0 = calloc((size_t)r.fibers, sizeof *m0), *u = malloc(numbers * sizeof *u);

@@ -6,21 +6,24 @@
 #include "check.h"
 #include "core/mem.h"
 #include "core/rng.h"
+#include "env/env.h"
 
-enum { COUNT = 200, DIM = 2, CONFIG = 3, MOST = 40, LENGTH = MODEL_RECORDED * DIM };
+enum { COUNT = 200, DIM = 2, CONFIG = 3, MOST = 40, LENGTH = ENV_SPAN * DIM };
 
 // a toy task: where to go as seen from the start, and one number of chi
 #define AWAY(i) \
     { 1, {TASK_GOAL, i}, {TASK_CONFIG, i}, 1 }
 static const task_typed toy = {
     .name = "toy",
+    .controls = ENV_CONTROLS,
+    .horizon = ENV_HORIZON,
     .action_dim = DIM,
     .config_dim = CONFIG,
     .chi_dim = 1,
     .situation_dim = CONFIG + 1,
     .situation = {AWAY(0), AWAY(1), AWAY(2), {1, {TASK_CHI, 0}, {TASK_ZERO, 0}, 1}}};
 
-static float path[COUNT * (MODEL_HORIZON + 1) * CONFIG], chi[COUNT], controls[COUNT * LENGTH];
+static float path[COUNT * (ENV_HORIZON + 1) * CONFIG], chi[COUNT], controls[COUNT * LENGTH];
 
 static firm_model recordings(void) {
     rng g = rng_start(5, RNG_STREAM(RNG_TEST, 0));
@@ -36,8 +39,8 @@ static firm_model recordings(void) {
 
 static float nearest(int sequence, const float* c, float x, const float* goal) {
     float best = INFINITY;
-    const float* at = path + sequence * (MODEL_HORIZON + 1) * CONFIG;
-    for (int k = 1; k <= MODEL_HORIZON; k++) {
+    const float* at = path + sequence * (ENV_HORIZON + 1) * CONFIG;
+    for (int k = 1; k <= ENV_HORIZON; k++) {
         float sum = (chi[sequence] - x) * (chi[sequence] - x);
         for (int i = 0; i < CONFIG; i++) {
             float d = (at[k * CONFIG + i] - at[i]) - (goal[i] - c[i]);
@@ -52,7 +55,7 @@ TEST(plan, recall_finds_the_nearest_sequences) {
     firm_model m = recordings();
     firm_error err;
     plan_recall* r;
-    plan_actions a = {.dim = DIM, .controls = MODEL_CONTROLS, .mean = {1, 1}, .deviation = {2, 2}};
+    plan_actions a = {.dim = DIM, .controls = ENV_CONTROLS, .mean = {1, 1}, .deviation = {2, 2}};
     REQUIRE_OK(plan_recall_create(&m, &a, MOST, &r, &err), err);
     EXPECT(plan_recall_bytes(r) > COUNT * LENGTH * sizeof(float));
     rng g = rng_start(6, RNG_STREAM(RNG_TEST, 0));
@@ -77,7 +80,7 @@ TEST(plan, recall_finds_the_nearest_sequences) {
     }
     // in a recorded moment with its own place as the goal, the sequence itself comes first
     const float* plan;
-    const float* at = path + 7 * (MODEL_HORIZON + 1) * CONFIG;
+    const float* at = path + 7 * (ENV_HORIZON + 1) * CONFIG;
     plan_recall_find(r, at, &chi[7], at + 3 * CONFIG, &plan);
     EXPECT_NEAR(2 * plan[0] + 1, 7, 1e-5);
     plan_recall_free(r);
@@ -87,7 +90,7 @@ TEST(plan, recall_knows_what_it_lacks) {
     firm_model m = recordings();
     firm_error err;
     plan_recall* r;
-    plan_actions a = {.dim = DIM, .controls = MODEL_CONTROLS, .deviation = {1, 1}};
+    plan_actions a = {.dim = DIM, .controls = ENV_CONTROLS, .deviation = {1, 1}};
     REQUIRE_OK(plan_recall_create(&m, &a, 10 * COUNT, &r, &err), err);
     const float *plan, zero[CONFIG] = {0};
     EXPECT_INT(plan_recall_find(r, zero, zero, zero, &plan), COUNT);  // no more than there are

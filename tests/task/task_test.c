@@ -11,6 +11,7 @@ static task_typed arm(void) {
         .image = 224,
         .period_ms = 40,
         .controls = 5,
+        .horizon = 5,
         .action_dim = 2,
         .action_low = -0.5f,
         .action_high = 1.25f,
@@ -82,6 +83,24 @@ TEST(task, free_coordinates_cost_nothing) {
     EXPECT_NEAR(task_cost_value_given(&t, pair, half_turn, straight), 2, 1e-6);
 }
 
+// The first angle of the arm is in no distance: wherever it is, nothing costs more.
+TEST(task, coordinates_that_no_distance_names_cost_nothing) {
+    task_typed t = arm();
+    const float turned[] = {1, 0, 1, 0, 0.5f, -0.5f};
+    EXPECT_INT(task_priced(&t), 0x3c);
+    for (int kind = 0; kind < 2; kind++) {
+        t.cost = kind ? TASK_COST_MAX : TASK_COST_SUM;
+        EXPECT_NEAR(task_cost_value(&t, turned, straight), task_cost_value(&t, half_turn, straight),
+                    0);
+        EXPECT_NEAR(task_tolerance_units(&t, turned, half_turn), 0, 0);
+        EXPECT_NEAR(task_cost_value(&t, turned, half_turn), 0, 0);
+    }
+    t.distance[1].rule = (task_rule){.first = 0, .count = 6, .scale = 1};
+    t.cost = TASK_COST_SUM;
+    EXPECT_INT(task_priced(&t), 0x3f);
+    EXPECT_NEAR(task_cost_value(&t, turned, half_turn), 2, 1e-6);
+}
+
 TEST(task, places_and_situations_by_hand) {
     task_typed t = arm();
     float xy[4], out[3], chi[] = {7, 8, 9};
@@ -121,6 +140,11 @@ TEST(task, texts_read_back) {
     REQUIRE_OK(task_read("text", text, &back, &err), err);
     EXPECT(same(&t, &back));
     EXPECT(memcmp(&t, &back, sizeof t) == 0);
+    EXPECT(!strstr(text, "horizon"));  // 5 is what texts without it mean
+    t.horizon = 4;
+    EXPECT(task_write(&t, text, sizeof text) && strstr(text, "controls = 5\nhorizon = 4\n"));
+    REQUIRE_OK(task_read("text", text, &back, &err), err);
+    EXPECT(memcmp(&t, &back, sizeof t) == 0);
     // comments and spaces mean nothing
     char spaced[TASK_TEXT] = "; a task\n\n";
     for (char* line = strtok(text, "\n"); line; line = strtok(NULL, "\n")) {
@@ -153,6 +177,13 @@ static void refused(int line, const char* what, const char* by, const char* sent
 
 TEST(task, bad_texts_are_refused) {
     refused(__LINE__, "image = 224", "image = 2", "side: 2; use 64 to 512");
+    refused(__LINE__, "image = 224", "image = 528", "side: 528; use 64 to 512");
+    refused(__LINE__, "image = 224", "image = 100", "100 pixels is no multiple of 16; use 96");
+    refused(__LINE__, "controls = 5", "controls = 101", "controls of a macro action: 101");
+    refused(__LINE__, "controls = 5", "controls = 5\nhorizon = 0", "horizon: 0; use 1 to 20");
+    refused(__LINE__, "controls = 5", "controls = 5\nhorizon = 21", "horizon: 21; use 1 to 20");
+    refused(__LINE__, "controls = 5", "controls = 30\nhorizon = 17",
+            "17 macro actions of 30 controls are 510 controls; use at most 500");
     refused(__LINE__, "image = 224", "image = 224 px", "whole number of pixels");
     refused(__LINE__, "image = 224\n", "", "[task] image");
     refused(__LINE__, "image = 224", "image = 224\nimage = 224", "said once");
@@ -180,10 +211,11 @@ TEST(task, bad_texts_are_refused) {
     refused(__LINE__, "chi:2 0 0.5", "chi:2 0 0", "divides by 0");
     refused(__LINE__, "2 = 1 chi", "3 = 1 chi", "its number in order");
     refused(__LINE__, "[distance]", "[distance", "neither [section]");
-    refused(__LINE__, "[visible]",
-            "[distance]\nfour = angle a, rad, 1\nfive = angle a, rad, 1\n"
-            "six = angle a, rad, 1\n[visible]",
-            "TOLERANCE");
+    char many[1024] = "[distance]\n";
+    for (int i = 2; i <= TASK_MAX_DISTANCE; i++)
+        snprintf(many + strlen(many), 40, "number %d = angle a, rad, 1\n", i);
+    strcat(many, "[visible]");
+    refused(__LINE__, "[visible]", many, "TOLERANCE");
     // whatever the length
     char text[TASK_TEXT] = "", long_line[6000];
     task_typed t;
@@ -204,6 +236,7 @@ TEST(task, wrong_names_are_refused) {
                {5, "y!", "letters, digits"},
                {4, "", "letters, digits"},
                {0, "c_sin", "NAME_sin and NAME_cos"},
+               {0, "place", "angles come before positions"},
                {3, "b_cas", "NAME_sin and NAME_cos"}};
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         task_typed t = arm();

@@ -175,7 +175,7 @@ static firm_status fill_and_keep(void* ctx, const nn_feed* feed) {
     TRY(rollout_fill(&f->b, feed));
     for (int k = 0; k < HIST; k++)
         memcpy(f->config[k], nn_feed_real(feed, f->b.graph->config[k]), numbers * sizeof(float));
-    memcpy(f->target, nn_feed_real(feed, f->b.graph->target), STEPS * numbers * sizeof(float));
+    memcpy(f->target, nn_feed_real(feed, f->b.graph->target), ENV_HORIZON * numbers * sizeof(float));
     return FIRM_OK;
 }
 
@@ -184,7 +184,7 @@ static void fill_rows(fed* f, nn_exec* e, int first, int place, int dim) {
     fed at = *f;
     at.b.first = first;
     for (int k = 0; k < HIST; k++) at.config[k] += place * ROWS * dim;
-    at.target += place * ROWS * STEPS * dim;
+    at.target += place * ROWS * ENV_HORIZON * dim;
     EXPECT_INT(nn_exec_forward(e, ROWS, fill_and_keep, &at), FIRM_OK);
 }
 
@@ -213,7 +213,7 @@ TEST(train, noise_moves_what_a_history_shows) {
     EXPECT(s.env->task.pairs * 2 == dim && from->count >= ROWS);
     fed f = {.b = {.set = &s.set, .model = s.model, .graph = &g, .from = from, .cache = &cache}};
     for (int k = 0; k < HIST; k++) f.config[k] = malloc((size_t)(3 * ROWS * dim) * sizeof(float));
-    f.target = malloc((size_t)(3 * ROWS * STEPS * dim) * sizeof(float));
+    f.target = malloc((size_t)(3 * ROWS * ENV_HORIZON * dim) * sizeof(float));
     nn_exec_options one = {.batch = ROWS, .shard = ROWS, .lanes = 1};
     REQUIRE_OK(rollout_graph_build(s.model, NULL, NULL, &g, &err), err);
     REQUIRE_OK(nn_exec_create(g.g, nn_backend_cpu(), &one, NULL, &e, &err), err);
@@ -237,9 +237,9 @@ TEST(train, noise_moves_what_a_history_shows) {
     EXPECT(n > 190 && apart > n - 3);
     // within five standard errors of a deviation estimated from n draws
     EXPECT_NEAR(sqrt(square / n), noise, 5 * noise / sqrt(2.0 * n));
-    const size_t targets = (size_t)(ROWS * STEPS * dim) * sizeof(float);
-    EXPECT(memcmp(f.target, f.target + ROWS * STEPS * dim, targets) == 0);
-    EXPECT(memcmp(f.target, f.target + 2 * ROWS * STEPS * dim, targets) == 0);
+    const size_t targets = (size_t)(ROWS * ENV_HORIZON * dim) * sizeof(float);
+    EXPECT(memcmp(f.target, f.target + ROWS * ENV_HORIZON * dim, targets) == 0);
+    EXPECT(memcmp(f.target, f.target + 2 * ROWS * ENV_HORIZON * dim, targets) == 0);
     for (int k = 0; k < HIST; k++) free(f.config[k]);
     free(f.target);
     nn_exec_free(e);

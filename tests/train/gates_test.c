@@ -2,6 +2,7 @@
 #include "check.h"
 #include "core/mem.h"
 #include "core/rng.h"
+#include "env/env.h"
 #include "small.h"
 
 enum { N = 24 };
@@ -45,12 +46,12 @@ TEST(train, gate_tells_mean_and_95th_percentile) {
     rollout_batch b = {.set = &f.set, .model = f.model, .graph = &g, .from = &of, .cache = &cache};
     EXPECT_INT(nn_exec_forward(e, N, rollout_fill, &b), FIRM_OK);
     const float* path = nn_exec_output(e, g.path);
-    for (int k = 0; k < STEPS; k++) {
+    for (int k = 0; k < ENV_HORIZON; k++) {
         double units[N], sorted[N], sum = 0;
         for (int i = 0; i < N; i++) {
-            const float* truth = of.config + (i * RECORD_POINTS + k + 1) * dim;
-            units[i] =
-                (double)task_tolerance_units(&f.env->task, path + (i * STEPS + k) * dim, truth);
+            const float* truth = of.config + (i * ENV_POINTS + k + 1) * dim;
+            units[i] = (double)task_tolerance_units(&f.env->task,
+                                                    path + (i * ENV_HORIZON + k) * dim, truth);
             sum += units[i];
         }
         ascending(units, N, sorted);

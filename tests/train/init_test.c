@@ -2,6 +2,7 @@
 #include "check.h"
 #include "core/file.h"
 #include "core/mem.h"
+#include "env/env.h"
 #include "plan/recall.h"
 #include "small.h"
 
@@ -196,24 +197,23 @@ TEST(train, recorded_segments_travel_with_the_model) {
     EXPECT_INT(m->recorded_count, 7);
     for (size_t i = 0; i < 7; i++) {
         EXPECT(memcmp(m->recorded + i * 50, r->action + i * 50, 50 * sizeof(float)) == 0);
-        EXPECT(memcmp(m->recorded_chi + i * chi, r->chi + i * RECORD_POINTS * chi,
+        EXPECT(memcmp(m->recorded_chi + i * chi, r->chi + i * ENV_POINTS * chi,
                       chi * sizeof(float)) == 0);
-        EXPECT(memcmp(m->recorded_path + i * RECORD_POINTS * config,
-                      r->config + i * RECORD_POINTS * config,
-                      RECORD_POINTS * config * sizeof(float)) == 0);
+        EXPECT(memcmp(m->recorded_path + i * ENV_POINTS * config,
+                      r->config + i * ENV_POINTS * config,
+                      ENV_POINTS * config * sizeof(float)) == 0);
     }
     REQUIRE_OK(recorded_fill(r, m, 1 << 20, &err), err);
     EXPECT_INT(m->recorded_count, r->count);  // no more than there are
 
     // the one that was done here comes first
     plan_recall* found;
-    plan_actions a =
-        plan_actions_of(&s.env->task, MODEL_CONTROLS, m->stats.action_mean, m->stats.action_std);
+    plan_actions a = plan_actions_of(&s.env->task, m->stats.action_mean, m->stats.action_std);
     REQUIRE_OK(plan_recall_create(m, &a, 3, &found, &err), err);
-    const float *plan, *at = m->recorded_path + 5 * RECORD_POINTS * config;
+    const float *plan, *at = m->recorded_path + 5 * ENV_POINTS * config;
     float u[50];
     EXPECT_INT(plan_recall_find(found, at, m->recorded_chi, at + 5 * config, &plan), 3);
-    model_standardise(m, m->recorded + 5 * 50, MODEL_RECORDED, u);
+    model_standardise(m, m->recorded + 5 * 50, ENV_SPAN, u);
     for (int i = 0; i < 50; i++) EXPECT_NEAR(plan[i], u[i], 1e-5);
     plan_recall_free(found);
     REQUIRE_OK(recorded_fill(r, m, 0, &err), err);

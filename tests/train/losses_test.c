@@ -14,7 +14,7 @@ enum { N = 20, JOINTS = 2, DIM = 2 * JOINTS };
 // what the graph is fed: angles of the start and of the five targets
 typedef struct angles {
     const rollout_graph* g;
-    double start[N][JOINTS], target[N][STEPS][JOINTS];
+    double start[N][JOINTS], target[N][ENV_HORIZON][JOINTS];
 } angles;
 
 static void put_pairs(const double* angle, float* c) {
@@ -38,8 +38,9 @@ static firm_status fill(void* ctx, const nn_feed* feed) {
     for (int i = 0; i < feed->count; i++) {
         int n = feed->first + i;
         put_pairs(a->start[n], nn_feed_real(feed, a->g->config[HIST - 1]) + i * DIM);
-        for (int k = 0; k < STEPS; k++)
-            put_pairs(a->target[n][k], nn_feed_real(feed, a->g->target) + (i * STEPS + k) * DIM);
+        for (int k = 0; k < ENV_HORIZON; k++)
+            put_pairs(a->target[n][k],
+                      nn_feed_real(feed, a->g->target) + (i * ENV_HORIZON + k) * DIM);
     }
     return FIRM_OK;
 }
@@ -69,7 +70,7 @@ static void check_kind(const char* tail, int from_start) {
         for (int j = 0; j < JOINTS; j++) {
             // all round the circle, so that differences wrap
             a.start[i][j] = rng_uniform(&r, -3.2, 3.2);
-            for (int k = 0; k < STEPS; k++)
+            for (int k = 0; k < ENV_HORIZON; k++)
                 a.target[i][k][j] = a.start[i][j] + rng_uniform(&r, -2, 2);
         }
     const env_spec* env = env_find("reacher");
@@ -81,7 +82,7 @@ static void check_kind(const char* tail, int from_start) {
     const char* set[] = {
         "loss.F.displacement_kind=rel", kind,
         from_start ? "loss.F.displacement_from=start" : "loss.F.displacement_from=previous"};
-    REQUIRE_OK(settings_load(env->task.name, "smoke", set, 3, &settings, &err), err);
+    REQUIRE_OK(settings_load(&env->task, "smoke", set, 3, &settings, &err), err);
     model_shape shape;
     firm_model* m;
     rollout_graph g;
@@ -95,13 +96,13 @@ static void check_kind(const char* tail, int from_start) {
     a.g = &g;
     EXPECT_INT(nn_exec_forward(e, N, fill, &a), FIRM_OK);
 
-    double config = 0, change = 0, error[N * STEPS];
+    double config = 0, change = 0, error[N * ENV_HORIZON];
     for (int i = 0; i < N; i++) {
         double last[JOINTS], before[JOINTS];
         memcpy(last, a.start[i], sizeof last);
         memcpy(before, a.start[i], sizeof before);
-        for (int k = 0; k < STEPS; k++) {
-            const float* c = nn_exec_output(e, g.path) + (i * STEPS + k) * DIM;
+        for (int k = 0; k < ENV_HORIZON; k++) {
+            const float* c = nn_exec_output(e, g.path) + (i * ENV_HORIZON + k) * DIM;
             double worst = 0;
             for (int j = 0; j < JOINTS; j++) {
                 double now = atan2(c[2 * j], c[2 * j + 1]), truth = a.target[i][k][j];
@@ -112,12 +113,13 @@ static void check_kind(const char* tail, int from_start) {
                 last[j] = now;
                 before[j] = truth;
             }
-            error[i * STEPS + k] = w.tail_kind == TAIL_CHORD ? sqrt(worst + 1e-6) - 1e-3 : worst;
+            error[i * ENV_HORIZON + k] =
+                w.tail_kind == TAIL_CHORD ? sqrt(worst + 1e-6) - 1e-3 : worst;
         }
     }
-    EXPECT_NEAR(nn_exec_term(e, 0), config / (N * STEPS * DIM), 1e-6);
-    EXPECT_NEAR(nn_exec_term(e, 1), change / (N * STEPS * DIM), 1e-6);
-    EXPECT_NEAR(nn_exec_term(e, 2), top_mean(error, N * STEPS), 1e-6);
+    EXPECT_NEAR(nn_exec_term(e, 0), config / (N * ENV_HORIZON * DIM), 1e-6);
+    EXPECT_NEAR(nn_exec_term(e, 1), change / (N * ENV_HORIZON * DIM), 1e-6);
+    EXPECT_NEAR(nn_exec_term(e, 2), top_mean(error, N * ENV_HORIZON), 1e-6);
     nn_exec_free(e);
     nn_graph_free(g.g);
     firm_model_free(m);
@@ -136,7 +138,7 @@ TEST(train, chords_need_joints) {
     firm_error err;
     loss_weights w;
     const char* set[] = {"loss.I.tail_kind=chord"};
-    REQUIRE_OK(settings_load(env->task.name, "smoke", set, 1, &settings, &err), err);
+    REQUIRE_OK(settings_load(&env->task, "smoke", set, 1, &settings, &err), err);
     EXPECT_INT(loss_read(settings, env, "F", &w, &err), FIRM_OK);
     EXPECT_INT(loss_read(settings, env, "I", &w, &err), FIRM_E_VALUE);
     EXPECT(strstr(err.message, "loss.I.tail_kind") && strstr(err.message, "terminal"));
@@ -167,7 +169,7 @@ TEST(train, each_term_has_its_own_weight) {
     firm_model* m;
     rollout_graph g;
     loss_weights w;
-    REQUIRE_OK(settings_load(env->task.name, "smoke", set, 5, &settings, &err), err);
+    REQUIRE_OK(settings_load(&env->task, "smoke", set, 5, &settings, &err), err);
     REQUIRE_OK(loss_read(settings, env, "I", &w, &err), err);
     model_shape_read(settings, &shape);
     REQUIRE_OK(model_create(&env->task, &shape, 1, 5, &m, &err), err);
@@ -189,7 +191,7 @@ TEST(train, each_term_has_its_own_weight) {
 
 typedef struct fed {  // what rollout_fill() gave the graph, or constants in its place
     rollout_batch b;
-    float chi0[8], chi[8 * STEPS];
+    float chi0[8], chi[8 * ENV_HORIZON];
     int constant;
     float now, later;  // the constants: of the first moment and of those after it
 } fed;
@@ -199,7 +201,7 @@ static firm_status fill_and_keep(void* ctx, const nn_feed* feed) {
     int dim = f->b.set->env->task.chi_dim;
     TRY(rollout_fill(&f->b, feed));
     float *now = nn_feed_real(feed, f->b.graph->chi0), *later = nn_feed_real(feed, f->b.graph->chi);
-    for (int i = 0; i < dim * STEPS; i++) {
+    for (int i = 0; i < dim * ENV_HORIZON; i++) {
         if (f->constant) later[i] = f->later;
         if (f->constant && i < dim) now[i] = f->now;
         f->chi[i] = later[i];
@@ -254,11 +256,11 @@ TEST(train, chi_is_cut_at_eight_deviations) {
     const model_stats* stats = &r.f.model->stats;
     int dim = r.f.env->task.chi_dim;  // 2, so that 12 numbers are one record's six moments
     float* chi = r.f.set.data.set[PACK_F].chi;
-    EXPECT_INT(dim * RECORD_POINTS, 12);
-    for (int i = 0; i < dim * RECORD_POINTS; i++)
+    EXPECT_INT(dim * ENV_POINTS, 12);
+    for (int i = 0; i < dim * ENV_POINTS; i++)
         chi[i] = (float)(stats->chi_mean[i % dim] + given[i] * stats->chi_std[i % dim]);
     EXPECT_INT(nn_exec_forward(r.e, 1, fill_and_keep, &r.fed), FIRM_OK);
-    for (int i = 0; i < dim * RECORD_POINTS; i++) {
+    for (int i = 0; i < dim * ENV_POINTS; i++) {
         double want = given[i] > 8 ? 8 : given[i] < -8 ? -8 : given[i];
         EXPECT_NEAR(i < dim ? r.fed.chi0[i] : r.fed.chi[i - dim], want, 1e-4);
     }

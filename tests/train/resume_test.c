@@ -26,6 +26,7 @@ static void open_notes(notes_world* w) {
                          "[stage.c]\nupdates = 9\n",
                          &err) != FIRM_OK)
         test_fail(__FILE__, __LINE__, "%s", err.message);
+    w->run.set.env = env_find("tworoom");
     w->run.settings = w->settings;
     w->run.opt = &w->opt;
     w->run.results = 2;

@@ -11,12 +11,12 @@ static int episode_of(const small* s, int64_t scene) {
     if (scene < s->data->rows) return episodes_of_row(s->data, scene);
     scene -= s->data->rows;
     const branches* b = s->inter;
-    int64_t plain = (int64_t)b->anchors * b->per_anchor * (BRANCH_CONTROLS + 1);
+    int64_t plain = (int64_t)b->anchors * b->per_anchor * (ENV_SPAN + 1);
     if (scene >= plain) {
         scene -= plain;
         b = s->structured;
     }
-    return episodes_of_row(s->data, b->row[scene / (BRANCH_CONTROLS + 1) / b->per_anchor]);
+    return episodes_of_row(s->data, b->row[scene / (ENV_SPAN + 1) / b->per_anchor]);
 }
 
 // validation episodes lend their frames to held-out records and pairs, and to nothing else
@@ -46,7 +46,7 @@ static void check_set(small* s, const train_options* opt, int lists) {
         EXPECT_INT(hidden, 0);
     }
     // the sample must be able to fail: some validation row is eligible for training
-    EXPECT(s->data->length[s->set.split.valid[0]] > RECORD_FRAMES + RECORD_CONTROLS);
+    EXPECT(s->data->length[s->set.split.valid[0]] > RECORD_FRAMES + ENV_SPAN);
     train_set_close(&s->set);
     s->set = (train_set){0};
 }
@@ -112,9 +112,9 @@ static uint64_t hash_all(small* s, uint64_t* held) {
         const records* r = &p->set[k];
         uint64_t* to = &h[k == PACK_HELD];
         size_t n = (size_t)r->count * sizeof(float);
-        *to = stats_hash(*to, r->action, n * (size_t)(RECORD_CONTROLS * env->task.action_dim));
-        *to = stats_hash(*to, r->config, n * (size_t)(RECORD_POINTS * env->task.config_dim));
-        *to = stats_hash(*to, r->chi, n * (size_t)(RECORD_POINTS * env->task.chi_dim));
+        *to = stats_hash(*to, r->action, n * (size_t)(ENV_SPAN * env->task.action_dim));
+        *to = stats_hash(*to, r->config, n * (size_t)(ENV_POINTS * env->task.config_dim));
+        *to = stats_hash(*to, r->chi, n * (size_t)(ENV_POINTS * env->task.chi_dim));
     }
     for (int k = 0; k < p->lists; k++) {
         const pairs* l = &p->list[k].p;

@@ -45,19 +45,19 @@ TEST(train, records_tell_what_happened) {
         double state[2], before[2];
         float c[2], chi[2];
         f.env->sim->state_set(e, pack_state(&f.set.data, seen[RECORD_FRAMES - 1]));
-        for (int t = 0; t <= SPAN; t++) {
+        for (int t = 0; t <= ENV_SPAN; t++) {
             memcpy(before, state, sizeof state);
             f.env->sim->state_get(e, state);
             if (t == 1)
                 EXPECT(memcmp(state, pack_state(&f.set.data, r->after[i]), sizeof state) == 0);
-            if (t % MODEL_CONTROLS == 0) {
-                int at = i * RECORD_POINTS + t / MODEL_CONTROLS;
+            if (t % ENV_CONTROLS == 0) {
+                int at = i * ENV_POINTS + t / ENV_CONTROLS;
                 env_config(f.env, state, c);
                 EXPECT(memcmp(c, r->config + 2 * at, sizeof c) == 0);
                 env_chi(f.env, state, before, before, chi);
                 if (t) EXPECT(memcmp(chi, r->chi + 2 * at, sizeof chi) == 0);
             }
-            if (t < SPAN) f.env->sim->step(e, r->action + (i * SPAN + t) * 2);
+            if (t < ENV_SPAN) f.env->sim->step(e, r->action + (i * ENV_SPAN + t) * 2);
         }
         // the history is the recording's, with the actions that led through it
         EXPECT_INT(seen[1], seen[0] + 1);
@@ -75,18 +75,18 @@ TEST(train, mismatch_keeps_the_marginals) {
     if (!open_tworoom(&plain, 0)) return;
     const records *r = &f.set.data.set[PACK_I], *o = &plain.set.data.set[PACK_I];
     int n = r->count, moved = 0, *seen = calloc((size_t)n, sizeof *seen);
-    size_t future = 2 * (RECORD_POINTS - 1) * sizeof(float);
-    EXPECT(memcmp(r->action, o->action, (size_t)n * SPAN * 2 * sizeof(float)) == 0);
+    size_t future = 2 * (ENV_POINTS - 1) * sizeof(float);
+    EXPECT(memcmp(r->action, o->action, (size_t)n * ENV_SPAN * 2 * sizeof(float)) == 0);
     for (int i = 0; i < n; i++) {
-        const float* c = r->config + 2 * i * RECORD_POINTS;
-        EXPECT(memcmp(c, o->config + 2 * i * RECORD_POINTS, 2 * sizeof(float)) == 0);
+        const float* c = r->config + 2 * i * ENV_POINTS;
+        EXPECT(memcmp(c, o->config + 2 * i * ENV_POINTS, 2 * sizeof(float)) == 0);
         int from = -1;
         for (int j = 0; j < n; j++)
             if (r->after[i] == o->after[j]) from = j;
         if (from < 0) continue;
         seen[from]++;
         moved += from != i;
-        EXPECT(memcmp(c + 2, o->config + 2 * from * RECORD_POINTS + 2, future) == 0);
+        EXPECT(memcmp(c + 2, o->config + 2 * from * ENV_POINTS + 2, future) == 0);
     }
     for (int i = 0; i < n; i++) EXPECT_INT(seen[i], 1);
     EXPECT(moved > n * 9 / 10);
@@ -168,15 +168,15 @@ TEST(train, rollout_loss_is_the_papers) {
         memcpy(before, last,
                (size_t)dim * sizeof(float));  // anchored: the inferred c_0 on both sides
         terminal[i] = 0;
-        for (int k = 0; k < STEPS; k++) {
-            const float* c = path + (i * STEPS + k) * dim;
-            const float* truth = r.b.from->config + (i * RECORD_POINTS + k + 1) * dim;
+        for (int k = 0; k < ENV_HORIZON; k++) {
+            const float* c = path + (i * ENV_HORIZON + k) * dim;
+            const float* truth = r.b.from->config + (i * ENV_POINTS + k + 1) * dim;
             for (int d = 0; d < dim; d++) {
                 double miss = (double)c[d] - truth[d],
                        slip = ((double)c[d] - last[d]) - ((double)truth[d] - before[d]);
                 config_sum += miss * miss;
                 step_sum += slip * slip;
-                if (k == STEPS - 1) terminal[i] += miss * miss / dim;
+                if (k == ENV_HORIZON - 1) terminal[i] += miss * miss / dim;
             }
             last = c;
             memcpy(before, truth, (size_t)dim * sizeof *before);
@@ -191,9 +191,9 @@ TEST(train, rollout_loss_is_the_papers) {
         terminal[top] = -DBL_MAX;
     }
     EXPECT_TEXT(r.g.g->term[0].name, "config");
-    EXPECT_NEAR(nn_exec_term(r.e, 0), config_sum / (N * STEPS * dim), 1e-6);
+    EXPECT_NEAR(nn_exec_term(r.e, 0), config_sum / (N * ENV_HORIZON * dim), 1e-6);
     EXPECT_TEXT(r.g.g->term[1].name, "displacement");
-    EXPECT_NEAR(nn_exec_term(r.e, 1), step_sum / (N * STEPS * dim), 1e-6);
+    EXPECT_NEAR(nn_exec_term(r.e, 1), step_sum / (N * ENV_HORIZON * dim), 1e-6);
     EXPECT_TEXT(r.g.g->term[2].name, "tail");
     EXPECT_NEAR(nn_exec_term(r.e, 2), tail, 1e-6);
     double total = 0;
@@ -284,7 +284,7 @@ TEST(train, tworoom_schedule_is_the_papers) {
     firm_error err;
     config* c;
     stage s;
-    REQUIRE_OK(settings_load("tworoom", NULL, NULL, 0, &c, &err), err);
+    REQUIRE_OK(settings_load(&env_find("tworoom")->task, NULL, NULL, 0, &c, &err), err);
     for (int i = 0; i < 5; i++) {
         EXPECT(stage_read(c, i, NULL, &s));
         EXPECT_TEXT(s.name, paper[i].name);

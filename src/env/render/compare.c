@@ -19,9 +19,10 @@
 enum {
     SIZE = ENV_IMAGE,
     PIXELS = SIZE * SIZE,
-    STEPS = 24,    // at most, between a reset and the state that is drawn
-    REPEATS = 10,  // of each native frame, for the clock
-    MOVED = 32,    // levels a pixel is brighter than usual where something moving is: not a shadow
+    FRAME = 3 * PIXELS,  // bytes
+    STEPS = 24,          // at most, between a reset and the state that is drawn
+    REPEATS = 10,        // of each native frame, for the clock
+    MOVED = 32,  // levels a pixel is brighter than usual where something moving is: not a shadow
     LEAST_PIXELS = 32,  // of a moving thing that is looked at: Reacher's finger has 40
     MARGIN = 2,         // pixels around it that are looked at as well
     REACH = 3           // pixels it is looked for around its place
@@ -119,8 +120,7 @@ static int by_byte(const void* a, const void* b) {
 // The colour each pixel has in half of the frames: what stands still.
 static void usual(const uint8_t* frames, int states, uint8_t* column, uint8_t* out) {
     for (int i = 0; i < 3 * PIXELS; i++) {
-        for (int s = 0; s < states; s++)
-            column[s] = frames[(size_t)s * ENV_FRAME_BYTES + (size_t)i];
+        for (int s = 0; s < states; s++) column[s] = frames[(size_t)s * FRAME + (size_t)i];
         qsort(column, (size_t)states, 1, by_byte);
         out[i] = column[states / 2];
     }
@@ -173,7 +173,7 @@ static void draw_all(const env_spec* spec, compared* c, int states, render_repor
     int software = strcmp(out->gl, "gl-osmesa") == 0;
     for (int s = 0; s < states; s++) {
         const double* state = c->state + (size_t)s * (size_t)spec->state->dim;
-        uint8_t *a = c->a + (size_t)s * ENV_FRAME_BYTES, *b = c->b + (size_t)s * ENV_FRAME_BYTES;
+        uint8_t *a = c->a + (size_t)s * FRAME, *b = c->b + (size_t)s * FRAME;
         spec->sim->state_set(c->native, state);
         spec->sim->state_set(c->gl, state);
         if (s == 0) {  // warm-up
@@ -196,8 +196,7 @@ static void liken(const compared* c, int states, render_report* out) {
     out->psnr_least = INFINITY;
     usual(c->a, states, c->column, c->still);
     for (int s = 0; s < states; s++) {
-        const uint8_t *a = c->a + (size_t)s * ENV_FRAME_BYTES,
-                      *b = c->b + (size_t)s * ENV_FRAME_BYTES;
+        const uint8_t *a = c->a + (size_t)s * FRAME, *b = c->b + (size_t)s * FRAME;
         double db = render_psnr(a, b), shift = render_shift(a, b, c->still, c->mark, c->found);
         out->psnr_mean += db / states;
         if (db < out->psnr_least) out->psnr_least = db;
@@ -206,7 +205,7 @@ static void liken(const compared* c, int states, render_report* out) {
 }
 
 static firm_status write_pair(const compared* c, const char* path, firm_error* err) {
-    uint8_t* pair = mem_alloc(2 * ENV_FRAME_BYTES);
+    uint8_t* pair = mem_alloc(2 * FRAME);
     if (!pair) return FAIL(err, FIRM_E_MEMORY, "no memory for a picture");
     for (int y = 0; y < SIZE; y++) {
         memcpy(pair + 6 * SIZE * y, c->a + 3 * SIZE * y, 3 * SIZE);
@@ -221,9 +220,9 @@ static firm_status compare(const env_spec* spec, const char* gl, int states, uin
                            const char* picture, compared* c, render_report* out, firm_error* err) {
     size_t n = (size_t)states;
     c->state = mem_alloc(n * (size_t)spec->state->dim * sizeof *c->state);
-    c->a = mem_alloc(n * ENV_FRAME_BYTES);
-    c->b = mem_alloc(n * ENV_FRAME_BYTES);
-    c->still = mem_alloc(ENV_FRAME_BYTES);
+    c->a = mem_alloc(n * FRAME);
+    c->b = mem_alloc(n * FRAME);
+    c->still = mem_alloc(FRAME);
     c->mark = mem_alloc(PIXELS);
     c->column = mem_alloc(n);
     c->found = mem_alloc(PIXELS * sizeof *c->found);
@@ -243,6 +242,10 @@ firm_status render_compare(const env_spec* spec, const char* gl, int states, uin
     snprintf(out->gl, sizeof out->gl, "%s", gl);
     if (!spec->sim->render_ready)
         return FAIL(err, FIRM_E_UNAVAILABLE, "%s has one renderer only", spec->task.name);
+    if (spec->task.image != SIZE)
+        return FAIL(err, FIRM_E_UNAVAILABLE,
+                    "renderers are compared on pictures of %d pixels a side; those of %s have %d",
+                    SIZE, spec->task.name, spec->task.image);
     if (states < 1 || states > 100000)
         return FAIL(err, FIRM_E_VALUE, "%d states to compare; give 1 to 100000", states);
     compared c = {0};

@@ -283,14 +283,23 @@ static firm_status find_mesh(scene* s, const mjModel* m, const mjvGeom* from, in
     return FIRM_OK;
 }
 
+static const char* kind_of(const mjvGeom* g) {
+    const char* kind = mju_type2Str(g->objtype);
+    return kind ? kind : "part";
+}
+
+static const char* name_of(const mjModel* m, const mjvGeom* g) {
+    const char* name = g->objid >= 0 ? mj_id2name(m, g->objtype, g->objid) : NULL;
+    return name ? name : "without a name";
+}
+
 static firm_status add_geom(scene* s, const mjModel* m, const mjvGeom* from, firm_error* err) {
     geom* g = s->geom + s->geoms;
     if (from->objtype != mjOBJ_GEOM && from->objtype != mjOBJ_SITE)
-        return FAIL(
-            err, FIRM_E_UNAVAILABLE,
-            "the model shows objects of MuJoCo's type %d, which the renderer 'native' does not "
-            "draw; use 'gl'",
-            from->objtype);
+        return FAIL(err, FIRM_E_UNAVAILABLE,
+                    "the model shows the %s '%.60s', which the renderer 'native' does not draw; "
+                    "hide it, or use 'gl'",
+                    kind_of(from), name_of(m, from));
     g->object = from->objid;
     g->is_site = from->objtype == mjOBJ_SITE;
     g->still = from->category == mjCAT_STATIC;
@@ -303,8 +312,9 @@ static firm_status add_geom(scene* s, const mjModel* m, const mjvGeom* from, fir
     g->look.specular = from->specular;
     if (from->rgba[3] < 0.995f || (g->flat && behind(s, g)))
         return FAIL(err, FIRM_E_UNAVAILABLE,
-                    "%s %d is seen through, which the renderer 'native' does not draw; use 'gl'",
-                    g->is_site ? "site" : "geom", g->object);
+                    "the %s '%.60s' is seen through, or from its back, which the renderer 'native' "
+                    "does not draw; hide it, or use 'gl'",
+                    kind_of(from), name_of(m, from));
     TRY(add_power(s, from->shininess * 128.0f, &g->look.shine, err));
     TRY(set_texture(s, m, from, g, err));
     int shape;

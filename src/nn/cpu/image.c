@@ -4,14 +4,16 @@
 #define CHANGE_LEVELS 8  // a pixel counts as changed if a channel moved by more than this
 
 static void patches_forward(const nn_call* c) {
-    int size = nn_in(c, 0)->dim[0], p = c->node->patch, grid = size / p;
+    const nn_tensor* frames = nn_in(c, 0);
+    int size = frames->dim[frames->rank - 2], p = c->node->patch, grid = size / p;
+    int bytes = size * size * 3, images = c->rows * (frames->size / bytes);
     float table[3][256];
     for (int ch = 0; ch < 3; ch++)
         for (int v = 0; v < 256; v++)
             table[ch][v] = ((float)v / 255.0f - c->node->mean[ch]) / c->node->std[ch];
     float* out = c->out;
-    for (int i = 0; i < c->rows; i++) {
-        const uint8_t* image = (const uint8_t*)c->in[0] + (int64_t)i * nn_in(c, 0)->size;
+    for (int i = 0; i < images; i++) {
+        const uint8_t* image = (const uint8_t*)c->in[0] + (int64_t)i * bytes;
         for (int gy = 0; gy < grid; gy++)
             for (int gx = 0; gx < grid; gx++)
                 for (int y = 0; y < p; y++) {

@@ -15,6 +15,10 @@ typedef struct nn_loops {
                      float* total);  // total += column sums
     void (*gelu)(int64_t n, const float* x, float* y);
     void (*gelu_back)(int64_t n, const float* x, const float* dy, float* dx, int add);
+    void (*erfgelu)(int64_t n, const float* x, float* y);
+    void (*erfgelu_back)(int64_t n, const float* x, const float* dy, float* dx, int add);
+    void (*silu)(int64_t n, const float* x, float* y);
+    void (*silu_back)(int64_t n, const float* x, const float* dy, float* dx, int add);
     // y = alpha * a + beta * b
     void (*axpby)(int64_t n, float alpha, const float* a, float beta, const float* b, float* y);
     void (*scaled)(int64_t n, float alpha, const float* a, float* y, int add);  // y (+)= alpha * a
@@ -25,6 +29,11 @@ typedef struct nn_loops {
     void (*layernorm_back)(int64_t rows, int width, const float* x, const float* gamma,
                            const float* stat, const float* dy, float* dx, int add, float* dgamma,
                            float* dbeta);
+    // likewise without gamma and beta
+    void (*standardise)(int64_t rows, int width, const float* x, float eps, float* y, float* stat);
+    // of a norm without gamma and beta, followed by (1 + scale), one scale per element
+    void (*adanorm_back)(int64_t rows, int width, const float* x, const float* scale,
+                         const float* stat, const float* dy, float* dx, int add);
     // per channel sums over positions, in double: x and x^2, or dy and dy * x
     void (*channel_sums)(int64_t positions, int channels, const float* x, const float* y,
                          double* sum_x, double* sum_xy);
@@ -32,7 +41,7 @@ typedef struct nn_loops {
     void (*channel_affine)(int64_t positions, int channels, const float* x, const float* scale,
                            const float* z, const float* slope, const float* shift, float* y,
                            int add);
-    void (*softmax)(int n, float* row, const uint8_t* mask, float scale);  // masked, in place
+    void (*softmax)(int n, float* row, const uint8_t* mask, float scale);  // in place; NULL: all
     // dp -> ds for one softmax row: ds = p * (dp - sum(p dp)) * scale
     void (*softmax_back)(int n, const float* p, float* dp, float scale);
     double (*square_sum)(int64_t n, const float* x);

@@ -68,6 +68,58 @@ static void gelu_back(int64_t n, const float* restrict x, const float* restrict 
         for (int64_t i = 0; i < n; i++) dx[i] = dy[i] * gelu_slope(x[i]);
 }
 
+// erf to about 2 ulp, branch-free: a rational function of x on [-4, 4], beyond which it is 1
+static inline float erf_fast(float x) {
+    x = x < -4.0f ? -4.0f : x;
+    x = x > 4.0f ? 4.0f : x;
+    float z = x * x;
+    float p = -2.72614225801306e-10f;
+    p = p * z + 2.77068142495902e-08f;
+    p = p * z - 2.10102402082508e-06f;
+    p = p * z - 5.69250639462346e-05f;
+    p = p * z - 7.34990630326855e-04f;
+    p = p * z - 2.95459980854025e-03f;
+    p = p * z - 1.60960333262415e-02f;
+    float q = -1.45660718464996e-05f;
+    q = q * z - 2.13374055278905e-04f;
+    q = q * z - 1.68282697438203e-03f;
+    q = q * z - 7.37332916720468e-03f;
+    q = q * z - 1.42647390514189e-02f;
+    return x * p / q;
+}
+
+static inline float normal_below(float x) {
+    return 0.5f + 0.5f * erf_fast(x * 0.70710678f);
+}
+
+static void erfgelu(int64_t n, const float* restrict x, float* restrict y) {
+    for (int64_t i = 0; i < n; i++) y[i] = x[i] * normal_below(x[i]);
+}
+
+static void erfgelu_back(int64_t n, const float* restrict x, const float* restrict dy,
+                         float* restrict dx, int add) {
+    float keep = add ? 1.0f : 0.0f;
+    if (!add) memset(dx, 0, (size_t)n * sizeof *dx);  // what was there need not be a number
+    for (int64_t i = 0; i < n; i++) {
+        float density = 0.39894228f * exp_fast(-0.5f * x[i] * x[i]);
+        dx[i] = keep * dx[i] + dy[i] * (normal_below(x[i]) + x[i] * density);
+    }
+}
+
+static void silu(int64_t n, const float* restrict x, float* restrict y) {
+    for (int64_t i = 0; i < n; i++) y[i] = x[i] / (1.0f + exp_fast(-x[i]));
+}
+
+static void silu_back(int64_t n, const float* restrict x, const float* restrict dy,
+                      float* restrict dx, int add) {
+    float keep = add ? 1.0f : 0.0f;
+    if (!add) memset(dx, 0, (size_t)n * sizeof *dx);
+    for (int64_t i = 0; i < n; i++) {
+        float s = 1.0f / (1.0f + exp_fast(-x[i]));
+        dx[i] = keep * dx[i] + dy[i] * s * (1.0f + x[i] * (1.0f - s));
+    }
+}
+
 static void axpby(int64_t n, float alpha, const float* a, float beta, const float* b,
                   float* restrict y) {
     for (int64_t i = 0; i < n; i++) y[i] = alpha * a[i] + beta * b[i];
@@ -93,27 +145,61 @@ static inline float total_of(const float* part) {
     return sum;
 }
 
+// mean and 1/deviation of a row
+static inline void row_stats(const float* row, int width, float eps, float* stat) {
+    int even = width / LANES * LANES;
+    float part[LANES] = {0};
+    for (int j = 0; j < even; j += LANES)
+        for (int k = 0; k < LANES; k++) part[k] += row[j + k];
+    float sum = total_of(part);
+    for (int j = even; j < width; j++) sum += row[j];
+    float mean = sum / (float)width;
+    memset(part, 0, sizeof part);
+    for (int j = 0; j < even; j += LANES)
+        for (int k = 0; k < LANES; k++) part[k] += (row[j + k] - mean) * (row[j + k] - mean);
+    float square = total_of(part);
+    for (int j = even; j < width; j++) square += (row[j] - mean) * (row[j] - mean);
+    stat[0] = mean;
+    stat[1] = 1.0f / sqrtf(square / (float)width + eps);
+}
+
 static void layernorm(int64_t rows, int width, const float* x, const float* gamma,
                       const float* beta, float eps, float* y, float* stat) {
-    int even = width / LANES * LANES;
     for (int64_t i = 0; i < rows; i++) {
         const float* row = x + i * width;
-        float part[LANES] = {0};
-        for (int j = 0; j < even; j += LANES)
-            for (int k = 0; k < LANES; k++) part[k] += row[j + k];
-        float sum = total_of(part);
-        for (int j = even; j < width; j++) sum += row[j];
-        float mean = sum / (float)width;
-        memset(part, 0, sizeof part);
-        for (int j = 0; j < even; j += LANES)
-            for (int k = 0; k < LANES; k++) part[k] += (row[j + k] - mean) * (row[j + k] - mean);
-        float square = total_of(part);
-        for (int j = even; j < width; j++) square += (row[j] - mean) * (row[j] - mean);
-        float rstd = 1.0f / sqrtf(square / (float)width + eps);
-        float* out = y + i * width;
+        row_stats(row, width, eps, stat + 2 * i);
+        float *out = y + i * width, mean = stat[2 * i], rstd = stat[2 * i + 1];
         for (int j = 0; j < width; j++) out[j] = (row[j] - mean) * rstd * gamma[j] + beta[j];
-        stat[2 * i] = mean;
-        stat[2 * i + 1] = rstd;
+    }
+}
+
+static void standardise(int64_t rows, int width, const float* x, float eps, float* y, float* stat) {
+    for (int64_t i = 0; i < rows; i++) {
+        const float* row = x + i * width;
+        row_stats(row, width, eps, stat + 2 * i);
+        float *out = y + i * width, mean = stat[2 * i], rstd = stat[2 * i + 1];
+        for (int j = 0; j < width; j++) out[j] = (row[j] - mean) * rstd;
+    }
+}
+
+// s1 and s2: means over the row of g and of g times the normalised x
+static void adanorm_back(int64_t rows, int width, const float* x, const float* scale,
+                         const float* stat, const float* dy, float* dx, int add) {
+    for (int64_t i = 0; i < rows; i++) {
+        const float *row = x + i * width, *g = dy + i * width, *by = scale + i * width;
+        float mean = stat[2 * i], rstd = stat[2 * i + 1], s1 = 0, s2 = 0;
+        for (int j = 0; j < width; j++) {
+            float d = g[j] * (1.0f + by[j]);
+            s1 += d;
+            s2 += d * (row[j] - mean) * rstd;
+        }
+        s1 /= (float)width;
+        s2 /= (float)width;
+        float* out = dx + i * width;
+        for (int j = 0; j < width; j++) {
+            float d = rstd * (g[j] * (1.0f + by[j]) - s1 - (row[j] - mean) * rstd * s2);
+            out[j] = add ? out[j] + d : d;
+        }
     }
 }
 
@@ -202,14 +288,14 @@ static void channel_affine(int64_t positions, int channels, const float* x, cons
 static void softmax(int n, float* row, const uint8_t* mask, float scale) {
     float top = -INFINITY;
     for (int j = 0; j < n; j++) {
-        row[j] = mask[j] ? row[j] * scale : -INFINITY;
+        row[j] = !mask || mask[j] ? row[j] * scale : -INFINITY;
         top = row[j] > top ? row[j] : top;
     }
     if (top == -INFINITY) {
         memset(row, 0, (size_t)n * sizeof *row);
         return;
     }
-    for (int j = 0; j < n; j++) row[j] = mask[j] ? exp_fast(row[j] - top) : 0.0f;
+    for (int j = 0; j < n; j++) row[j] = !mask || mask[j] ? exp_fast(row[j] - top) : 0.0f;
     float sum = 0;
     for (int j = 0; j < n; j++) sum += row[j];
     float inverse = 1.0f / sum;
@@ -249,11 +335,17 @@ const nn_loops JOIN(nn_loops, FIRM_SIMD) = {
     .sum_rows = sum_rows,
     .gelu = gelu,
     .gelu_back = gelu_back,
+    .erfgelu = erfgelu,
+    .erfgelu_back = erfgelu_back,
+    .silu = silu,
+    .silu_back = silu_back,
     .axpby = axpby,
     .scaled = scaled,
     .product = product,
     .layernorm = layernorm,
+    .standardise = standardise,
     .layernorm_back = layernorm_back,
+    .adanorm_back = adanorm_back,
     .channel_sums = channel_sums,
     .channel_affine = channel_affine,
     .softmax = softmax,

@@ -25,6 +25,34 @@ static void ln_backward(const nn_call* c) {
                                    c->accumulate[0], c->din[1], c->din[2]);
 }
 
+// ---- adanorm: save is layernorm's ----
+
+static void ada_forward(const nn_call* c) {
+    const nn_tensor* t = nn_in(c, 0);
+    int width = t->dim[t->rank - 1];
+    int64_t rows = (int64_t)c->rows * t->size / width;
+    const float *scale = c->in[1], *shift = c->in[2];
+    float *y = c->out, *stat = c->save;
+    nn_loops_get()->standardise(rows, width, c->in[0], c->node->eps, y, stat);
+    for (int64_t i = 0; i < rows * width; i++) y[i] = y[i] * (1.0f + scale[i]) + shift[i];
+}
+
+static void ada_backward(const nn_call* c) {
+    const nn_tensor* t = nn_in(c, 0);
+    int width = t->dim[t->rank - 1];
+    int64_t rows = (int64_t)c->rows * t->size / width;
+    const float *x = c->in[0], *dy = c->dout, *stat = c->save;
+    if (c->din[0])
+        nn_loops_get()->adanorm_back(rows, width, x, c->in[1], stat, dy, c->din[0],
+                                     c->accumulate[0]);
+    float* dscale = c->din[1];
+    for (int64_t i = 0; dscale && i < rows * width; i++) {
+        float h = (x[i] - stat[i / width * 2]) * stat[i / width * 2 + 1];
+        dscale[i] = (c->accumulate[1] ? dscale[i] : 0.0f) + dy[i] * h;
+    }
+    if (c->din[2]) nn_loops_get()->scaled(rows * width, 1, dy, c->din[2], c->accumulate[2]);
+}
+
 // ---- groupnorm: save holds mean and 1/deviation of every (sample, group) ----
 
 static size_t gn_save(const nn_graph* g, const nn_node* n, int rows) {
@@ -123,4 +151,5 @@ static void gn_backward(const nn_call* c) {
 }
 
 const nn_kernel nn_cpu_layernorm = {ln_forward, ln_backward, ln_save, NULL};
+const nn_kernel nn_cpu_adanorm = {ada_forward, ada_backward, ln_save, NULL};
 const nn_kernel nn_cpu_groupnorm = {gn_forward, gn_backward, gn_save, gn_scratch};

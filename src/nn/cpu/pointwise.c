@@ -15,6 +15,20 @@ static void gelu_backward(const nn_call* c) {
     nn_loops_get()->gelu_back(total(c), c->in[0], c->dout, c->din[0], c->accumulate[0]);
 }
 
+static void erfgelu_forward(const nn_call* c) {
+    nn_loops_get()->erfgelu(total(c), c->in[0], c->out);
+}
+static void erfgelu_backward(const nn_call* c) {
+    nn_loops_get()->erfgelu_back(total(c), c->in[0], c->dout, c->din[0], c->accumulate[0]);
+}
+
+static void silu_forward(const nn_call* c) {
+    nn_loops_get()->silu(total(c), c->in[0], c->out);
+}
+static void silu_backward(const nn_call* c) {
+    nn_loops_get()->silu_back(total(c), c->in[0], c->dout, c->din[0], c->accumulate[0]);
+}
+
 static void add_forward(const nn_call* c) {
     nn_loops_get()->axpby(total(c), c->node->alpha, c->in[0], c->node->beta, c->in[1], c->out);
 }
@@ -26,14 +40,14 @@ static void add_backward(const nn_call* c) {
 }
 
 static void addp_forward(const nn_call* c) {
-    int width = nn_in(c, 1)->size;
+    int width = nn_addp_period(c->graph, c->node);
     const float* x = c->in[0];
     float* y = c->out;
     for (int64_t i = 0; i < total(c); i += width)
         nn_loops_get()->axpby(width, 1, x + i, 1, c->in[1], y + i);
 }
 static void addp_backward(const nn_call* c) {
-    int width = nn_in(c, 1)->size;
+    int width = nn_addp_period(c->graph, c->node);
     if (c->din[0]) nn_loops_get()->scaled(total(c), 1, c->dout, c->din[0], c->accumulate[0]);
     if (c->din[1]) nn_loops_get()->sum_rows(total(c) / width, width, c->dout, c->din[1]);
 }
@@ -136,6 +150,8 @@ static void relative_backward(const nn_call* c) {
 }
 
 const nn_kernel nn_cpu_gelu = {gelu_forward, gelu_backward, NULL, NULL};
+const nn_kernel nn_cpu_erfgelu = {erfgelu_forward, erfgelu_backward, NULL, NULL};
+const nn_kernel nn_cpu_silu = {silu_forward, silu_backward, NULL, NULL};
 const nn_kernel nn_cpu_add = {add_forward, add_backward, NULL, NULL};
 const nn_kernel nn_cpu_addp = {addp_forward, addp_backward, NULL, NULL};
 const nn_kernel nn_cpu_mul = {mul_forward, mul_backward, NULL, NULL};

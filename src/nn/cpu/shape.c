@@ -83,6 +83,27 @@ static void mean_backward(const nn_call* c) {
                                (float*)c->din[0] + i * width, c->accumulate[0]);
 }
 
+static void prepend_forward(const nn_call* c) {
+    const nn_tensor* x = nn_in(c, 0);
+    int64_t width = nn_in(c, 1)->size, part = x->dim[x->rank - 2] * width;
+    for (int64_t o = 0; o < (int64_t)c->rows * x->size / part; o++) {
+        float* y = (float*)c->out + o * (part + width);
+        put(y, c->in[1], width, 0);
+        put(y + width, (const float*)c->in[0] + o * part, part, 0);
+    }
+}
+
+static void prepend_backward(const nn_call* c) {
+    const nn_tensor* x = nn_in(c, 0);
+    int64_t width = nn_in(c, 1)->size, part = x->dim[x->rank - 2] * width;
+    for (int64_t o = 0; o < (int64_t)c->rows * x->size / part; o++) {
+        const float* dy = (const float*)c->dout + o * (part + width);
+        if (c->din[1]) put(c->din[1], dy, width, 1);
+        if (c->din[0]) put((float*)c->din[0] + o * part, dy + width, part, c->accumulate[0]);
+    }
+}
+
+const nn_kernel nn_cpu_prepend = {prepend_forward, prepend_backward, NULL, NULL};
 const nn_kernel nn_cpu_concat = {concat_forward, concat_backward, NULL, NULL};
 const nn_kernel nn_cpu_slice = {slice_forward, slice_backward, NULL, NULL};
 const nn_kernel nn_cpu_mean = {mean_forward, mean_backward, NULL, NULL};

@@ -32,10 +32,10 @@ static void backward_map(const nn_call* c, const char* what, const float* const 
 // ----
 
 #define GELU_SCALE 0.7978845608028654f
-#define GELU_CUBE 0.044715f
+#define GELU_CUBIC 0.044715f
 
 __device__ __forceinline__ float gelu_sigmoid(float x) {
-    return 1.0f / (1.0f + expf(-2.0f * GELU_SCALE * (x + GELU_CUBE * x * x * x)));
+    return 1.0f / (1.0f + expf(-2.0f * GELU_SCALE * (x + GELU_CUBIC * x * x * x)));
 }
 
 struct gelu_value {
@@ -48,7 +48,7 @@ struct gelu_value {
 struct gelu_slope {
     __device__ void operator()(const float* in, float* d, uint32_t) const {
         float x = in[1], s = gelu_sigmoid(x);
-        float inner = 2.0f * GELU_SCALE * (1.0f + 3.0f * GELU_CUBE * x * x);
+        float inner = 2.0f * GELU_SCALE * (1.0f + 3.0f * GELU_CUBIC * x * x);
         d[0] = in[0] * (s + x * s * (1.0f - s) * inner);
         d[1] = 0.0f;  // not stored
     }
@@ -105,7 +105,7 @@ __global__ void __launch_bounds__(MAP_THREADS)
 
 static void addp_forward(const nn_call* c) {
     nn_cuda_queue* q = queue_of(c);
-    uint32_t count = elements(q, count_of(c)), period = (uint32_t)nn_in(c, 1)->size;
+    uint32_t count = elements(q, count_of(c)), period = (uint32_t)nn_addp_period(c->graph, c->node);
     const float *x = input(c, 0), *p = input(c, 1);
     float* y = (float*)c->out;
     if (period % 4 == 0 && aligned16(x) && aligned16(p) && aligned16(y))
@@ -122,7 +122,7 @@ struct same_value {
 
 static void addp_backward(const nn_call* c) {
     const float* dy = (const float*)c->dout;
-    int64_t period = nn_in(c, 1)->size;
+    int64_t period = nn_addp_period(c->graph, c->node);
     if (c->din[0]) {
         map_arrays<1, 1> a = {{dy}, {gradient(c, 0)}, {adds(c, 0)}};
         map(queue_of(c), "addp", count_of(c), a, same_value{});
@@ -133,7 +133,7 @@ static void addp_backward(const nn_call* c) {
 }
 
 static size_t addp_scratch(const nn_graph* g, const nn_node* n, int rows) {
-    int64_t period = g->tensor[n->in[1]].size;
+    int64_t period = nn_addp_period(g, n);
     return nn_cuda_column_sums_bytes((int64_t)rows * g->tensor[n->in[0]].size / period, period);
 }
 

@@ -174,7 +174,7 @@ static firm_status upload_chunks(nn_trainer* t, device* d, firm_error* err) {
                                         .value_at = (uint32_t)(entry->offset + at),
                                         .count = (uint32_t)((count + 3) / 4 * 4),
                                         .scale = t->scale[i],
-                                        .decays = entry->rank >= 2};
+                                        .decays = entry->rank >= 2 || t->opt.adamw.decay_all};
         }
     }
     firm_status st =

@@ -12,10 +12,11 @@ static size_t pixel_at(int W, int p, int patch, int pixel) {
 
 void nn_ref_patches_forward(const nn_call* c) {
     const nn_tensor* image = nn_in(c, 0);
-    int W = image->dim[1], p = c->node->patch, count = nn_out(c)->dim[0];
+    int W = image->dim[image->rank - 2], p = c->node->patch, count = (W / p) * (W / p);
+    int images = c->rows * (image->size / (W * W * 3));
     double* y = c->out;
-    for (int r = 0; r < c->rows; r++) {
-        const uint8_t* o = (const uint8_t*)c->in[0] + (size_t)r * image->size;
+    for (int r = 0; r < images; r++) {
+        const uint8_t* o = (const uint8_t*)c->in[0] + (size_t)r * W * W * 3;
         for (int i = 0; i < count * p * p; i++) {
             size_t at = pixel_at(W, p, i / (p * p), i % (p * p));
             for (int ch = 0; ch < 3; ch++)

@@ -82,6 +82,43 @@ void nn_ref_layernorm_backward(const nn_call* c) {
     }
 }
 
+// ---- ADANORM: a layer norm whose gamma and beta, 1 + scale and shift, belong to the element ----
+
+void nn_ref_adanorm_forward(const nn_call* c) {
+    int C = nn_ref_last(nn_in(c, 0)), M = c->rows * (nn_in(c, 0)->size / C);
+    const double *x = c->in[0], *scale = c->in[1], *shift = c->in[2];
+    double* y = c->out;
+    for (int m = 0; m < M; m++) {
+        size_t at = (size_t)m * C;
+        double mean, slope;
+        set_stats((norm_set){1, C, C}, x + at, c->node->eps, &mean, &slope);
+        for (size_t i = at; i < at + C; i++)
+            y[i] = (x[i] - mean) * slope * (1 + scale[i]) + shift[i];
+    }
+}
+
+void nn_ref_adanorm_backward(const nn_call* c) {
+    int C = nn_ref_last(nn_in(c, 0)), M = c->rows * (nn_in(c, 0)->size / C);
+    const double *x = c->in[0], *scale = c->in[1], *dy = c->dout;
+    double *dx = nn_ref_grad(c, 0), *dscale = nn_ref_grad(c, 1), *dshift = nn_ref_grad(c, 2);
+    for (int m = 0; m < M; m++) {
+        size_t at = (size_t)m * C;
+        double mean, slope, sum_g = 0, sum_gh = 0;
+        set_stats((norm_set){1, C, C}, x + at, c->node->eps, &mean, &slope);
+        for (size_t i = at; i < at + C; i++) {
+            double h = (x[i] - mean) * slope;
+            sum_g += dy[i] * (1 + scale[i]) / C;
+            sum_gh += dy[i] * (1 + scale[i]) * h / C;
+        }
+        for (size_t i = at; i < at + C; i++) {
+            double h = (x[i] - mean) * slope;
+            if (dx) dx[i] += slope * (dy[i] * (1 + scale[i]) - sum_g - h * sum_gh);
+            if (dscale) dscale[i] += dy[i] * h;
+            if (dshift) dshift[i] += dy[i];
+        }
+    }
+}
+
 void nn_ref_groupnorm_forward(const nn_call* c) {
     int C = nn_ref_last(nn_in(c, 0)), size = nn_in(c, 0)->size, width = C / c->node->groups;
     const double *x = c->in[0], *gamma = c->in[1], *beta = c->in[2];

@@ -9,13 +9,13 @@ static size_t count_of(const nn_call* c) {
 
 // ---- GELU: 0.5 x (1 + tanh(sqrt(2/pi) (x + 0.044715 x^3))) ----
 
-static const double GELU_SCALE = 0.7978845608028654, GELU_CUBE = 0.044715;
+static const double GELU_SCALE = 0.7978845608028654, GELU_CUBIC = 0.044715;
 
 void nn_ref_gelu_forward(const nn_call* c) {
     const double* x = c->in[0];
     double* y = c->out;
     for (size_t i = 0; i < count_of(c); i++) {
-        y[i] = 0.5 * x[i] * (1 + tanh(GELU_SCALE * (x[i] + GELU_CUBE * x[i] * x[i] * x[i])));
+        y[i] = 0.5 * x[i] * (1 + tanh(GELU_SCALE * (x[i] + GELU_CUBIC * x[i] * x[i] * x[i])));
     }
 }
 
@@ -23,9 +23,47 @@ void nn_ref_gelu_backward(const nn_call* c) {
     const double *x = c->in[0], *dy = c->dout;
     double* dx = nn_ref_grad(c, 0);
     for (size_t i = 0; dx && i < count_of(c); i++) {
-        double t = tanh(GELU_SCALE * (x[i] + GELU_CUBE * x[i] * x[i] * x[i]));
-        double inner = GELU_SCALE * (1 + 3 * GELU_CUBE * x[i] * x[i]);
+        double t = tanh(GELU_SCALE * (x[i] + GELU_CUBIC * x[i] * x[i] * x[i]));
+        double inner = GELU_SCALE * (1 + 3 * GELU_CUBIC * x[i] * x[i]);
         dx[i] += dy[i] * (0.5 * (1 + t) + 0.5 * x[i] * (1 - t * t) * inner);
+    }
+}
+
+// ---- ERFGELU: x Phi(x), Phi the distribution of a standard normal ----
+
+static double normal_below(double x) {
+    return 0.5 * erfc(-x * 0.70710678118654752);
+}
+
+void nn_ref_erfgelu_forward(const nn_call* c) {
+    const double* x = c->in[0];
+    double* y = c->out;
+    for (size_t i = 0; i < count_of(c); i++) y[i] = x[i] * normal_below(x[i]);
+}
+
+void nn_ref_erfgelu_backward(const nn_call* c) {
+    const double *x = c->in[0], *dy = c->dout;
+    double* dx = nn_ref_grad(c, 0);
+    for (size_t i = 0; dx && i < count_of(c); i++) {
+        double density = 0.39894228040143268 * exp(-0.5 * x[i] * x[i]);
+        dx[i] += dy[i] * (normal_below(x[i]) + x[i] * density);
+    }
+}
+
+// ---- SILU: x s, s = 1 / (1 + e^-x) ----
+
+void nn_ref_silu_forward(const nn_call* c) {
+    const double* x = c->in[0];
+    double* y = c->out;
+    for (size_t i = 0; i < count_of(c); i++) y[i] = x[i] / (1 + exp(-x[i]));
+}
+
+void nn_ref_silu_backward(const nn_call* c) {
+    const double *x = c->in[0], *dy = c->dout;
+    double* dx = nn_ref_grad(c, 0);
+    for (size_t i = 0; dx && i < count_of(c); i++) {
+        double s = 1 / (1 + exp(-x[i]));
+        dx[i] += dy[i] * s * (1 + x[i] * (1 - s));
     }
 }
 
@@ -51,15 +89,17 @@ void nn_ref_add_backward(const nn_call* c) {
 void nn_ref_addp_forward(const nn_call* c) {
     const double *x = c->in[0], *p = c->in[1];
     double* y = c->out;
-    for (size_t i = 0; i < count_of(c); i++) y[i] = x[i] + p[i % (size_t)nn_in(c, 1)->size];
+    size_t period = (size_t)nn_addp_period(c->graph, c->node);
+    for (size_t i = 0; i < count_of(c); i++) y[i] = x[i] + p[i % period];
 }
 
 void nn_ref_addp_backward(const nn_call* c) {
     const double* dy = c->dout;
     double *dx = nn_ref_grad(c, 0), *dp = nn_ref_grad(c, 1);
+    size_t period = (size_t)nn_addp_period(c->graph, c->node);
     for (size_t i = 0; i < count_of(c); i++) {
         if (dx) dx[i] += dy[i];
-        if (dp) dp[i % (size_t)nn_in(c, 1)->size] += dy[i];
+        if (dp) dp[i % period] += dy[i];
     }
 }
 

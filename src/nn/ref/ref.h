@@ -23,16 +23,22 @@ NN_REF_BOTH(conv2d)
 NN_REF_BOTH(convt2d)
 NN_REF_BOTH(layernorm)
 NN_REF_BOTH(groupnorm)
+NN_REF_BOTH(adanorm)
+NN_REF_BOTH(batchnorm)
 NN_REF_BOTH(gelu)
+NN_REF_BOTH(erfgelu)
+NN_REF_BOTH(silu)
 NN_REF_BOTH(add)
 NN_REF_BOTH(addp)
 NN_REF_BOTH(mul)
 NN_REF_BOTH(pairnorm)
 NN_REF_BOTH(clamp)
 NN_REF_BOTH(relative)
+NN_REF_BOTH(dropout)
 NN_REF_BOTH(concat)
 NN_REF_BOTH(slice)
 NN_REF_BOTH(mean)
+NN_REF_BOTH(prepend)
 NN_REF_BOTH(attention)
 NN_REF_BOTH(coords)
 NN_REF_BOTH(softpool)
@@ -41,7 +47,11 @@ NN_REF_BOTH(mse)
 NN_REF_BOTH(bce)
 NN_REF_BOTH(nll)
 NN_REF_BOTH(chord)
+NN_REF_BOTH(sigreg)
 #undef NN_REF_BOTH
+extern const nn_gather nn_ref_batchnorm_gather, nn_ref_sigreg_gather;
+// Factor of an element of the batch under the node's dropout: 0 or 1 / (1 - alpha); deployed 1.
+double nn_ref_dropped(const nn_call* c, uint64_t element);
 size_t nn_ref_softpool_scratch(const nn_graph* g, const nn_node* n, int rows);
 void nn_ref_patches_forward(const nn_call* c);
 void nn_ref_patchdiff_forward(const nn_call* c);

@@ -94,3 +94,27 @@ void nn_ref_mean_backward(const nn_call* c) {
         }
     }
 }
+
+// ---- PREPEND: a parameter's row before the rows of every sample's (..., T, C) ----
+
+void nn_ref_prepend_forward(const nn_call* c) {
+    const nn_tensor* x = nn_in(c, 0);
+    size_t C = (size_t)nn_ref_last(x), part = (size_t)x->dim[x->rank - 2] * C;
+    const double *from = c->in[0], *p = c->in[1];
+    double* y = c->out;
+    for (size_t o = 0; o < (size_t)c->rows * (size_t)x->size / part; o++) {
+        for (size_t j = 0; j < C; j++) y[o * (part + C) + j] = p[j];
+        for (size_t j = 0; j < part; j++) y[o * (part + C) + C + j] = from[o * part + j];
+    }
+}
+
+void nn_ref_prepend_backward(const nn_call* c) {
+    const nn_tensor* x = nn_in(c, 0);
+    size_t C = (size_t)nn_ref_last(x), part = (size_t)x->dim[x->rank - 2] * C;
+    const double* dy = c->dout;
+    double *dx = nn_ref_grad(c, 0), *dp = nn_ref_grad(c, 1);
+    for (size_t o = 0; o < (size_t)c->rows * (size_t)x->size / part; o++) {
+        for (size_t j = 0; dp && j < C; j++) dp[j] += dy[o * (part + C) + j];
+        for (size_t j = 0; dx && j < part; j++) dx[o * part + j] += dy[o * (part + C) + C + j];
+    }
+}

@@ -72,6 +72,7 @@ static void pack_chunks(plan_gpu* g, char* to) {
 static int takes(const plan_gpu* g) {
     const sizes* s = &g->size;
     if (g->major != 9 || g->setup.precision == PLAN_FP32 || s->spatial || s->hidden != HIDDEN ||
+        s->config > 8 ||  // one tile holds all pairs
         s->inner % 64 || s->blocks < 1 || s->state > MAX_STATE || s->state + s->action > MAX_X ||
         !fits_unscaled(g, &g->host[LAYER_IN]))
         return 0;

@@ -1,0 +1,493 @@
+// lewm_net.c - see lewm_net.h. The products are nn/cpu/gemm.h's with packed weights, the loops
+// between them lewm_rows.h's.
+#include "plan/lewm_net.h"
+
+#include <math.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "core/mem.h"
+#include "core/simd.h"
+#include "nn/cpu/gemm.h"
+#include "nn/cpu/loops.h"
+#include "plan/lewm_rows.h"
+
+// Candidates at a time: their activations stay in the second cache.
+enum { BLOCK = 96, CHUNKS = 6 };
+
+// y = x w + b
+typedef struct layer {
+    int in, out;
+    float *w, *b;  // packed; (out)
+} layer;
+
+typedef struct block {
+    layer q, kv, out, up, down;
+} block;
+
+struct lewm_net {
+    lewm_shape shape;
+    int action, inner;  // inner: heads * head of the predictor
+    const lewm_rows* rows;
+    const nn_loops* loops;
+    layer patch, embed_up, embed_down;
+    layer modulation;  // of all blocks, side by side: shift, scale and gate of either branch
+    block* block;      // (depth)
+    layer head_up, head_down;
+    float* positions;  // (context, width)
+    size_t bytes;
+};
+
+// ---- packing ------------------------------------------------------------------------------------
+
+// How the input of a layer is changed before it: x * gamma + beta, and its sum after it:
+// y * scale + shift. NULL: not.
+typedef struct fold {
+    const float *gamma, *beta;   // (in)
+    const float *scale, *shift;  // (out)
+} fold;
+
+// Columns first .. first + n - 1 of the weights (in, columns) as a layer of its own.
+typedef struct source {
+    const float *w, *b;  // b may be NULL
+    int in, columns, first, n;
+} source;
+
+static firm_status pack(lewm_net* net, const source* s, const fold* f, layer* out,
+                        firm_error* err) {
+    const size_t in = (size_t)s->in, n = (size_t)s->n, packed = nn_gemm_packed(s->in, s->n);
+    float* plain = mem_alloc(in * n * sizeof *plain);
+    out->in = s->in;
+    out->out = s->n;
+    out->w = mem_alloc(packed * sizeof *out->w);
+    out->b = mem_calloc(n, sizeof *out->b);
+    net->bytes += (packed + n) * sizeof(float);
+    if (!plain || !out->w || !out->b) {
+        mem_free(plain);
+        return FAIL(err, FIRM_E_MEMORY, "no memory for the planner's copy of the model");
+    }
+    for (size_t j = 0; j < n; j++) {
+        const float* column = s->w + (size_t)s->first + j;
+        double sum = s->b ? (double)s->b[(size_t)s->first + j] : 0;
+        const double scale = f && f->scale ? (double)f->scale[j] : 1;
+        for (size_t i = 0; i < in; i++) {
+            double w = (double)column[i * (size_t)s->columns];
+            if (f && f->beta) sum += w * (double)f->beta[i];
+            plain[i * n + j] = (float)(w * (f && f->gamma ? (double)f->gamma[i] : 1) * scale);
+        }
+        out->b[j] = (float)(sum * scale + (f && f->shift ? (double)f->shift[j] : 0));
+    }
+    nn_gemm_pack(s->in, s->n, plain, s->n, 0, out->w);
+    mem_free(plain);
+    return FIRM_OK;
+}
+
+static const float* named(const lewm_model* m, const char* module, int block, const char* part) {
+    char name[96];
+    if (block < 0)
+        snprintf(name, sizeof name, "%s.%s", module, part);
+    else
+        snprintf(name, sizeof name, "%s.%d.%s", module, block, part);
+    return lewm_weight(m, name);
+}
+
+static firm_status pack_block(lewm_net* net, const lewm_model* m, int i, firm_error* err) {
+    const lewm_shape* s = &net->shape;
+    const int w = s->width, inner = net->inner;
+    block* b = &net->block[i];
+    const float* qkv = named(m, "predictor", i, "qkv.weight");
+    const fold one = {.gamma = named(m, "predictor", i, "norm1.weight"),
+                      .beta = named(m, "predictor", i, "norm1.bias")},
+               two = {.gamma = named(m, "predictor", i, "norm2.weight"),
+                      .beta = named(m, "predictor", i, "norm2.bias")};
+    TRY(pack(net, &(source){qkv, NULL, w, 3 * inner, 0, inner}, &one, &b->q, err));
+    TRY(pack(net, &(source){qkv, NULL, w, 3 * inner, inner, 2 * inner}, &one, &b->kv, err));
+    TRY(pack(net,
+             &(source){named(m, "predictor", i, "out.weight"), named(m, "predictor", i, "out.bias"),
+                       inner, w, 0, w},
+             NULL, &b->out, err));
+    TRY(pack(net,
+             &(source){named(m, "predictor", i, "up.weight"), named(m, "predictor", i, "up.bias"),
+                       w, s->predictor_mlp, 0, s->predictor_mlp},
+             &two, &b->up, err));
+    return pack(net,
+                &(source){named(m, "predictor", i, "down.weight"),
+                          named(m, "predictor", i, "down.bias"), s->predictor_mlp, w, 0, w},
+                NULL, &b->down, err);
+}
+
+// The modulations of all blocks as one product.
+static firm_status pack_modulation(lewm_net* net, const lewm_model* m, firm_error* err) {
+    const size_t w = (size_t)net->shape.width, depth = (size_t)net->shape.predictor_depth,
+                 each = CHUNKS * w, all = depth * each;
+    float *weight = mem_alloc(w * all * sizeof *weight), *bias = mem_alloc(all * sizeof *bias);
+    firm_status st =
+        weight && bias ? FIRM_OK
+                       : FAIL(err, FIRM_E_MEMORY, "no memory for the planner's copy of the model");
+    for (size_t d = 0; d < depth && st == FIRM_OK; d++) {
+        const float* from = named(m, "predictor", (int)d, "modulation.weight");
+        for (size_t i = 0; i < w; i++)
+            memcpy(weight + i * all + d * each, from + i * each, each * sizeof *weight);
+        memcpy(bias + d * each, named(m, "predictor", (int)d, "modulation.bias"),
+               each * sizeof *bias);
+    }
+    if (st == FIRM_OK)
+        st = pack(net, &(source){weight, bias, (int)w, (int)all, 0, (int)all}, NULL,
+                  &net->modulation, err);
+    mem_free(weight);
+    mem_free(bias);
+    return st;
+}
+
+// head = down(GELU(BN(up(LN(x)))))
+static firm_status pack_head(lewm_net* net, const lewm_model* m, firm_error* err) {
+    const lewm_shape* s = &net->shape;
+    const int n = s->projector;
+    const float *gamma = named(m, "head", -1, "norm.weight"),
+                *beta = named(m, "head", -1, "norm.bias"),
+                *mean = named(m, "head", -1, "norm.running_mean"),
+                *variance = named(m, "head", -1, "norm.running_var");
+    float *scale = mem_alloc((size_t)n * sizeof *scale),
+          *shift = mem_alloc((size_t)n * sizeof *shift);
+    firm_status st =
+        scale && shift ? FIRM_OK
+                       : FAIL(err, FIRM_E_MEMORY, "no memory for the planner's copy of the model");
+    for (int i = 0; i < n && st == FIRM_OK; i++) {
+        double by = (double)gamma[i] / sqrt((double)variance[i] + 1e-5);
+        scale[i] = (float)by;
+        shift[i] = (float)((double)beta[i] - (double)mean[i] * by);
+    }
+    const fold f = {.gamma = named(m, "predictor", -1, "norm.weight"),
+                    .beta = named(m, "predictor", -1, "norm.bias"),
+                    .scale = scale,
+                    .shift = shift};
+    if (st == FIRM_OK)
+        st = pack(net,
+                  &(source){named(m, "head", -1, "up.weight"), named(m, "head", -1, "up.bias"),
+                            s->width, n, 0, n},
+                  &f, &net->head_up, err);
+    if (st == FIRM_OK)
+        st = pack(net,
+                  &(source){named(m, "head", -1, "down.weight"), named(m, "head", -1, "down.bias"),
+                            n, s->width, 0, s->width},
+                  NULL, &net->head_down, err);
+    mem_free(scale);
+    mem_free(shift);
+    return st;
+}
+
+static firm_status pack_all(lewm_net* net, const lewm_model* m, firm_error* err) {
+    const lewm_shape* s = &net->shape;
+    const struct {
+        const char* name;
+        int in, out;
+        layer* to;
+    } part[] = {{"patch", net->action, s->action_hidden, &net->patch},
+                {"up", s->action_hidden, s->action_mlp, &net->embed_up},
+                {"down", s->action_mlp, s->width, &net->embed_down}};
+    for (size_t i = 0; i < sizeof part / sizeof *part; i++) {
+        char weight[32], bias[32];
+        snprintf(weight, sizeof weight, "%s.weight", part[i].name);
+        snprintf(bias, sizeof bias, "%s.bias", part[i].name);
+        TRY(pack(net,
+                 &(source){named(m, "actions", -1, weight), named(m, "actions", -1, bias),
+                           part[i].in, part[i].out, 0, part[i].out},
+                 NULL, part[i].to, err));
+    }
+    TRY(pack_modulation(net, m, err));
+    for (int i = 0; i < s->predictor_depth; i++) TRY(pack_block(net, m, i, err));
+    TRY(pack_head(net, m, err));
+    const size_t positions = (size_t)(s->context * s->width);
+    net->positions = mem_alloc(positions * sizeof *net->positions);
+    if (!net->positions) return FAIL(err, FIRM_E_MEMORY, "no memory for the planner");
+    memcpy(net->positions, lewm_weight(m, "predictor.positions"),
+           positions * sizeof *net->positions);
+    return FIRM_OK;
+}
+
+extern const lewm_rows lewm_rows_plain;
+#if defined(__x86_64__)
+extern const lewm_rows lewm_rows_avx2, lewm_rows_avx512;
+#elif defined(__aarch64__)
+extern const lewm_rows lewm_rows_neon;
+#endif
+
+const lewm_rows* lewm_rows_get(void) {
+#if defined(__x86_64__)
+    if (simd_best() == SIMD_AVX512) return &lewm_rows_avx512;
+    if (simd_best() == SIMD_AVX2) return &lewm_rows_avx2;
+#elif defined(__aarch64__)
+    if (simd_best() == SIMD_NEON) return &lewm_rows_neon;
+#endif
+    return &lewm_rows_plain;
+}
+
+firm_status lewm_net_create(const lewm_model* m, lewm_net** out, firm_error* err) {
+    *out = NULL;
+    lewm_net* net = mem_calloc(1, sizeof *net);
+    if (!net) return FAIL(err, FIRM_E_MEMORY, "no memory for the planner's copy of the model");
+    net->shape = m->shape;
+    net->action = lewm_action_dim(m);
+    net->inner = m->shape.predictor_heads * m->shape.predictor_head;
+    net->rows = lewm_rows_get();
+    net->loops = nn_loops_get();
+    net->bytes = sizeof *net;
+    net->block = mem_calloc((size_t)m->shape.predictor_depth, sizeof *net->block);
+    firm_status st =
+        net->block ? pack_all(net, m, err) : FAIL(err, FIRM_E_MEMORY, "no memory for the planner");
+    if (st != FIRM_OK) {
+        lewm_net_free(net);
+        return st;
+    }
+    *out = net;
+    return FIRM_OK;
+}
+
+static void layer_free(layer* l) {
+    mem_free(l->w);
+    mem_free(l->b);
+}
+
+void lewm_net_free(lewm_net* net) {
+    if (!net) return;
+    layer* part[] = {&net->patch,      &net->embed_up, &net->embed_down,
+                     &net->modulation, &net->head_up,  &net->head_down};
+    for (size_t i = 0; i < sizeof part / sizeof *part; i++) layer_free(part[i]);
+    for (int i = 0; net->block && i < net->shape.predictor_depth; i++) {
+        layer_free(&net->block[i].q);
+        layer_free(&net->block[i].kv);
+        layer_free(&net->block[i].out);
+        layer_free(&net->block[i].up);
+        layer_free(&net->block[i].down);
+    }
+    mem_free(net->block);
+    mem_free(net->positions);
+    mem_free(net);
+}
+
+size_t lewm_net_bytes(const lewm_net* net) {
+    return net->bytes;
+}
+const char* lewm_net_simd(const lewm_net* net) {
+    return net->rows->name;
+}
+int lewm_net_width(const lewm_net* net) {
+    return net->shape.width;
+}
+int lewm_net_action(const lewm_net* net) {
+    return net->action;
+}
+
+// ---- rollouts -----------------------------------------------------------------------------------
+
+// Memory of one thread; a token's rows are BLOCK candidates.
+typedef struct work {
+    const lewm_net* net;
+    int n;              // candidates of this block
+    float* modulation;  // (context, BLOCK, depth * 6 * width) of the latest actions, a ring
+    float* kv;          // (depth, context, BLOCK, 2 * inner)
+    float* x;           // (context, BLOCK, width) tokens
+    float* u;           // (BLOCK, width)
+    float* y;           // (BLOCK, width)
+    float* q;           // (BLOCK, inner)
+    float* o;           // (BLOCK, inner)
+    float* h;           // (BLOCK, widest hidden layer)
+} work;
+
+static int widest(const lewm_net* net) {
+    const lewm_shape* s = &net->shape;
+    int n = s->predictor_mlp > s->projector ? s->predictor_mlp : s->projector;
+    return n > s->action_mlp + s->action_hidden ? n : s->action_mlp + s->action_hidden;
+}
+
+static size_t lay_out(const lewm_net* net, char* memory, work* w) {
+    const lewm_shape* s = &net->shape;
+    const size_t c = (size_t)s->context, width = (size_t)s->width, d = (size_t)s->predictor_depth,
+                 inner = (size_t)net->inner, n = BLOCK;
+    struct {
+        float** slot;
+        size_t count;
+    } part[] = {{&w->modulation, c * n * d * CHUNKS * width},
+                {&w->kv, d * c * n * 2 * inner},
+                {&w->x, c * n * width},
+                {&w->u, n * width},
+                {&w->y, n * width},
+                {&w->q, n * inner},
+                {&w->o, n * inner},
+                {&w->h, n * (size_t)widest(net)}};
+    size_t at = 0;
+    for (size_t i = 0; i < sizeof part / sizeof *part; i++) {
+        if (memory) *part[i].slot = (float*)(void*)(memory + at);
+        at += (part[i].count * sizeof(float) + 63) / 64 * 64;
+    }
+    return at;
+}
+
+size_t lewm_net_scratch_bytes(const lewm_net* net) {
+    work w;
+    return lay_out(net, NULL, &w);
+}
+
+static void run(const work* w, const layer* l, const float* a, int64_t lda, float* c, int64_t ldc) {
+    nn_gemm(&(nn_product){.m = w->n,
+                          .k = l->in,
+                          .n = l->out,
+                          .packed = 1,
+                          .a = a,
+                          .lda = lda,
+                          .b = l->w,
+                          .bias = l->b,
+                          .c = c,
+                          .ldc = ldc});
+}
+
+static size_t modulation_step(const work* w) {
+    return (size_t)(w->net->shape.predictor_depth * CHUNKS * w->net->shape.width);
+}
+
+// chunk i of the modulation of a block by action t
+static const float* chunk(const work* w, int t, int block, int i) {
+    const lewm_shape* s = &w->net->shape;
+    return w->modulation + (size_t)(t % s->context) * BLOCK * modulation_step(w) +
+           (size_t)((block * CHUNKS + i) * s->width);
+}
+
+static float* kv_of(const work* w, int block, int token) {
+    return w->kv +
+           (size_t)(block * w->net->shape.context + token) * BLOCK * 2 * (size_t)w->net->inner;
+}
+
+static float* token_of(const work* w, int token) {
+    return w->x + (size_t)token * BLOCK * (size_t)w->net->shape.width;
+}
+
+// What action t does to every block: u of a candidate is at i * step.
+static void embed(const work* w, int t, const float* u, int64_t step) {
+    const lewm_net* net = w->net;
+    const lewm_shape* s = &net->shape;
+    float *first = w->h, *second = w->h + (size_t)w->n * (size_t)s->action_hidden;
+    run(w, &net->patch, u, step, first, s->action_hidden);
+    run(w, &net->embed_up, first, s->action_hidden, second, s->action_mlp);
+    net->loops->silu((int64_t)w->n * s->action_mlp, second, second);
+    run(w, &net->embed_down, second, s->action_mlp, w->y, s->width);
+    net->loops->silu((int64_t)w->n * s->width, w->y, w->y);
+    run(w, &net->modulation, w->y, s->width,
+        w->modulation + (size_t)(t % s->context) * BLOCK * modulation_step(w),
+        (int64_t)modulation_step(w));
+}
+
+// Keys and values of a token, whose action is t; leaves the block's input in w->u.
+static void keys(const work* w, int block, int token, int t) {
+    const lewm_net* net = w->net;
+    const int width = net->shape.width;
+    net->rows->modulate(w->n, width, token_of(w, token), chunk(w, t, block, 0),
+                        chunk(w, t, block, 1), modulation_step(w), w->u);
+    run(w, &net->block[block].kv, w->u, width, kv_of(w, block, token), 2 * net->inner);
+}
+
+// The rest of a block for a token, right after its keys.
+static void pass(const work* w, int block, int token, int t) {
+    const lewm_net* net = w->net;
+    const lewm_shape* s = &net->shape;
+    const size_t step = modulation_step(w);
+    float* x = token_of(w, token);
+    run(w, &net->block[block].q, w->u, s->width, w->q, net->inner);
+    net->rows->attend(&(lewm_attend){.rows = w->n,
+                                     .heads = s->predictor_heads,
+                                     .head = s->predictor_head,
+                                     .tokens = token + 1,
+                                     .q = w->q,
+                                     .kv = kv_of(w, block, 0),
+                                     .token_step = BLOCK * 2 * (size_t)net->inner,
+                                     .out = w->o});
+    run(w, &net->block[block].out, w->o, net->inner, w->y, s->width);
+    net->rows->gate(w->n, s->width, chunk(w, t, block, 2), step, w->y, x);
+    net->rows->modulate(w->n, s->width, x, chunk(w, t, block, 3), chunk(w, t, block, 4), step,
+                        w->u);
+    run(w, &net->block[block].up, w->u, s->width, w->h, s->predictor_mlp);
+    net->loops->erfgelu((int64_t)w->n * s->predictor_mlp, w->h, w->h);
+    run(w, &net->block[block].down, w->h, s->predictor_mlp, w->y, s->width);
+    net->rows->gate(w->n, s->width, chunk(w, t, block, 5), step, w->y, x);
+}
+
+// Token `token` of the window starts as latent `t` at its position.
+static void place(const work* w, int token, int t, int horizon, const float* z0,
+                  const float* path) {
+    const int width = w->net->shape.width;
+    const float* position = w->net->positions + (size_t)(token * width);
+    float* x = token_of(w, token);
+    for (int i = 0; i < w->n; i++, x += width) {
+        const float* z =
+            t ? path + ((size_t)i * (size_t)horizon + (size_t)(t - 1)) * (size_t)width : z0;
+        for (int j = 0; j < width; j++) x[j] = z[j] + position[j];
+    }
+}
+
+// The latent after action t, which needs the window's tokens first .. t.
+static void step(const work* w, int t, int horizon, const float* z0, float* path) {
+    const lewm_net* net = w->net;
+    const lewm_shape* s = &net->shape;
+    const int depth = s->predictor_depth, slides = t >= s->context,
+              last = slides ? s->context - 1 : t;
+    // a growing window keeps what it has: only its last token is new
+    for (int token = slides ? 0 : last; token <= last; token++)
+        place(w, token, t - last + token, horizon, z0, path);
+    for (int b = 0; b < depth; b++)
+        for (int token = slides ? 0 : last; token <= last; token++) {
+            keys(w, b, token, t - last + token);
+            if (token == last || b < depth - 1) pass(w, b, token, t - last + token);
+        }
+    net->rows->normalise(w->n, s->width, token_of(w, last), w->u);
+    run(w, &net->head_up, w->u, s->width, w->h, s->projector);
+    net->loops->erfgelu((int64_t)w->n * s->projector, w->h, w->h);
+    run(w, &net->head_down, w->h, s->projector, path + (size_t)(t * s->width),
+        (int64_t)horizon * s->width);
+}
+
+static int count_nonfinite(const float* path, int n, size_t numbers) {
+    int count = 0;
+    for (int i = 0; i < n; i++, path += numbers) {
+        int finite = 1;
+        for (size_t j = 0; j < numbers && finite; j++) finite = isfinite(path[j]) != 0;
+        count += !finite;
+    }
+    return count;
+}
+
+int lewm_net_rollout(const lewm_net* net, void* scratch, int n, int horizon, const float* z0,
+                     const float* u, float* path) {
+    const size_t actions = (size_t)(horizon * net->action),
+                 numbers = (size_t)(horizon * net->shape.width);
+    work w = {.net = net};
+    int nonfinite = 0;
+    lay_out(net, scratch, &w);
+    for (int from = 0; from < n; from += BLOCK) {
+        const float* own = u + (size_t)from * actions;
+        float* to = path + (size_t)from * numbers;
+        w.n = n - from < BLOCK ? n - from : BLOCK;
+        for (int t = 0; t < horizon; t++) {
+            embed(&w, t, own + (size_t)(t * net->action), (int64_t)actions);
+            step(&w, t, horizon, z0, to);
+        }
+        nonfinite += count_nonfinite(to, w.n, numbers);
+    }
+    return nonfinite;
+}
+
+int64_t lewm_net_macs(const lewm_net* net, int horizon) {
+    const lewm_shape* s = &net->shape;
+    const int64_t w = s->width, inner = net->inner, c = s->context, d = s->predictor_depth,
+                  keys = w * 2 * inner, rest = w * inner + inner * w + 2 * w * s->predictor_mlp;
+    int64_t macs = 0;
+    for (int t = 0; t < horizon; t++) {
+        const int64_t tokens = t < c ? 1 : c;  // computed in this step
+        macs += (int64_t)net->action * s->action_hidden +
+                (int64_t)s->action_hidden * s->action_mlp + s->action_mlp * w + w * d * CHUNKS * w;
+        macs += tokens * d * keys + (tokens * (d - 1) + 1) * rest + 2 * w * s->projector;
+        // scores and mixing: token k sees k + 1
+        for (int64_t k = t < c ? t : 0; k <= (t < c ? t : c - 1); k++)
+            macs += 2 * inner * (k + 1) * (t < c || k == c - 1 ? d : d - 1);
+    }
+    return macs;
+}

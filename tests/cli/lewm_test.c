@@ -1,0 +1,143 @@
+// lewm_test.c - commands with a model file of LeWM: planned with, evaluated beside FIRM on the same
+// trials, and refused where it does not belong.
+#include "model/lewm/lewm.h"
+
+#include "io/json.h"
+#include "plan/lewm_toys.h"
+#include "program.h"
+
+// lewm.safetensors in a fresh folder; the fixture's path, or NULL.
+static const char* make_lewm(char folder[512]) {
+    const char* fix = firm_fixture();
+    lewm_model* m = toy_lewm(3, 5);
+    firm_error err = {0};
+    char path[600];
+    fresh_folder(folder);
+    snprintf(path, sizeof path, "%s/lewm.safetensors", folder);
+    int ok = fix && m;
+    if (ok) snprintf(m->provenance, sizeof m->provenance, "firm 0.1.0 lewm seed=7");
+    if (ok && lewm_write(path, m, NULL, &err) != FIRM_OK) {
+        test_fail(__FILE__, __LINE__, "%s", err.message);
+        ok = 0;
+    }
+    lewm_free(m);
+    return ok ? fix : NULL;
+}
+
+TEST(cli, lewm_evaluated_beside_firm) {
+    char folder[512];
+    const char* fix = make_lewm(folder);
+    if (!fix) return;
+    char* first = NULL;
+    for (int threads = 1; threads <= 2; threads++) {
+        cJSON* j = JSON_OF(firm_run(folder, 0,
+                                    "eval tworoom --model %s/run/model.safetensors --lewm "
+                                    "lewm.safetensors --trials 3 --offset 10 --candidates 12 "
+                                    "--iterations 2 --seed 3 --arms firm,lewm,random --traces 1 -o "
+                                    "eval-x.json --threads %d --json",
+                                    fix, threads));
+        if (!j) continue;
+        const cJSON *arms = cJSON_GetObjectItemCaseSensitive(j, "arms"),
+                    *lewm = cJSON_GetObjectItemCaseSensitive(arms, "lewm"),
+                    *origin = cJSON_GetObjectItemCaseSensitive(j, "lewm"), *pair;
+        EXPECT_KEYS(lewm, "success_rate ci95 seconds_per_episode ms_per_solve outcomes closest");
+        EXPECT(json_get(lewm, "seconds_per_episode", 0) > 0);
+        EXPECT_NEAR(json_get(origin, "model_seed", 0), 7, 0);
+        EXPECT_KEYS(origin, "model provenance");
+        int pairs = 0;
+        cJSON_ArrayForEach(pair, cJSON_GetObjectItemCaseSensitive(j, "pairs")) {
+            const cJSON* ratio = cJSON_GetObjectItemCaseSensitive(pair, "seconds_ratio");
+            const char* b = cJSON_GetObjectItemCaseSensitive(pair, "b")->valuestring;
+            EXPECT_KEYS(pair, "a b difference ci95 rescue harm seconds_ratio");
+            EXPECT(strcmp(b, "lewm") == 0 ? ratio->valuedouble > 0 : cJSON_IsNull(ratio));
+            pairs++;
+        }
+        EXPECT_INT(pairs, 3);
+        char* closest = cJSON_PrintUnformatted(cJSON_GetObjectItemCaseSensitive(lewm, "closest"));
+        if (first)
+            EXPECT_TEXT(closest, first);
+        else
+            first = closest;
+        if (closest != first) free(closest);
+        cJSON_Delete(j);
+    }
+    free(first);
+    // alone, in reach mode, with a trace of the arm
+    cJSON* j = JSON_OF(firm_run(folder, 0,
+                                "eval tworoom --lewm lewm.safetensors --trials 2 --offset 10 "
+                                "--candidates 12 --iterations 2 --seed 3 --arms lewm --mode reach "
+                                "--traces 1 -o eval-y.json --json"));
+    if (j) EXPECT_KEYS(cJSON_GetObjectItemCaseSensitive(j, "arms"), "lewm");
+    cJSON_Delete(j);
+    size_t n;
+    char* trace = get_file(folder, "trace-y-1.json", &n);
+    EXPECT(trace && strstr(trace, "\"true_distance\"") && !strstr(trace, "plan_xy"));
+    free(trace);
+}
+
+TEST(cli, lewm_plans_from_pictures) {
+    char folder[512];
+    const char* fix = make_lewm(folder);
+    if (!fix) return;
+    cJSON* j = JSON_OF(firm_run(folder, 0,
+                                "plan tworoom --model lewm.safetensors --frames %s/frame-0.png "
+                                "--goal %s/frame-3.png --mode contract --solver mppi --json",
+                                fix, fix));
+    if (!j) return;
+    const cJSON* d = cJSON_GetArrayItem(cJSON_GetObjectItemCaseSensitive(j, "distances"), 0);
+    EXPECT_TEXT(cJSON_GetObjectItemCaseSensitive(d, "name")->valuestring, "latent");
+    EXPECT(json_get(d, "now", -1) > 0);
+    EXPECT_INT(cJSON_GetArraySize(cJSON_GetObjectItemCaseSensitive(j, "plan")), 25);
+    EXPECT_INT(cJSON_GetArraySize(cJSON_GetObjectItemCaseSensitive(j, "config")), 0);
+    cJSON_Delete(j);
+    EXPECT_INT(firm_run(folder, 0,
+                        "plan tworoom --model lewm.safetensors --frames %s/frame-0.png --goal "
+                        "%s/frame-3.png --mode contract",
+                        fix, fix)
+                   ->code,
+               0);
+}
+
+// Four evaluations of a task's LeWM: two modes, two distances, each on the trials of the seeds'.
+TEST(cli, lewm_in_a_study) {
+    char folder[512], from[600], to[600];
+    if (!make_lewm(folder)) return;
+    EXPECT_REFUSAL(firm_run(folder, 0, "reproduce --tasks tworoom --lewm . --plan-only"),
+                   "reproduce", "./tworoom.safetensors");
+    snprintf(from, sizeof from, "%s/lewm.safetensors", folder);
+    snprintf(to, sizeof to, "%s/tworoom.safetensors", folder);
+    EXPECT_INT(rename(from, to), 0);
+    cJSON* j = JSON_OF(
+        firm_run(folder, 0, "reproduce --tasks tworoom --lewm . --plan-only --no-estimate --json"));
+    const cJSON* step;
+    int found = 0;
+    cJSON_ArrayForEach(step, cJSON_GetObjectItemCaseSensitive(j, "steps")) found +=
+        strstr(step->valuestring, "eval tworoom --lewm ./tworoom.safetensors") &&
+        strstr(step->valuestring, "--arms lewm") &&
+        strstr(step->valuestring, "/tworoom/lewm/eval-");
+    EXPECT_INT(found, 4);
+    cJSON_Delete(j);
+}
+
+TEST(cli, lewm_is_refused_where_it_does_not_belong) {
+    char folder[512];
+    const char* fix = make_lewm(folder);
+    if (!fix) return;
+    EXPECT_REFUSAL(firm_run(folder, 0, "eval tworoom --model lewm.safetensors --trials 1"), "eval",
+                   "lewm.safetensors is a model of LeWM");
+    EXPECT_REFUSAL(firm_run(folder, 0, "eval tworoom --arms lewm --trials 1"), "eval", "--lewm");
+    EXPECT_REFUSAL(
+        firm_run(folder, 0, "eval tworoom --lewm %s/run/model.safetensors --arms lewm --trials 1",
+                 fix),
+        "eval", "is a model of FIRM");
+    EXPECT_REFUSAL(firm_run(folder, 0, "export lewm.safetensors -o x.safetensors"), "export",
+                   "LeWM");
+    EXPECT_REFUSAL(firm_run(folder, 0,
+                            "export %s/run/model.safetensors --member lewm.safetensors -o "
+                            "x.safetensors",
+                            fix),
+                   "export", "LeWM");
+    EXPECT_REFUSAL(firm_run(folder, 0, "demo tworoom --model lewm.safetensors"), "demo", "LeWM");
+    EXPECT_REFUSAL(firm_run(folder, 0, "eval reacher --lewm lewm.safetensors --arms lewm"), "eval",
+                   "tworoom");
+}

@@ -1,0 +1,12 @@
+// lewm_toys.h - small models of LeWM with lively weights for the planner's tests.
+#ifndef TESTS_PLAN_LEWM_TOYS_H
+#define TESTS_PLAN_LEWM_TOYS_H
+
+#include "model/lewm/lewm.h"
+
+task_typed toy_lewm_task(void);  // TwoRoom's
+// Widths that are no multiples of a vector; modulation, norms and running statistics drawn at
+// random, which training would move away from 0 and 1. NULL: the test has failed.
+lewm_model* toy_lewm(int context, uint64_t seed);
+
+#endif
