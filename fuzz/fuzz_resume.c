@@ -35,7 +35,7 @@ static void prepare(void) {
     const env_spec* env = env_find("tworoom");
     const char* set[] = {"stage.grounder.anchor=0.5"};
     model_shape shape;
-    MUST(settings_load(env->task.name, "smoke", set, 1, &settings, NULL) == FIRM_OK);
+    MUST(settings_load(&env->task, "smoke", set, 1, &settings, NULL) == FIRM_OK);
     model_shape_read(settings, &shape);
     snprintf(folder, sizeof folder, "/dev/shm/firm-fuzz-resume-%ld", (long)getpid());
     snprintf(path, sizeof path, "%s/checkpoint.safetensors", folder);

@@ -59,7 +59,7 @@ static firm_status run(const args* a, firm_error* err) {
     audit_result r;
     TRY(cli_task(a, 0, &spec, err));
     TRY(env_need_simulator(spec, "an audit", err));
-    TRY(cli_settings(a, spec->task.name, NULL, &settings, err));
+    TRY(cli_settings(a, &spec->task, NULL, &settings, err));
     uint64_t split = (uint64_t)config_int(settings, "data", "split_seed");
     uint64_t seed = args_given(a, "seed") ? (uint64_t)args_int(a, "seed") : 0;
     config_free(settings);

@@ -30,7 +30,7 @@ static firm_status add_task(const args* a, const env_spec* spec, cJSON* tasks, f
     config* settings;
     model_shape shape;
     firm_model* model;
-    TRY(cli_settings(a, spec->task.name, NULL, &settings, err));
+    TRY(cli_settings(a, &spec->task, NULL, &settings, err));
     model_shape_read(settings, &shape);
     config_free(settings);
     TRY(model_create(&spec->task, &shape, 0, 0, &model, err));

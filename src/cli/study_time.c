@@ -25,7 +25,7 @@ static firm_status read_settings(const study* s, const env_spec* spec, const cha
     line_settings(s, spec, name, &l);
     for (int i = 0; i < l.words; i++) argv[i] = l.word[i];
     TRY(args_parse(&a, "reproduce", "reproduce", NULL, 0, 1, 1, l.words, argv, err));
-    return cli_settings(&a, spec->task.name, NULL, out, err);
+    return cli_settings(&a, &spec->task, NULL, out, err);
 }
 
 // Controls of the simulator, all threads together.

@@ -5,6 +5,9 @@
 
 #include "cli/cli.h"
 #include "core/file.h"
+#include "core/log.h"
+#include "eval/defaults.h"
+#include "eval/settings.h"
 #include "nn/device.h"
 
 static const arg_option options[] = {
@@ -85,10 +88,19 @@ void cli_free_inputs(train_inputs* in) {
     *in = (train_inputs){0};
 }
 
+// What was chosen for a task without settings of its own.
+static void say_choices(const args* a, const env_spec* spec) {
+    char text[DEFAULTS_TEXT];
+    if (!settings_are_chosen(&spec->task, args_text(a, "config"))) return;
+    const defaults d = defaults_choose(&spec->task);
+    defaults_say(&spec->task, &d, text);
+    log_info("%s", text);
+}
+
 // --no-fiber is a setting of the model, so it is recorded with the others
 static firm_status load_settings(const args* a, const env_spec* spec, config** settings,
                                  firm_error* err) {
-    TRY(cli_settings(a, spec->task.name, NULL, settings, err));
+    TRY(cli_settings(a, &spec->task, NULL, settings, err));
     if (!args_switch(a, "no-fiber")) return FIRM_OK;
     firm_status status = config_set(*settings, "model.no_fiber=true", err);
     if (status == FIRM_OK) return FIRM_OK;
@@ -133,6 +145,7 @@ static firm_status run(const args* a, firm_error* err) {
                          .mismatch = args_switch(a, "mismatch"),
                          .device = args_text(a, "device")};
     firm_status status = load_settings(a, spec, &settings, err);
+    if (status == FIRM_OK) say_choices(a, spec);
     if (status == FIRM_OK) status = cli_train_inputs(a, spec, args_text(a, "pack"), &in, err);
     if (status == FIRM_OK) status = train_run(settings, spec, &in, &opt, &json, err);
     cli_free_inputs(&in);

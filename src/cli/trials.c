@@ -91,7 +91,7 @@ static firm_status run(const args* a, firm_error* err) {
     TRY(env_need_simulator(spec, "a trial", err));
     TRY(cli_required(a, "output", &path, err));
     TRY(cli_check_output(path, err));
-    TRY(cli_settings(a, spec->task.name, NULL, &settings, err));
+    TRY(cli_settings(a, &spec->task, NULL, &settings, err));
     uint64_t split_seed = (uint64_t)config_int(settings, "data", "split_seed");
     config_free(settings);
     TRY(cli_read_data(a, spec, &e, err));

@@ -16,7 +16,7 @@ static firm_model* task_model(const env_spec* env, int auxiliary) {
     model_shape shape;
     firm_model* m = NULL;
     firm_error err = {0};
-    firm_status status = settings_load(env->task.name, NULL, NULL, 0, &settings, &err);
+    firm_status status = settings_load(&env->task, NULL, NULL, 0, &settings, &err);
     if (status == FIRM_OK) {
         model_shape_read(settings, &shape);
         config_free(settings);
@@ -134,7 +134,7 @@ TEST(model, tasks_forms_that_do_not_fit) {
         model_shape shape;
         firm_model* m = NULL;
         firm_error err = {0};
-        REQUIRE_OK(settings_load(env->task.name, NULL, &bad[i].set, 1, &settings, &err), err);
+        REQUIRE_OK(settings_load(&env->task, NULL, &bad[i].set, 1, &settings, &err), err);
         model_shape_read(settings, &shape);
         config_free(settings);
         firm_status got = model_create(&env->task, &shape, 0, 1, &m, &err);
