@@ -90,6 +90,9 @@ firm_status cli_device(const args* a, firm_device* device, firm_precision* preci
             "operands of the planner's products; else tf32 on a GPU, fp32 on the CPU" \
     }
 
+// A named draw of trials has a seed of its own.
+firm_status cli_check_draw(const args* a, firm_error* err);
+
 // A data set's distribution under the keys of `firm describe`; ended: percent of episodes that the
 // task ended, NaN if unknown. 0: out of memory.
 int cli_add_stats(cJSON* json, const episodes* e, int offset, double ended);

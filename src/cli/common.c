@@ -165,3 +165,11 @@ firm_solver cli_solver(const args* a) {
 firm_mode cli_mode(const char* text) {
     return strcmp(text, "reach") == 0 ? FIRM_MODE_REACH : FIRM_MODE_CONTRACT;
 }
+
+firm_status cli_check_draw(const args* a, firm_error* err) {
+    if (!args_given(a, "draw") || !args_given(a, "seed")) return FIRM_OK;
+    return FAIL(err, FIRM_E_USAGE,
+                "--draw %s has a seed of its own (section [trials] of the settings); leave --seed "
+                "out",
+                args_text(a, "draw"));
+}

@@ -5,6 +5,7 @@
 
 #include "cli/cli.h"
 #include "core/file.h"
+#include "eval/draws.h"
 
 static const arg_option options[] = {
     {"model", 0, ARG_TEXT, 0, 0, NULL, NULL, "M", "model file; the shipped one if not given"},
@@ -24,6 +25,8 @@ static const arg_option options[] = {
     {"unsolved", 0, ARG_SWITCH, 0, 0, NULL, NULL, NULL,
      "only pairs that are not solved at the start"},
     {"seed", 0, ARG_SEED, 0, 0, "42", NULL, "S", "of trials, fresh episodes and planner"},
+    {"draw", 0, ARG_CHOICE, 0, 0, NULL, EVAL_DRAWS, NULL,
+     "trials of this kind, with its own seed; the three never overlap"},
     {"deadline-ms", 0, ARG_REAL, 0, 1e9, "0", NULL, "T", "per decision; 0: none"},
     {"seconds", 0, ARG_REAL, 0, 1e9, "0", NULL, "T",
      "for the whole evaluation, shared among the decisions; 0: no limit"},
@@ -120,6 +123,11 @@ static firm_status check_against(const args* a, const trial_set* set, firm_error
                     "--seed %lld contradicts %s, whose trials were drawn with seed %llu; leave it "
                     "out, or write other trials with firm trials",
                     (long long)args_int(a, "seed"), path, (unsigned long long)set->seed);
+    if (args_given(a, "draw") && eval_draw_of(args_text(a, "draw")) != set->drawn)
+        return FAIL(err, FIRM_E_USAGE,
+                    "--draw %s contradicts %s, whose trials were not drawn for that; leave it out, "
+                    "or write other trials with firm trials --draw",
+                    args_text(a, "draw"), path);
     if (args_switch(a, "unsolved") && !set->unsolved)
         return FAIL(err, FIRM_E_USAGE,
                     "--unsolved contradicts %s, which also holds pairs solved at the start; leave "
@@ -177,7 +185,10 @@ static firm_status evaluate(const args* a, const env_spec* spec, const inputs* i
                      .horizon = (int)args_int(a, "horizon"),
                      .traces = (int)args_int(a, "traces"),
                      .batch = (int)args_int(a, "batch")};
+    p.draw = args_given(a, "draw") ? eval_draw_of(args_text(a, "draw")) : TRIAL_ANY;
+    if (p.draw) p.seed = eval_draw_seed(p.draw, settings);
     if (set) {
+        p.draw = set->drawn;
         if (!args_given(a, "trials")) p.trials = set->count;
         p.offset = set->offset;
         p.seed = set->seed;
@@ -259,6 +270,7 @@ static firm_status run(const args* a, firm_error* err) {
     if (args_given(a, "data") && args_given(a, "trials-file"))
         return FAIL(err, FIRM_E_USAGE,
                     "--data and --trials-file both say where the trials come from; give one");
+    TRY(cli_check_draw(a, err));
     if (strstr(arms, "lewm") && !args_given(a, "lewm"))
         return FAIL(err, FIRM_E_USAGE,
                     "the arm 'lewm' needs a model of LeWM; give one with --lewm");

@@ -19,6 +19,8 @@ static const arg_option options[] = {
      "one seed with the settings TASK-quick, no ablations"},
     {"plus", 0, ARG_SWITCH, 0, 0, NULL, NULL, NULL,
      "also train and evaluate the settings TASK-plus, where a task has them"},
+    {"lewm", 0, ARG_TEXT, 0, 0, NULL, NULL, "DIR",
+     "also evaluate LeWM on the same trials: its models are DIR/TASK.safetensors"},
     {"no-ablations", 0, ARG_SWITCH, 0, 0, NULL, NULL, NULL,
      "leave out the runs on one source, without fiber and with shuffled outcomes"},
     {"output", 'o', ARG_OUTPUT, 0, 0, "runs/study", NULL, "OUT", "folder of the study"},
@@ -52,6 +54,10 @@ const study_ablation* study_ablation_at(const study* s, const env_spec* spec, in
 
 const char* study_plus(const study* s, const env_spec* spec) {
     return args_switch(s->a, "plus") && spec->study ? spec->study->plus : NULL;
+}
+
+void study_lewm(const study* s, const env_spec* spec, char path[LINE_WORD]) {
+    snprintf(path, LINE_WORD, "%.900s/%.50s.safetensors", args_text(s->a, "lewm"), spec->task.name);
 }
 
 static firm_status read_tasks(study* s, firm_error* err) {
@@ -95,6 +101,15 @@ static firm_status check_settings(study* s, firm_error* err) {
                         "there are no quick settings for %s; run without --quick, or "
                         "give --config",
                         s->task[i]->task.name);
+    }
+    for (int i = 0; args_given(s->a, "lewm") && i < s->tasks; i++) {
+        char path[LINE_WORD];
+        study_lewm(s, s->task[i], path);
+        if (!file_exists(path))
+            return FAIL(err, FIRM_E_MISSING,
+                        "--lewm: there is no model %s; train it with firm train %s --world lewm, "
+                        "or leave the task out",
+                        path, s->task[i]->task.name);
     }
     if (args_switch(s->a, "plus") && !plus)
         return FAIL(err, FIRM_E_UNAVAILABLE,

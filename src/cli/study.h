@@ -5,6 +5,7 @@
 //            params.json, pack.h5 (what several trainings read, drawn once),
 //            eval-oracle-MODE-25.json
 //   OUT/TASK/seed-N/             the run, eval-MODE-OFFSET.json, trace-*.json
+//   OUT/TASK/lewm/               with --lewm: eval-MODE-OFFSET.json of LeWM, on the seeds' trials
 //   OUT/TASK/ablation-X-seed-N/  the run, eval-contract-25.json; X: F, I, no-fiber, mismatch
 //   OUT/TASK-plus/               branches, params and seed-N of the settings TASK-plus; where these
 //                                ask for attempts, first-N (whose they are), moments-N.h5 and
@@ -96,6 +97,8 @@ void study_chains_free(study* s);
 // s->oracle[task] and looks up s->attempts[task], s->searched[task], s->anew[task] and
 // s->packed[task].
 firm_status study_estimate(study* s, int task, double* seconds, firm_error* err);
+// The model of --lewm for a task.
+void study_lewm(const study* s, const env_spec* spec, char path[LINE_WORD]);
 // Adds everything of one task; then the page and the tables, page receives its path.
 firm_status study_add_task(study* s, int task, firm_error* err);
 firm_status study_report(study* s, char page[1024], firm_error* err);

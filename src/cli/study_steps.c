@@ -132,6 +132,25 @@ static firm_status count(study* s, places* p, firm_error* err) {
     return study_add(s, &l, (step_result){.file = in_folder(p, "params.json"), .save = 1}, err);
 }
 
+// LeWM on the trials of the seeds' evaluations, once: it is one model.
+static firm_status evaluate_lewm(study* s, places* p, const char* mode, const char* offset,
+                                 firm_error* err) {
+    static line l;
+    char path[LINE_WORD], model[LINE_WORD];
+    snprintf(path, sizeof path, "%.900s/lewm/eval-%s-%s.json", p->folder, mode, offset);
+    study_lewm(s, p->spec, model);
+    line_begin(&l, "eval", p->spec);
+    line_flag(&l, "--lewm", model);
+    line_flag(&l, "--data", p->data);
+    line_flag(&l, "--mode", mode);
+    line_flag(&l, "--offset", offset);
+    line_flag(&l, "--arms", "lewm");
+    line_flag(&l, "--trials", args_text(s->a, "trials"));
+    line_flag(&l, "--threads", s->threads);
+    line_flag(&l, "-o", path);
+    return study_add(s, &l, (step_result){.file = path}, err);
+}
+
 // One evaluation; run NULL: arms without a model, into the task's folder.
 static firm_status evaluate(study* s, places* p, const char* run, const char* mode,
                             const char* offset, const char* arms, firm_error* err) {
@@ -394,6 +413,14 @@ firm_status study_add_task(study* s, int task, firm_error* err) {
     TRY(study_chain_begin(s, before, before + 1, 1, err));
     for (int m = 0; m < 2 && s->oracle[task]; m++)
         TRY(evaluate(s, &p, NULL, modes[m], "25", "oracle-dynamics,random", err));
+    for (size_t k = 0; args_given(s->a, "lewm") && k < sizeof evaluations / sizeof *evaluations;
+         k++) {
+        char folder[LINE_WORD];
+        snprintf(folder, sizeof folder, "%.900s/lewm", p.folder);
+        if (!s->only_say) TRY(file_make_dirs(folder, err));
+        TRY(study_chain_begin(s, before, before + 1, 1, err));
+        TRY(evaluate_lewm(s, &p, evaluations[k].mode, evaluations[k].offset, err));
+    }
     int first = s->chains;
     TRY(train_seeds(s, &p, before, err));
     TRY(ablate(s, &p, before, err));

@@ -4,6 +4,8 @@
 #include <inttypes.h>
 
 #include "cli/cli.h"
+#include "core/mem.h"
+#include "eval/draws.h"
 
 static const arg_option options[] = {
     {"data", 0, ARG_TEXT, 0, 0, NULL, NULL, "F.h5",
@@ -17,6 +19,8 @@ static const arg_option options[] = {
     {"training", 0, ARG_SWITCH, 0, 0, NULL, NULL, NULL,
      "of training episodes: moments for firm intervene --attempts, refused by firm eval"},
     {"seed", 0, ARG_SEED, 0, 0, "42", NULL, "S", "of the draw, and of the planner that runs them"},
+    {"draw", 0, ARG_CHOICE, 0, 0, NULL, "tuning|study", NULL,
+     "trials of this kind, with its own seed; they never overlap"},
 };
 
 static void show(const cJSON* j) {
@@ -47,6 +51,7 @@ static cJSON* describe(const eval_trials* t, const trial_set* s, const char* pat
         cJSON_AddStringToObject(j, "file", path) &&
         cJSON_AddNumberToObject(j, "trials", s->count) &&
         cJSON_AddNumberToObject(j, "offset", s->offset) &&
+        (!s->drawn || cJSON_AddStringToObject(j, "draw", eval_draw_name(s->drawn))) &&
         cJSON_AddBoolToObject(j, "unsolved_only", s->unsolved) &&
         cJSON_AddBoolToObject(j, "training", s->training) &&
         cJSON_AddNumberToObject(j, "seed", (double)s->seed) &&
@@ -59,8 +64,19 @@ static cJSON* describe(const eval_trials* t, const trial_set* s, const char* pat
     return NULL;
 }
 
-static firm_status write_trials(const args* a, const episodes* e, uint64_t split_seed,
+static firm_status draw_trials(const args* a, const episodes* e, const config* settings,
+                               trial_options* draw, eval_trials** out, firm_error* err) {
+    uint8_t* taken;
+    TRY(eval_draw_begin(args_given(a, "draw") ? eval_draw_of(args_text(a, "draw")) : TRIAL_ANY,
+                        settings, e, draw, &taken, err));
+    firm_status status = eval_trials_draw(e, draw, out, err);
+    mem_free(taken);
+    return status;
+}
+
+static firm_status write_trials(const args* a, const episodes* e, const config* settings,
                                 const char* path, cJSON** json, firm_error* err) {
+    const uint64_t split_seed = (uint64_t)config_int(settings, "data", "split_seed");
     data_split split;
     eval_trials* t = NULL;
     trial_set* s = NULL;
@@ -71,7 +87,7 @@ static firm_status write_trials(const args* a, const episodes* e, uint64_t split
                           .unsolved = args_switch(a, "unsolved"),
                           .split = &split,
                           .training = args_switch(a, "training")};
-    firm_status status = eval_trials_draw(e, &draw, &t, err);
+    firm_status status = draw_trials(a, e, settings, &draw, &t, err);
     if (status == FIRM_OK) status = eval_trials_pack(t, &draw, split_seed, &s, err);
     if (status == FIRM_OK) status = trial_set_write(s, e, path, err);
     if (status == FIRM_OK && !(*json = describe(t, s, path))) status = cli_no_memory(err);
@@ -91,18 +107,24 @@ static firm_status run(const args* a, firm_error* err) {
     TRY(env_need_simulator(spec, "a trial", err));
     TRY(cli_required(a, "output", &path, err));
     TRY(cli_check_output(path, err));
+    TRY(cli_check_draw(a, err));
+    if (args_given(a, "draw") && args_switch(a, "training"))
+        return FAIL(err, FIRM_E_USAGE,
+                    "--draw names trials of validation episodes and --training asks for training "
+                    "ones; give one of them");
     TRY(cli_settings(a, &spec->task, NULL, &settings, err));
-    uint64_t split_seed = (uint64_t)config_int(settings, "data", "split_seed");
+    firm_status status = cli_read_data(a, spec, &e, err);
+    if (status == FIRM_OK) {
+        status = write_trials(a, e, settings, path, &json, err);
+        episodes_free(e);
+    }
     config_free(settings);
-    TRY(cli_read_data(a, spec, &e, err));
-    firm_status status = write_trials(a, e, split_seed, path, &json, err);
-    episodes_free(e);
     return status == FIRM_OK ? cli_finish(a, json, show, err) : status;
 }
 
 const cli_command cli_trials = {
     "trials",
-    "trials TASK --data F.h5 -o T.h5 [--trials N --offset N --unsolved --seed S]",
+    "trials TASK --data F.h5 -o T.h5 [--trials N --offset N --unsolved --seed S | --draw D]",
     "write the trials of an evaluation to a small file",
     "`firm eval TASK --trials-file T.h5` runs them without the data set, with the outcomes that\n"
     "`firm eval TASK --data F.h5` has with the same flags.\n",

@@ -71,7 +71,7 @@ static uint64_t checksum_of(const trial_set* s) {
     const env_spec* spec = s->rows->spec;
     const size_t n = (size_t)s->count, a = (size_t)spec->task.action_dim;
     const uint64_t number[] = {(uint64_t)s->offset,
-                               (uint64_t)(s->unsolved | s->training << 1),
+                               (uint64_t)(s->unsolved | s->training << 1 | (int)s->drawn << 2),
                                s->seed,
                                s->split_seed,
                                s->rows->hash,
@@ -113,6 +113,7 @@ static firm_status write_attributes(hdf5_writer* w, const trial_set* s, firm_err
     };
     for (size_t i = 0; i < sizeof number / sizeof *number; i++)
         TRY(hdf5_put_u64(w, number[i].name, number[i].value, err));
+    if (s->drawn) TRY(hdf5_put_u64(w, "drawn", (uint64_t)s->drawn, err));
     // trials of an evaluation do without
     return s->training ? hdf5_put_u64(w, "training", 1, err) : FIRM_OK;
 }
@@ -269,7 +270,7 @@ static firm_status check_shapes(hdf5_file* file, const char* path, const env_spe
 
 static firm_status read_attributes(hdf5_file* file, const char* path, trial_set* s,
                                    uint64_t* checksum, firm_error* err) {
-    uint64_t offset, unsolved, training = 0;
+    uint64_t offset, unsolved, training = 0, drawn = TRIAL_ANY;
     const struct {
         const char* name;
         uint64_t* to;
@@ -288,13 +289,16 @@ static firm_status read_attributes(hdf5_file* file, const char* path, trial_set*
             return FAIL(err, FIRM_E_FORMAT, "%s has no attribute '%s'; run `firm trials` again",
                         path, number[i].name);
     hdf5_get_u64(file, "training", &training);
+    hdf5_get_u64(file, "drawn", &drawn);
     // seeds go through JSON, which is exact up to 2^53
     if (offset < 1 || offset > TRIAL_OFFSET_MAX || unsolved > 1 || training > 1 ||
-        s->seed > 1ull << 53)
+        drawn > TRIAL_STUDY || s->seed > 1ull << 53)
         return FAIL(err, FIRM_E_FORMAT,
                     "%s says offset %" PRIu64 ", unsolved %" PRIu64 ", training %" PRIu64
-                    ", seed %" PRIu64 ", which cannot be; run `firm trials` again",
-                    path, offset, unsolved, training, s->seed);
+                    ", drawn %" PRIu64 ", seed %" PRIu64
+                    ", which cannot be; run `firm trials` again",
+                    path, offset, unsolved, training, drawn, s->seed);
+    s->drawn = (trial_draw)drawn;
     s->training = (int)training;
     s->offset = (int)offset;
     s->unsolved = (int)unsolved;

@@ -20,6 +20,9 @@ enum {
     TRIAL_OFFSET_MAX = 100000          // rows from start to goal
 };
 
+// What trials were drawn for (eval/draws.h).
+typedef enum trial_draw { TRIAL_ANY, TRIAL_TUNING, TRIAL_STUDY, TRIAL_FRESH } trial_draw;
+
 typedef struct trial_set {
     // Trial i as an "episode" of TRIAL_ROWS rows, so that frames and simulators take them as they
     // take recordings; seed and hash are the data set's.
@@ -30,6 +33,7 @@ typedef struct trial_set {
     int32_t* draw;     // (count) its place in the draw: fewer trials are those drawn first
     int unsolved;      // only pairs not solved at the start were drawn
     int training;      // of training episodes: moments to learn from, not trials
+    trial_draw drawn;  // for tuning, for the study, or for nothing in particular
     uint64_t seed;     // of the draw
     uint64_t split_seed;
     uint64_t trials_hash;  // as in the JSON of an evaluation

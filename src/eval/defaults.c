@@ -105,7 +105,7 @@ void defaults_settings(const task_typed* t, const defaults* d, char out[DEFAULTS
 
 void defaults_say(const task_typed* t, const defaults* d, char out[DEFAULTS_TEXT]) {
     out[0] = 0;
-    PUT("%s has no settings file; chosen by the rules of docs/defaults.md:\n", t->name);
+    PUT("settings of %s, chosen by the rules of docs/defaults.md:\n", t->name);
     PUT("  pictures of %d pixels: %d x %d cells, %d updates of the grounder (%d hidden units, %d "
         "coordinates)\n",
         t->image, d->grid, d->grid, d->ground_updates, d->grounder_hidden, t->config_dim);

@@ -11,6 +11,7 @@
 #include "core/log.h"
 #include "core/mem.h"
 #include "core/stats.h"
+#include "eval/draws.h"
 #include "eval/paired.h"
 #include "eval/settings.h"
 #include "model/model.h"
@@ -135,26 +136,32 @@ static firm_status take_trials(evaluation* e, uint64_t split_seed, firm_error* e
     return eval_trials_take(p->set, p->trials, &e->trials, err);
 }
 
+static firm_status collect_fresh(evaluation* e, firm_error* err) {
+    const eval_params* p = e->p;
+    TRY(eval_fresh_episodes(p->spec, p->trials, p->episodes, p->seed, e->threads, &e->fresh, err));
+    e->data = e->fresh;
+    return FIRM_OK;
+}
+
 // Trials from the file of them, the data given, or fresh episodes.
 static firm_status find_trials(evaluation* e, firm_error* err) {
     const eval_params* p = e->p;
     const uint64_t split_seed = (uint64_t)config_int(p->settings, "data", "split_seed");
+    uint8_t* taken;
     if (p->set) return take_trials(e, split_seed, err);
-    if (p->data) {
-        e->data = p->data;
-        TRY(data_split_make(e->data, split_seed, &e->split, err));
-    } else {
-        TRY(eval_fresh_episodes(p->spec, p->trials, p->episodes, p->seed, e->threads, &e->fresh,
-                                err));
-        e->data = e->fresh;
-    }
-    TRY(check_models(e, !p->data, err));
+    e->data = p->data;
+    if (p->data) TRY(data_split_make(e->data, split_seed, &e->split, err));
     trial_options draw = {.count = p->trials,
                           .offset = p->offset,
                           .seed = p->seed,
                           .unsolved = p->unsolved,
                           .split = p->data ? &e->split : NULL};
-    return eval_trials_draw(e->data, &draw, &e->trials, err);
+    TRY(eval_draw_begin(p->draw, p->settings, p->data, &draw, &taken, err));
+    firm_status status = p->data ? FIRM_OK : collect_fresh(e, err);
+    if (status == FIRM_OK) status = check_models(e, !p->data, err);
+    if (status == FIRM_OK) status = eval_trials_draw(e->data, &draw, &e->trials, err);
+    mem_free(taken);
+    return status;
 }
 
 static firm_status prepare(evaluation* e, firm_error* err) {
@@ -466,6 +473,7 @@ static firm_status header_json(const evaluation* e, cJSON* json, firm_error* err
         cJSON_AddNumberToObject(json, "seed", (double)p->seed) &&
         cJSON_AddStringToObject(json, "trials_from",
                                 p->data || p->set ? "validation episodes" : "fresh episodes") &&
+        (!p->draw || cJSON_AddStringToObject(json, "draw", eval_draw_name(p->draw))) &&
         cJSON_AddBoolToObject(json, "unsolved_only", p->unsolved) &&
         cJSON_AddNumberToObject(json, "goals_shown", goals_shown(e)) &&
         add_hex(json, "trials_hash", eval_trials_hash(e->trials)) &&

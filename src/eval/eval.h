@@ -23,6 +23,7 @@ typedef struct eval_params {
     int episodes;   // fresh ones to collect where there are no data; 0: as many as the trials need
     uint64_t seed;  // of fresh episodes, the draw of trials and the planner
     int unsolved;
+    trial_draw draw;                      // a named one has its own seed; of a set it is the set's
     const char* arms;                     // "firm,oracle-dynamics"
     int threads;                          // 0: all cores
     double deadline_ms;                   // per decision; 0: none

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "eval/defaults.h"
+#include "eval/draws.h"
 #include "train/shape.h"
 #include "train/train.h"
 
@@ -22,6 +23,7 @@ static void add(const config_key* more, int count) {
 static void join(void) {
     add(model_keys, model_key_count);
     add(train_keys, train_key_count);
+    add(draw_keys, draw_key_count);
     for (int i = 0; i < plan_setting_count; i++) {
         const plan_setting* s = &plan_settings[i];
         config_key key = {"plan",   s->name, s->real ? CONFIG_REAL : CONFIG_INT,

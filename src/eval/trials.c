@@ -61,6 +61,7 @@ static firm_status eligible_rows(const episodes* e, const trial_options* opt, in
         return FAIL(err, FIRM_E_MEMORY, "no memory to draw trials from %" PRId64 " rows", most);
     for (int i = 0; i < used; i++) {
         int episode = episode_used(opt, i);
+        if (opt->taken && opt->taken[episode]) continue;
         for (int t = TRIAL_BEFORE; t + opt->offset < e->length[episode] && *count < most; t++) {
             int64_t row = e->offset[episode] + t;
             if (opt->unsolved &&
@@ -127,11 +128,12 @@ firm_status eval_trials_draw(const episodes* data, const trial_options* opt, eva
     int eligible;
     TRY(eligible_rows(data, opt, &rows, &eligible, err));
     eval_trials* t = NULL;
-    firm_status status = eligible < opt->count ? too_few(opt, eligible, err)
-                                               : create(data, opt->count, opt->offset, &t, err);
+    firm_status status = eligible < opt->count && !opt->fewer
+                             ? too_few(opt, eligible, err)
+                             : create(data, opt->count, opt->offset, &t, err);
     if (status == FIRM_OK) {
-        int found = draw_rows(data, opt, rows, eligible, t);
-        if (found < opt->count) status = too_few(opt, found, err);
+        t->count = draw_rows(data, opt, rows, eligible, t);
+        if (t->count < opt->count && !opt->fewer) status = too_few(opt, t->count, err);
     }
     mem_free(rows);
     if (status != FIRM_OK) {
@@ -167,6 +169,7 @@ firm_status eval_trials_pack(const eval_trials* t, const trial_options* opt, uin
     s->offset = t->offset;
     s->unsolved = opt->unsolved;
     s->training = opt->training;
+    s->drawn = opt->drawn;
     s->seed = opt->seed;
     s->split_seed = split_seed;
     s->trials_hash = eval_trials_hash(t);

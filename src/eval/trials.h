@@ -34,6 +34,9 @@ typedef struct trial_options {
     int unsolved;             // only pairs that are not solved at the start
     const data_split* split;  // validation episodes only; NULL: every episode (fresh ones)
     int training;             // of the split's training episodes instead: never for an evaluation
+    const uint8_t* taken;     // (episodes) 1: left alone; NULL: none is
+    int fewer;                // where there are fewer pairs than asked for, all of them
+    trial_draw drawn;         // noted in a set
 } trial_options;
 
 // Draws distinct pairs; one whose goal cannot be seen is passed over. Fewer eligible ones than

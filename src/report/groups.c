@@ -40,7 +40,8 @@ static report_entry* find_entry(report_group* g, const char* arm, const char* va
 }
 
 static int uses_model(const char* arm) {
-    return strncmp(arm, "firm", 4) == 0 || strcmp(arm, "oracle-config") == 0;
+    return strncmp(arm, "firm", 4) == 0 || strcmp(arm, "lewm") == 0 ||
+           strcmp(arm, "oracle-config") == 0;
 }
 
 // An arm without a learned model does the same in every run on the same trials: shown once.

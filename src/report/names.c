@@ -98,7 +98,7 @@ void names_of_folder(const char* path, const char* task, result_name* out) {
 int names_study_folder(const char* name) {
     size_t n = starts(name, "seed");
     if (n) return all_digits(name + n, strlen(name + n));
-    if (starts(name, "ablation")) return 1;
+    if (starts(name, "ablation") || strcmp(name, "lewm") == 0) return 1;
     for (int i = 0; paper_task(i); i++) {
         n = starts(name, paper_task(i));
         if (n && (!name[n] || strcmp(name + n, "plus") == 0)) return 1;

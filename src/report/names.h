@@ -1,7 +1,9 @@
 // names.h - what the names of files and folders say about a result. One scheme, in two shapes:
 //   a study's folders   OUT/TASK[-plus]/[ablation-X-]seed-N/KIND[-MODE-OFFSET].json
+//                       OUT/TASK/lewm/eval-MODE-OFFSET.json
 //   a flat folder       KIND-TASK[-plus][-ablation-X][-N][-LABEL][-MODE-OFFSET].json
-// X is F, I, no-fiber or mismatch; N the training seed; LABEL any other word ("shipped", "oracle")
+// X is F, I, no-fiber or mismatch; N the training seed; LABEL any other word ("shipped", "oracle",
+// "lewm")
 // for a result that stands apart from the study's means.
 #ifndef REPORT_NAMES_H
 #define REPORT_NAMES_H
@@ -18,7 +20,7 @@ typedef struct result_name {
 int names_of_file(const char* stem, const char* task, result_name* out);
 // The path of a run folder; what it does not say is left empty. `task` likewise.
 void names_of_folder(const char* path, const char* task, result_name* out);
-// Is a folder of that name one of a study: TASK, TASK-plus, seed-N or ablation-X-seed-N?
+// Is a folder of that name one of a study: TASK, TASK-plus, seed-N, lewm or ablation-X-seed-N?
 int names_study_folder(const char* name);
 
 #endif

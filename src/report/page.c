@@ -428,6 +428,7 @@ static firm_status build(page* p, firm_error* err) {
     section_success(p);
     TRY(section_episodes(p, err));
     TRY(section_study(p, study_success, err));
+    TRY(section_study(p, study_pairs, err));
     TRY(section_study(p, study_reasons, err));
     section_pairs(p);
     section_trials(p);

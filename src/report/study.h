@@ -12,6 +12,8 @@
 
 // Success: the main table, all modes and offsets, every seed.
 firm_status study_success(const report_data* data, sheet_list* list, firm_error* err);
+// Beside LeWM: paired differences on the same trials, where LeWM was evaluated.
+firm_status study_pairs(const report_data* data, sheet_list* list, firm_error* err);
 // Why: ablations of the training sources, and which part loses how many points.
 firm_status study_reasons(const report_data* data, sheet_list* list, firm_error* err);
 // How: efficiency, data sets, reset-replay audit, parameters, training.

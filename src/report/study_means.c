@@ -194,8 +194,9 @@ static void put_gates(sheet_list* list, const cJSON* train) {
         if (!isfinite(limit)) continue;
         gates++;
         if (cJSON_IsFalse(cJSON_GetObjectItemCaseSensitive(s, "pass")))
-            text_add(missed, sizeof missed, "%s%s %.3g > %.3g", missed[0] ? ", " : "missed: ",
-                     report_text(s, "name"), report_get(s, "gate"), limit);
+            text_add(missed, sizeof missed, "%s%s %.3g > %.3g",
+                     missed[0] ? ", " : "missed: ", report_text(s, "name"), report_get(s, "gate"),
+                     limit);
     }
     sheet_put(list, "%s", missed[0] ? missed : gates ? "all passed" : "none");
 }
@@ -252,6 +253,7 @@ firm_status study_means(const report_data* data, sheet_list* list, firm_error* e
 firm_status study_markdown(const report_data* data, html* out, firm_error* err) {
     sheet_list list = {0};
     firm_status status = study_success(data, &list, err);
+    if (status == FIRM_OK) status = study_pairs(data, &list, err);
     if (status == FIRM_OK) status = study_reasons(data, &list, err);
     if (status == FIRM_OK) status = study_means(data, &list, err);
     html_put(out,

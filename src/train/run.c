@@ -19,13 +19,19 @@ static void run_path(const train_run_state* run, const char* name, char path[110
 
 // ---- checkpoints --------------------------------------------------------------------------------
 
-// of the settings that shape the weights: the planner's may change while a run is resumed
+static void cut_section(char* text, const char* title) {
+    char* from = strstr(text, title);
+    char* next = from ? strstr(from + 1, "\n[") : NULL;
+    if (from) memmove(from, next ? next + 1 : from + strlen(from), next ? strlen(next + 1) + 1 : 1);
+}
+
+// of the settings that shape the weights: the planner's and the trials' may change while a run is
+// resumed
 static uint64_t training_hash(const config* settings) {
     char* text = config_dump(settings);
     if (!text) return 0;
-    char* plan = strstr(text, "[plan]");
-    char* next = plan ? strstr(plan + 1, "\n[") : NULL;
-    if (plan) memmove(plan, next ? next + 1 : plan + strlen(plan), next ? strlen(next + 1) + 1 : 1);
+    cut_section(text, "[plan]");
+    cut_section(text, "[trials]");
     uint64_t hash = rng_hash_text(text);
     mem_free(text);
     return hash;

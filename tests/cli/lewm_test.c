@@ -98,6 +98,27 @@ TEST(cli, lewm_plans_from_pictures) {
                0);
 }
 
+// Four evaluations of a task's LeWM: two modes, two distances, each on the trials of the seeds'.
+TEST(cli, lewm_in_a_study) {
+    char folder[512], from[600], to[600];
+    if (!make_lewm(folder)) return;
+    EXPECT_REFUSAL(firm_run(folder, 0, "reproduce --tasks tworoom --lewm . --plan-only"),
+                   "reproduce", "./tworoom.safetensors");
+    snprintf(from, sizeof from, "%s/lewm.safetensors", folder);
+    snprintf(to, sizeof to, "%s/tworoom.safetensors", folder);
+    EXPECT_INT(rename(from, to), 0);
+    cJSON* j = JSON_OF(
+        firm_run(folder, 0, "reproduce --tasks tworoom --lewm . --plan-only --no-estimate --json"));
+    const cJSON* step;
+    int found = 0;
+    cJSON_ArrayForEach(step, cJSON_GetObjectItemCaseSensitive(j, "steps")) found +=
+        strstr(step->valuestring, "eval tworoom --lewm ./tworoom.safetensors") &&
+        strstr(step->valuestring, "--arms lewm") &&
+        strstr(step->valuestring, "/tworoom/lewm/eval-");
+    EXPECT_INT(found, 4);
+    cJSON_Delete(j);
+}
+
 TEST(cli, lewm_is_refused_where_it_does_not_belong) {
     char folder[512];
     const char* fix = make_lewm(folder);

@@ -1,15 +1,17 @@
 // trials_test.c - trials as a file, from the command line: the outcomes are those of the data set,
 // flags that contradict the file and models that may know its trials are refused.
+#include "io/json.h"
 #include "program.h"
 
 // What depends on the clock, and nothing else, may differ.
 static void drop_times(cJSON* json) {
     static const char* const keys[] = {"seconds", "seconds_per_episode", "ms_per_solve",
-                                       "ms_per_solve_mean"};
+                                       "ms_per_solve_mean", "seconds_ratio"};
     for (size_t i = 0; i < sizeof keys / sizeof *keys; i++)
         cJSON_DeleteItemFromObjectCaseSensitive(json, keys[i]);
     cJSON* item;
-    cJSON_ArrayForEach(item, json) if (cJSON_IsObject(item)) drop_times(item);
+    cJSON_ArrayForEach(item, json) if (cJSON_IsObject(item) || cJSON_IsArray(item))
+        drop_times(item);
 }
 
 // Evaluates with both; everything but times must be equal, outcomes and hashes included.
@@ -252,4 +254,48 @@ TEST(cli, trials_file_refusals) {
         firm_run(folder, 4096, "trials tworoom --data more.h5 --trials 6 -o o.h5 --quiet"),
         "trials", "o.h5");
     EXPECT_INT(folder_entries(folder, NULL, 0), before);
+}
+
+// a draw by its name: the file says it, an evaluation of the file and of the data are the same
+TEST(cli, trials_of_a_draw) {
+    char folder[512], data[600];
+    const char* fix = firm_fixture();
+    fresh_folder(folder);
+    if (!fix) return;
+    snprintf(data, sizeof data, "%s/f.h5", fix);
+    const char* few = "--set trials.study_trials=2 --trials 2";
+    cJSON* j = JSON_OF(firm_run(
+        folder, 0, "trials tworoom --data %s --draw tuning %s -o t.h5 --json --quiet", data, few));
+    if (j) {
+        EXPECT_TEXT(cJSON_GetObjectItemCaseSensitive(j, "draw")->valuestring, "tuning");
+        EXPECT_NEAR(json_get(j, "seed", 0), 7, 0);
+    }
+    cJSON_Delete(j);
+    j = JSON_OF(firm_run(
+        folder, 0, "eval tworoom --trials-file t.h5 --draw tuning --arms random --json --quiet"));
+    cJSON* k = JSON_OF(
+        firm_run(folder, 0, "eval tworoom --data %s --draw tuning %s --arms random --json --quiet",
+                 data, few));
+    if (j && k) {
+        EXPECT_TEXT(cJSON_GetObjectItemCaseSensitive(j, "draw")->valuestring, "tuning");
+        drop_times(j);
+        drop_times(k);
+        EXPECT(cJSON_Compare(j, k, 1));
+    }
+    cJSON_Delete(j);
+    cJSON_Delete(k);
+    EXPECT_REFUSAL(
+        firm_run(folder, 0, "eval tworoom --trials-file t.h5 --draw study --arms random"), "eval",
+        "t.h5");
+    EXPECT_REFUSAL(
+        firm_run(folder, 0, "eval tworoom --data %s --draw study --seed 3 --arms random", data),
+        "eval", "--seed");
+    EXPECT_REFUSAL(firm_run(folder, 0, "eval tworoom --draw tuning --arms random"), "eval",
+                   "--data");
+    EXPECT_REFUSAL(
+        firm_run(folder, 0, "trials tworoom --data %s --draw tuning --training -o x.h5", data),
+        "trials", "--training");
+    EXPECT_REFUSAL(
+        firm_run(folder, 0, "trials tworoom --data %s --draw study --trials 101 -o x.h5", data),
+        "trials", "study_trials");
 }

@@ -23,7 +23,8 @@ static int stage_open(stage* s, int trials, int offset) {
     firm_error err;
     *s = (stage){.spec = env_find("tworoom")};
     collect_options collect = {.episodes = 60, .seed = 11};
-    trial_options draw = {trials, offset, 2, 1, NULL, 0};
+    trial_options draw = {
+        .count = trials, .offset = offset, .seed = 2, .unsolved = 1, .split = NULL, .training = 0};
     model_shape shape;
     int ok = settings_load(&s->spec->task, "smoke", NULL, 0, &s->settings, &err) == FIRM_OK &&
              episodes_collect(s->spec, &collect, NULL, &s->data, &err) == FIRM_OK &&

@@ -8,7 +8,8 @@
 int moments_make(int count, moments* m, firm_error* err) {
     eval_trials* t = NULL;
     collect_options few = {.episodes = 60, .seed = 11};
-    trial_options draw = {count, 25, 3, 1, &m->split, 1};
+    trial_options draw = {
+        .count = count, .offset = 25, .seed = 3, .unsolved = 1, .split = &m->split, .training = 1};
     *m = (moments){0};
     int ok = episodes_collect(env_find("tworoom"), &few, NULL, &m->e, err) == FIRM_OK &&
              data_split_make(m->e, 0, &m->split, err) == FIRM_OK &&

@@ -24,7 +24,7 @@ TEST(eval, trials_are_held_out_and_whole) {
     episodes* e = collect(120, 3);
     if (!e) return;
     REQUIRE_OK(data_split_make(e, 0, &split, &err), err);
-    trial_options opt = {60, 25, 9, 0, &split, 0};
+    trial_options opt = {.count = 60, .offset = 25, .seed = 9, .split = &split};
     REQUIRE_OK(eval_trials_draw(e, &opt, &t, &err), err);
     EXPECT_INT(t->count, 60);
     int solved = 0;
@@ -59,7 +59,7 @@ TEST(eval, trials_hash_sees_start_and_goal) {
     eval_trials *before, *after;
     episodes* e = collect(10, 4);
     if (!e) return;
-    trial_options opt = {1, 25, 1, 0, NULL, 0};
+    trial_options opt = {.count = 1, .offset = 25, .seed = 1};
     REQUIRE_OK(eval_trials_draw(e, &opt, &before, &err), err);
     for (int which = 0; which < 2; which++) {
         double* x = &e->state[2 * (which ? before->trial[0].goal : before->trial[0].start)];
@@ -80,7 +80,7 @@ TEST(eval, trials_unsolved_and_too_many) {
     eval_trials* t;
     episodes* e = collect(30, 5);
     if (!e) return;
-    trial_options opt = {200, 25, 9, 1, NULL, 0};
+    trial_options opt = {.count = 200, .offset = 25, .seed = 9, .unsolved = 1};
     REQUIRE_OK(eval_trials_draw(e, &opt, &t, &err), err);
     for (int i = 0; i < t->count; i++) EXPECT_INT(t->trial[i].solved, 0);
     eval_trials_free(t);
@@ -88,7 +88,7 @@ TEST(eval, trials_unsolved_and_too_many) {
     // every eligible pair can be drawn, one more cannot
     int pairs = 0;
     for (int i = 0; i < e->count; i++) pairs += e->length[i] > 92 ? e->length[i] - 92 : 0;
-    opt = (trial_options){pairs, 90, 9, 0, NULL, 0};
+    opt = (trial_options){.count = pairs, .offset = 90, .seed = 9};
     REQUIRE_OK(eval_trials_draw(e, &opt, &t, &err), err);
     eval_trials_free(t);
     opt.count++;
@@ -106,7 +106,7 @@ TEST(eval, training_moments_are_no_validation_ones) {
     episodes* e = collect(120, 3);
     if (!e) return;
     REQUIRE_OK(data_split_make(e, 0, &split, &err), err);
-    trial_options opt = {60, 25, 9, 0, &split, 1};
+    trial_options opt = {.count = 60, .offset = 25, .seed = 9, .split = &split, .training = 1};
     REQUIRE_OK(eval_trials_draw(e, &opt, &t, &err), err);
     for (int i = 0; i < t->count; i++)
         EXPECT(!split.is_valid[episodes_of_row(e, t->trial[i].start)]);
@@ -124,7 +124,7 @@ TEST(eval, trials_have_goals_that_can_be_seen) {
     collect_options weak = {.episodes = 12, .seed = 4, .policy = "weak"};
     episodes* e;
     REQUIRE_OK(episodes_collect(spec, &weak, NULL, &e, &err), err);
-    trial_options opt = {20, 25, 9, 0, NULL, 0};
+    trial_options opt = {.count = 20, .offset = 25, .seed = 9};
     REQUIRE_OK(eval_trials_draw(e, &opt, &before, &err), err);
     int64_t goal = -1, hidden = -1;
     for (int i = 0; i < before->count; i++)

@@ -31,6 +31,7 @@ TEST(report, names_of_results) {
          "mismatched outcomes", 1},
         {"eval-tworoom-shipped-reach-90", "tworoom", "tworoom-shipped", "shipped", "", -1},
         {"eval-cube-plus-1-half-contract-25", "cube", "cube-plus-1-half", "plus half", "", 1},
+        {"eval-cube-lewm-contract-25", "cube", "cube-lewm", "lewm", "", -1},
         {"audit-cube", "cube", "cube", "", "", -1},
     };
     result_name n;
@@ -50,7 +51,8 @@ TEST(report, names_of_results) {
     names_of_folder("plus/cube/shipped", "cube", &n);
     EXPECT_TEXT(n.edition, "");
     EXPECT(names_study_folder("cube") && names_study_folder("pusht-plus") &&
-           names_study_folder("seed-3") && names_study_folder("ablation-F-seed-1"));
+           names_study_folder("seed-3") && names_study_folder("lewm") &&
+           names_study_folder("ablation-F-seed-1"));
     EXPECT(!names_study_folder("cubes") && !names_study_folder("seed-x") &&
            !names_study_folder("report") && !names_study_folder("cube-old"));
 }
@@ -168,6 +170,42 @@ TEST(report, study_from_a_flat_folder) {
         "| Reacher | main | 1 | cpu | 68.4 |"};
     expect_lines(text, lines, (int)(sizeof lines / sizeof *lines));
     EXPECT(!contains(text, "nan") && !contains(text, "inf "));
+    mem_free(text);
+}
+
+// LeWM in files of its own, as one of two arms, and on other trials.
+TEST(report, study_pairs_firm_with_lewm) {
+    char folder[1024];
+    flat_folder(folder);
+    cJSON* other = result("reacher", "reach", 25, 0, "lewm", WINS(3));
+    cJSON_ReplaceItemInObjectCaseSensitive(other, "data_hash", cJSON_CreateString("00bb"));
+    cJSON* both = result("cube", "contract", 50, 1, "firm,lewm", WINS(5, 8));
+    cJSON* arms = cJSON_GetObjectItemCaseSensitive(both, "arms");
+    cJSON_AddNumberToObject(cJSON_GetObjectItemCaseSensitive(arms, "firm"), "seconds_per_episode",
+                            0.25);
+    cJSON_AddNumberToObject(cJSON_GetObjectItemCaseSensitive(arms, "lewm"), "seconds_per_episode",
+                            3);
+    sample_put_json(folder, "eval-reacher-lewm-contract-25.json",
+                    result("reacher", "contract", 25, 0, "lewm", WINS(10)));
+    sample_put_json(folder, "eval-reacher-lewm-reach-25.json", other);
+    sample_put_json(folder, "eval-reacher-1-reach-25.json",
+                    result("reacher", "reach", 25, 1, "firm", WINS(9)));
+    sample_put_json(folder, "eval-cube-1-contract-50.json", both);
+    char* text = markdown_of(folder, "paired");
+    if (!text) return;
+    static const char* const lines[] = {
+        "## FIRM and LeWM on the same trials",
+        // 16 and 14 of 20, trials 14 and 15 rescued; the paper's first seed
+        "| Reacher | contract, 25 | main, 1 | 80.0 | 70.0 | +10.0 (0.0 to 25.0) | 2 / 0 | \u2013 | "
+        "\u2013 | +7 (0 to 15) | 11 / 4 | 8.2 |",
+        "| Reacher | contract, 25 | main, 2 | 90.0 | 70.0 | +20.0 (5.0 to 40.0) | 4 / 0 |",
+        "| OGBench-Cube | contract, 50 | main, 1 | 45.0 | 60.0 | -15.0 (-30.0 to 0.0) | 0 / 3 | "
+        "0.250 / 3.000 | 12.0 | \u2013 | \u2013 | \u2013 |",
+        // other data: nothing can be paired
+        "| Reacher | reach, 25 | main, 1 | 65.0 | 35.0 | \u2013 | \u2013 |",
+        "| LeWM, mean of three seeds | 84.3"};
+    expect_lines(text, lines, (int)(sizeof lines / sizeof *lines));
+    EXPECT(!contains(text, "nan"));
     mem_free(text);
 }
 
