@@ -6,6 +6,7 @@
 
 #include "eval/defaults.h"
 #include "eval/draws.h"
+#include "train/lewm/lewm.h"
 #include "train/shape.h"
 #include "train/train.h"
 
@@ -105,4 +106,5 @@ void settings_plan(const config* c, firm_mode mode, plan_options* out) {
 void settings_help(FILE* to) {
     pthread_once(&joined, join);
     config_help(keys, key_count, to);
+    config_help(lewm_keys, lewm_key_count, to);
 }
