@@ -14,11 +14,11 @@ enum { WARPS = 8, THREADS = WARPS * 32, MOST_BLOCKS = 792 };  // six blocks for 
 
 struct shape {
     int64_t rows;
-    int width, mlp, heads;
+    int groups, width, mlp, heads;
 };
 
 static shape shape_of(const nn_cuda_vit* v) {
-    return shape{(int64_t)v->groups * v->tokens, v->width, v->mlp, v->heads};
+    return shape{(int64_t)v->groups * v->tokens, v->groups, v->width, v->mlp, v->heads};
 }
 
 struct cutter {
@@ -79,7 +79,8 @@ static rooms rooms_of(const shape& s, void* scratch) {
     r.du = c.take<bf16>(n * w);
     r.dqkv = c.take<bf16>(3 * n * w);
     r.dx2 = c.take<float>(n * w);
-    r.part = c.take<float>((size_t)MOST_BLOCKS * (wide > 3 * w ? wide : 3 * w));
+    size_t lines = s.groups > MOST_BLOCKS ? (size_t)s.groups : (size_t)MOST_BLOCKS;
+    r.part = c.take<float>(lines * wide);
     r.end = c.at;
     return r;
 }
@@ -311,14 +312,6 @@ struct gelu_slopes {
     }
 };
 
-struct as_it_is {
-    const bf16* x;
-    int cols;
-    __device__ void operator()(int64_t row, int col, float (&v)[VEC]) const {
-        load8(v, x + row * cols + col);
-    }
-};
-
 template <int K>
 static void finish(nn_cuda_queue* q, int cols, int blocks, float* part, float* const (&dst)[K]) {
     column_sink<K> sink;
@@ -458,10 +451,9 @@ void nn_cuda_vit_backward(nn_cuda_queue* q, const nn_cuda_vit* v) {
     multiply_back(q, size_of(s.rows, s.width, s.width), k.mixed, k.out_w, r.dy, v->grad[VIT_OUT],
                   r.du);
     nn_cuda_flash f = flash_of(v, k);
-    f.dy = r.du, f.dqkv = r.dqkv;
+    f.dy = r.du, f.dqkv = r.dqkv, f.sums = r.part;
     nn_cuda_flash_backward(q, &f);
-    sum_rows(q, s.rows, 3 * s.width, r.part, v->grad[VIT_QKV_BIAS],
-             as_it_is{r.dqkv, 3 * s.width});
+    finish<1>(q, 3 * s.width, v->groups, r.part, {v->grad[VIT_QKV_BIAS]});
     multiply_back(q, size_of(s.rows, s.width, 3 * s.width), k.u1, k.qkv_w, r.dqkv,
                   v->grad[VIT_QKV], r.du);
     norm_back first = {s.rows, v->x, v->param[VIT_GAMMA1], r.dx2, k.stat1,
