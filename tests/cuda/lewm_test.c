@@ -414,7 +414,6 @@ TEST(cuda, lewm_time_of_a_block) {
     flash = (nn_cuda_flash){.groups = v.groups, .tokens = 257, .heads = 3};
     flash.qkv = memory(q, n * 3 / 2), flash.y = memory(q, n / 2), flash.dy = memory(q, n / 2);
     flash.lse = memory(q, n / 64), flash.dqkv = memory(q, n * 3 / 2);
-    flash.sums = memory(q, (size_t)v.groups * 576 * sizeof(float));
     printf(
         "  a block of %d pictures: forward %.3f ms, backward %.3f ms; attention %.3f and %.3f "
         "ms\n",

@@ -1,4 +1,4 @@
-// flash.h - attention of a vision transformer in bfloat16: heads of 64, up to 257 tokens, every
+// flash.h - attention of a vision transformer in bfloat16: heads of 64, up to 288 tokens, every
 // token looks at all. Scores never leave the processor.
 #ifndef NN_CUDA_FLASH_H
 #define NN_CUDA_FLASH_H
@@ -9,7 +9,7 @@ extern "C" {
 
 #include "nn/cuda/cuda.h"
 
-enum { NN_CUDA_FLASH_TOKENS = 257, NN_CUDA_FLASH_DEPTH = 64 };
+enum { NN_CUDA_FLASH_TOKENS = 288, NN_CUDA_FLASH_DEPTH = 64 };
 
 typedef struct nn_cuda_flash {
     int groups, tokens, heads;  // groups: independent sets of tokens
@@ -19,7 +19,6 @@ typedef struct nn_cuda_flash {
     // backward
     const void* dy;  // bf16, as y
     void* dqkv;      // bf16, as qkv
-    float* sums;     // (groups, 3, heads, 64): dqkv summed over a group's tokens
 } nn_cuda_flash;
 
 void nn_cuda_flash_forward(nn_cuda_queue* q, const nn_cuda_flash* f);

@@ -14,11 +14,11 @@ enum { WARPS = 8, THREADS = WARPS * 32, MOST_BLOCKS = 792 };  // six blocks for 
 
 struct shape {
     int64_t rows;
-    int groups, width, mlp, heads;
+    int width, mlp, heads;
 };
 
 static shape shape_of(const nn_cuda_vit* v) {
-    return shape{(int64_t)v->groups * v->tokens, v->groups, v->width, v->mlp, v->heads};
+    return shape{(int64_t)v->groups * v->tokens, v->width, v->mlp, v->heads};
 }
 
 struct cutter {
@@ -79,8 +79,7 @@ static rooms rooms_of(const shape& s, void* scratch) {
     r.du = c.take<bf16>(n * w);
     r.dqkv = c.take<bf16>(3 * n * w);
     r.dx2 = c.take<float>(n * w);
-    size_t lines = s.groups > MOST_BLOCKS ? (size_t)s.groups : (size_t)MOST_BLOCKS;
-    r.part = c.take<float>(lines * wide);
+    r.part = c.take<float>((size_t)MOST_BLOCKS * (wide > 3 * w ? wide : 3 * w));
     r.end = c.at;
     return r;
 }
@@ -312,6 +311,14 @@ struct gelu_slopes {
     }
 };
 
+struct as_it_is {
+    const bf16* x;
+    int cols;
+    __device__ void operator()(int64_t row, int col, float (&v)[VEC]) const {
+        load8(v, x + row * cols + col);
+    }
+};
+
 template <int K>
 static void finish(nn_cuda_queue* q, int cols, int blocks, float* part, float* const (&dst)[K]) {
     column_sink<K> sink;
@@ -354,13 +361,18 @@ static void norm_slopes(nn_cuda_queue* q, const nn_cuda_vit* v, norm_back a, int
     finish<3>(q, v->width, blocks, a.part, {v->grad[gamma], v->grad[gamma + 1], sum});
 }
 
-// y (rows, n) = x (rows, k) w (k, n) + bias, in bfloat16
-static void multiply(nn_cuda_queue* q, int64_t rows, int k, int n, const bf16* x, const bf16* w,
-                     const bf16* bias, bf16* y) {
+static nn_cuda_product size_of(int64_t m, int64_t k, int64_t n) {
     nn_cuda_product p = {};
+    p.m = m, p.n = n, p.k = k;
+    return p;
+}
+
+// y (rows, n) = x (rows, k) w (k, n) + bias, in bfloat16
+static void multiply(nn_cuda_queue* q, const nn_cuda_product& size, const bf16* x, const bf16* w,
+                     const bf16* bias, bf16* y) {
+    nn_cuda_product p = size;
     p.half = p.half_out = 1;
-    p.m = rows, p.n = n, p.k = k;
-    p.a = x, p.lda = k, p.b = w, p.ldb = n, p.bias = bias, p.d = y, p.ldc = n;
+    p.a = x, p.lda = p.k, p.b = w, p.ldb = p.n, p.bias = bias, p.d = y, p.ldc = p.n;
     nn_cuda_multiply(q, &p);
 }
 
@@ -372,12 +384,6 @@ static void multiply_onto(nn_cuda_queue* q, const nn_cuda_product& size, const b
     p.a = x, p.lda = p.k, p.b = w, p.ldb = p.n, p.bias = bias;
     p.c = base, p.d = y, p.ldc = p.n;
     nn_cuda_multiply(q, &p);
-}
-
-static nn_cuda_product size_of(int64_t m, int64_t k, int64_t n) {
-    nn_cuda_product p = {};
-    p.m = m, p.n = n, p.k = k;
-    return p;
 }
 
 // dw (k, n) += x' dy; dx (rows, k) = dy w'
@@ -421,13 +427,13 @@ void nn_cuda_vit_forward(nn_cuda_queue* q, const nn_cuda_vit* v) {
     kept k = kept_of(s, v->save);
     cast_all(q, v, k);
     norm(q, v, v->x, VIT_GAMMA1, k.u1, k.stat1);
-    multiply(q, s.rows, s.width, 3 * s.width, k.u1, k.qkv_w, k.qkv_b, k.qkv);
+    multiply(q, size_of(s.rows, s.width, 3 * s.width), k.u1, k.qkv_w, k.qkv_b, k.qkv);
     nn_cuda_flash f = flash_of(v, k);
     nn_cuda_flash_forward(q, &f);
     multiply_onto(q, size_of(s.rows, s.width, s.width), k.mixed, k.out_w, v->param[VIT_OUT_BIAS],
                   v->x, k.x2);
     norm(q, v, k.x2, VIT_GAMMA2, k.u2, k.stat2);
-    multiply(q, s.rows, s.width, s.mlp, k.u2, k.up_w, k.up_b, k.pre);
+    multiply(q, size_of(s.rows, s.width, s.mlp), k.u2, k.up_w, k.up_b, k.pre);
     int64_t pieces = s.rows * s.mlp / VEC;
     launch(q, "gelu", gelu_forward, blocks_for(pieces, THREADS), THREADS, pieces, k.pre, k.hidden);
     multiply_onto(q, size_of(s.rows, s.mlp, s.width), k.hidden, k.down_w,
@@ -451,9 +457,10 @@ void nn_cuda_vit_backward(nn_cuda_queue* q, const nn_cuda_vit* v) {
     multiply_back(q, size_of(s.rows, s.width, s.width), k.mixed, k.out_w, r.dy, v->grad[VIT_OUT],
                   r.du);
     nn_cuda_flash f = flash_of(v, k);
-    f.dy = r.du, f.dqkv = r.dqkv, f.sums = r.part;
+    f.dy = r.du, f.dqkv = r.dqkv;
     nn_cuda_flash_backward(q, &f);
-    finish<1>(q, 3 * s.width, v->groups, r.part, {v->grad[VIT_QKV_BIAS]});
+    sum_rows(q, s.rows, 3 * s.width, r.part, v->grad[VIT_QKV_BIAS],
+             as_it_is{r.dqkv, 3 * s.width});
     multiply_back(q, size_of(s.rows, s.width, 3 * s.width), k.u1, k.qkv_w, r.dqkv,
                   v->grad[VIT_QKV], r.du);
     norm_back first = {s.rows, v->x, v->param[VIT_GAMMA1], r.dx2, k.stat1,
