@@ -21,6 +21,7 @@
 #include "model/safetensors.h"
 #include "must.h"
 #include "train/run.h"
+#include "train/shape.h"
 
 enum { STAGES = 5, MIDDLE = 1 };  // MIDDLE: the stage at which the sound file stands
 

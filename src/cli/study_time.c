@@ -151,6 +151,9 @@ static firm_status add_plus(study* s, int task, const char* name, const speeds* 
         1.2 * s->seeds *
         (twice * training_seconds(settings, &v->train) + 2e-3 * s->attempts[task] * v->contract_ms +
          solving_seconds((double)args_int(s->a, "trials"), v));
+    // all seeds as one predict as many times as long
+    if (s->seeds > 1)
+        *seconds += 1.2 * s->seeds * solving_seconds((double)args_int(s->a, "trials"), v);
     *seconds += s->searched[task] * searching_steps(settings) / v->steps_per_s;
     config_free(settings);
     return FIRM_OK;
@@ -164,7 +167,12 @@ firm_status study_estimate(study* s, int task, double* seconds, firm_error* err)
     TRY(read_settings(s, s->task[task], NULL, &settings, err));
     // unmeasured, everything takes no time: what there is to do is found out all the same
     if (s->unmeasured)
-        v = (speeds){.train = {INFINITY, INFINITY, INFINITY, 1, 1}, .steps_per_s = INFINITY};
+        v = (speeds){.train = {.frontend_frames_per_s = INFINITY,
+                               .recurrent_updates_per_s = INFINITY,
+                               .episodes_per_s = INFINITY,
+                               .frontend_batch = 1,
+                               .recurrent_batch = 1},
+                     .steps_per_s = INFINITY};
     firm_status status = s->unmeasured ? FIRM_OK : measure(s, s->task[task], settings, &v, err);
     if (status == FIRM_OK) add_main(s, task, settings, &v, seconds);
     config_free(settings);

@@ -1,6 +1,7 @@
-// defaults.c - the rules behind settings that nobody wrote. The stages are TwoRoom's; sizes and
-// numbers of updates follow the task. Times are for two cores that make 180 billion multiply-adds a
-// second together: about 20 minutes for pictures of 224 pixels and 2 to 4 coordinates.
+// defaults.c - the rules behind settings that nobody wrote. The stages are the paper's simplest;
+// sizes and numbers of updates follow the task. Times are for two cores that make 180 billion
+// multiply-adds a second together: about 20 minutes for pictures of 224 pixels and 2 to 4
+// coordinates.
 #include "eval/defaults.h"
 
 #include "core/text.h"
@@ -51,7 +52,7 @@ defaults defaults_choose(const task_typed* t) {
         .ground_gate = 0.25,
         .rollout_gate = 1,
         .horizon = t->horizon,
-        // as many controls as TwoRoom's 16 macro actions of 5 have
+        // as many controls as 16 macro actions of 5 have
         .horizon_most = within(80 / t->controls, t->horizon, 40),
         .candidates = within(64 * t->action_dim, 128, 512),
     };
