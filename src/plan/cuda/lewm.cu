@@ -69,6 +69,7 @@ static void place_layer(slab* m, gpu_layer* l, const lewm_layer* from, size_t el
     l->out = from->out;
     l->w = cut(m, (size_t)from->in * (size_t)from->out * element);
     l->b = (float*)cut(m, (size_t)from->out * 4);
+    l->b_operand = cut(m, (size_t)from->out * element);
 }
 
 static void place_all(lewm_gpu* g, slab* m, const lewm_weights* w) {
@@ -141,6 +142,13 @@ static firm_status send_layer(const gpu_layer* to, const lewm_layer* from, size_
     mem_free(room);
     GPU(code);
     GPU(cudaMemcpy(to->b, from->b, out * 4, cudaMemcpyHostToDevice));
+    if (element != 2) return FIRM_OK;
+    __nv_bfloat16* bias = (__nv_bfloat16*)mem_alloc(out * sizeof *bias);
+    if (!bias) return FAIL(err, FIRM_E_MEMORY, "no memory for the GPU planner");
+    for (size_t o = 0; o < out; o++) bias[o] = __float2bfloat16(from->b[o]);
+    code = cudaMemcpy(to->b_operand, bias, out * element, cudaMemcpyHostToDevice);
+    mem_free(bias);
+    GPU(code);
     return FIRM_OK;
 }
 

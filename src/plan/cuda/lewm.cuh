@@ -16,11 +16,12 @@ extern "C" {
 #include "plan/lewm_weights.h"
 }
 
-// A layer on the device: operands (out, in), the bias in float32.
+// A layer on the device: operands (out, in), the bias in float32 and as operands.
 typedef struct gpu_layer {
     int in, out;
     char* w;
     float* b;
+    char* b_operand;
 } gpu_layer;
 
 typedef struct gpu_block {
@@ -86,14 +87,17 @@ struct lewm_gpu {
 enum { LEWM_WORKSPACE = 32 << 20 };
 
 // ---- lewm_product.cu ----
-// c (m, n) = a (m, k) l; float_out: c is float32, else operands. A shape's algorithm is chosen at
-// its first use.
+// c (m, n) = a (m, k) l, without the bias, in float32 or as operands; or GELU of it with the bias,
+// as operands: in bf16 the product's own epilogue, which has GELU's tanh form (off by 5e-4 at most,
+// less than the rounding of what it writes), else a kernel of ours with the exact one. A shape's
+// algorithm is chosen at its first use.
+enum lewm_out { LEWM_OPERANDS, LEWM_FLOAT, LEWM_GELU };
 typedef struct lewm_product {
     const void* a;
     gpu_layer l;
     int m;
     void* c;
-    int float_out;
+    lewm_out out;
 } lewm_product;
 firm_status lewm_product_run(lewm_gpu* g, const lewm_product* p, firm_error* err);
 void lewm_products_free(lewm_gpu* g);
@@ -116,7 +120,8 @@ firm_status lewm_attention(lewm_gpu* g, const lewm_job* j, int block, int window
 // branch 0 of the attention, 1 of the MLP.
 firm_status lewm_gate(lewm_gpu* g, const lewm_job* j, int t, int block, int branch, int first,
                       int last, firm_error* err);
-firm_status lewm_gelu(lewm_gpu* g, int rows, const gpu_layer* l, firm_error* err);  // h, in place
+// h = GELU(h + bias), in place.
+firm_status lewm_gelu(lewm_gpu* g, int rows, const gpu_layer* l, void* h, firm_error* err);
 firm_status lewm_finish(lewm_gpu* g, const lewm_job* j, firm_error* err);  // y -> the last latent
 firm_status lewm_fit(lewm_gpu* g, const lewm_job* j, firm_error* err);
 firm_status lewm_rows_prepare(lewm_gpu* g, firm_error* err);

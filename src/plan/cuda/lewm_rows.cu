@@ -359,13 +359,13 @@ __global__ void __launch_bounds__(256)
     }
 }
 
-firm_status lewm_gelu(lewm_gpu* g, int rows, const gpu_layer* l, firm_error* err) {
+firm_status lewm_gelu(lewm_gpu* g, int rows, const gpu_layer* l, void* h, firm_error* err) {
     const size_t pairs = (size_t)rows * (size_t)l->out / 2;
     const unsigned grid = (unsigned)((pairs + 255) / 256);
     if (g->setup.precision == PLAN_BF16)
-        lewm_gelu_kernel<<<grid, 256, 0, g->stream>>>((__nv_bfloat16*)g->h, l->b, l->out, pairs);
+        lewm_gelu_kernel<<<grid, 256, 0, g->stream>>>((__nv_bfloat16*)h, l->b, l->out, pairs);
     else
-        lewm_gelu_kernel<<<grid, 256, 0, g->stream>>>((float*)g->h, l->b, l->out, pairs);
+        lewm_gelu_kernel<<<grid, 256, 0, g->stream>>>((float*)h, l->b, l->out, pairs);
     GPU(cudaGetLastError());
     return FIRM_OK;
 }

@@ -6,10 +6,10 @@
 static firm_status embed(lewm_gpu* g, const lewm_job* j, firm_error* err) {
     const int rows = j->count * j->each * j->horizon;
     TRY(lewm_embed(g, j, err));
-    lewm_product down = {g->embedding, g->embed_down, rows, g->y, 1};
+    lewm_product down = {g->embedding, g->embed_down, rows, g->y, LEWM_FLOAT};
     TRY(lewm_product_run(g, &down, err));
     TRY(lewm_silu(g, j, err));
-    lewm_product modulation = {g->condition, g->modulation, rows, g->mod, 0};
+    lewm_product modulation = {g->condition, g->modulation, rows, g->mod, LEWM_OPERANDS};
     return lewm_product_run(g, &modulation, err);
 }
 
@@ -27,17 +27,16 @@ static firm_status block(lewm_gpu* g, const lewm_job* j, int t, int b, int first
     const int from = slides && b == s->depth - 1 ? last : first;  // tokens that go through
     char* qkv = token(g->qkv, g, rows, window * s->context + first, 3 * s->inner);
     lewm_product keys = {token(g->a, g, rows, first, s->width), w->qkv, (last - first + 1) * rows,
-                         qkv, 0};
+                         qkv, LEWM_OPERANDS};
     TRY(lewm_product_run(g, &keys, err));
     TRY(lewm_attention(g, j, b, window, from, last, err));
     const int passing = (last - from + 1) * rows;
-    lewm_product out = {token(g->o, g, rows, from, s->inner), w->out, passing, g->y, 1};
+    lewm_product out = {token(g->o, g, rows, from, s->inner), w->out, passing, g->y, LEWM_FLOAT};
     TRY(lewm_product_run(g, &out, err));
     TRY(lewm_gate(g, j, t, b, 0, from, last, err));
-    lewm_product up = {token(g->a, g, rows, from, s->width), w->up, passing, g->h, 0};
+    lewm_product up = {token(g->a, g, rows, from, s->width), w->up, passing, g->h, LEWM_GELU};
     TRY(lewm_product_run(g, &up, err));
-    TRY(lewm_gelu(g, passing, &w->up, err));
-    lewm_product down = {g->h, w->down, passing, g->y, 1};
+    lewm_product down = {g->h, w->down, passing, g->y, LEWM_FLOAT};
     TRY(lewm_product_run(g, &down, err));
     return lewm_gate(g, j, t, b, 1, from, last, err);
 }
@@ -48,10 +47,9 @@ static firm_status step(lewm_gpu* g, const lewm_job* j, int t, firm_error* err) 
               last = slides ? s->context - 1 : t, first = slides ? 0 : last;
     TRY(lewm_place(g, j, t, first, last, err));
     for (int b = 0; b < s->depth; b++) TRY(block(g, j, t, b, first, last, err));
-    lewm_product up = {token(g->a, g, rows, last, s->width), g->head_up, rows, g->h, 0};
+    lewm_product up = {token(g->a, g, rows, last, s->width), g->head_up, rows, g->h, LEWM_GELU};
     TRY(lewm_product_run(g, &up, err));
-    TRY(lewm_gelu(g, rows, &g->head_up, err));
-    lewm_product down = {g->h, g->head_down, rows, g->y, 1};
+    lewm_product down = {g->h, g->head_down, rows, g->y, LEWM_FLOAT};
     return lewm_product_run(g, &down, err);
 }
 
