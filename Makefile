@@ -1,7 +1,7 @@
 # The front door: each target does its own set-up. CMake does the work (CMakePresets.json).
 PREFIX ?= /usr/local
 FUZZ_SECONDS ?= 600
-.PHONY: help build demo test arm install bench fuzz kill format clean setup mujoco mujoco-if-possible cuda test-cuda test-cuda-short defects
+.PHONY: help build demo test test-python wheel arm install bench fuzz kill format clean setup mujoco mujoco-if-possible cuda test-cuda test-cuda-short defects
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-15s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -27,6 +27,12 @@ test: ## all tests, again with sanitizers; ends with the sum (about eight minute
 	@scripts/setup.sh test
 	@$(MAKE) --no-print-directory mujoco-if-possible
 	@scripts/test.sh
+
+test-python: ## the Python package: installed into build-python/venv, all its tests (the short form is part of make test)
+	@scripts/test-python.sh
+
+wheel: mujoco-if-possible ## a wheel of the Python package that needs libc and libm alone, into build-python/dist
+	@scripts/wheel.sh
 
 arm: ## libfirm and its tests for 64-bit ARM into build-arm, run under qemu (minutes; not part of make test)
 	@scripts/setup.sh arm
@@ -68,4 +74,4 @@ format: ## clang-format over our sources
 	@find include src tests examples fuzz bench -name '*.[ch]' -print0 | xargs -0 clang-format -i
 
 clean: ## removes what make built
-	rm -rf build build-debug build-asan build-tsan build-fuzz build-cuda build-arm build-defects demo
+	rm -rf build build-debug build-python build-asan build-tsan build-fuzz build-cuda build-arm build-defects demo

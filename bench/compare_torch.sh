@@ -1,21 +1,36 @@
 #!/usr/bin/env bash
-# compare_torch.sh [TASK] - firm and PyTorch on the same GPU in one go: milliseconds of one contract search, of
-# one among a hundred, and recurrent training updates per second, with the ratios. Needs build-cuda/firm
-# (make cuda), a CUDA GPU, and Python with PyTorch.
+# compare_torch.sh [--device cuda|cpu] [TASK] - firm and PyTorch on the same machine in one run, with the ratios.
+#
+# cuda: milliseconds of one contract search and of one among a hundred, recurrent training updates per second. Needs
+# build-cuda/firm (make cuda), a CUDA GPU, and Python with PyTorch.
+# cpu: the search, recurrent and frontend training on all cores, in turn. Needs build/firm (make build) and Python
+# with PyTorch; a C++ compiler for PyTorch's compiled form. PYTHON names the interpreter (python3).
 set -euo pipefail
 cd "$(dirname "$0")/.."
-task=${1:-tworoom} firm=build-cuda/firm
+device=cuda python=${PYTHON:-python3}
+if [ "${1:-}" = --device ]; then
+    device=${2:-}
+    shift 2 || true
+fi
+task=${1:-tworoom}
+case $device in
+cpu)
+    [ -x build/firm ] || { echo "compare_torch.sh: build/firm is missing; run make build" >&2; exit 2; }
+    exec "$python" bench/cpu_torch.py --firm build/firm --task "$task" "${@:2}" ;;
+cuda) firm=build-cuda/firm ;;
+*) echo "compare_torch.sh: --device is cuda or cpu, not '$device'" >&2; exit 2 ;;
+esac
 [ -x "$firm" ] || { echo "compare_torch.sh: $firm is missing; run make cuda" >&2; exit 2; }
-command -v python3 >/dev/null || { echo "compare_torch.sh: python3 is missing" >&2; exit 2; }
+command -v "$python" >/dev/null || { echo "compare_torch.sh: $python is missing" >&2; exit 2; }
 out=$(mktemp -d)
 trap 'rm -rf "$out"' EXIT
-python3 bench/plan_torch.py --task "$task" --json >"$out/torch.json"
+"$python" bench/plan_torch.py --task "$task" --json >"$out/torch.json"
 for precision in fp32 tf32 bf16; do
     "$firm" bench plan "$task" --device cuda --precision $precision --json >"$out/plan-$precision.json"
 done
 # a build whose training cannot run on the GPU says so and leaves the file empty
 "$firm" bench train "$task" --device cuda --json >"$out/train.json" || true
-python3 - "$out" <<'PY'
+"$python" - "$out" <<'PY'
 import json, os, sys
 folder = sys.argv[1]
 load = lambda name: json.load(open(os.path.join(folder, name)))

@@ -58,6 +58,8 @@ static void fill(subject* s) {
     s->task = (task_typed){.config_dim = n->config,
                            .pairs = n->pairs,
                            .action_dim = n->action / 5,
+                           .distances = 1,
+                           .distance = {{"all", "1", 1, {.count = n->config, .scale = 1}}},
                            .cost = TASK_COST_SUM};
 }
 

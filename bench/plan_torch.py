@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """plan_torch.py - the same work in PyTorch, on the same GPU: one contract search, a batch of searches, and
-recurrent training updates. bench/compare_torch.sh runs it beside firm and prints the ratios.
+recurrent training updates. bench/compare_torch.sh runs it beside firm and prints the ratios. The same on a
+CPU is cpu_torch.py.
 
     python3 bench/plan_torch.py [--task tworoom|cube] [--json]
 
@@ -24,6 +25,7 @@ except ImportError:
     sys.exit("plan_torch.py: PyTorch is not installed here; install it (pip install torch) to compare")
 
 CANDIDATES, ELITES, HORIZON, HIDDEN, INNER, FIBER, BLOCKS = 300, 30, 5, 384, 768, 128, 2
+DEVICE = "cuda"  # cpu_torch.py sets "cpu"
 TASKS = {"tworoom": dict(config=2, action=10, chi=2, iterations=30), "cube": dict(config=3, action=25, chi=25, iterations=10)}
 
 
@@ -54,17 +56,17 @@ class Search:
     def __init__(self, task, count, dtype, step):
         self.task, self.count, self.dtype, self.step = task, count, dtype, step
         c, a = task["config"], task["action"]
-        self.c0 = 0.3 * torch.randn(count, 1, c, device="cuda")
-        self.m0 = torch.randn(count, 1, FIBER, device="cuda")
-        self.goal = 0.3 * torch.randn(count, 1, c, device="cuda")
-        self.plan = torch.zeros(count, HORIZON, a, device="cuda")
+        self.c0 = 0.3 * torch.randn(count, 1, c, device=DEVICE)
+        self.m0 = torch.randn(count, 1, FIBER, device=DEVICE)
+        self.goal = 0.3 * torch.randn(count, 1, c, device=DEVICE)
+        self.plan = torch.zeros(count, HORIZON, a, device=DEVICE)
 
     def run(self):
         n, a = self.count, self.task["action"]
-        mean = torch.zeros(n, 1, HORIZON, a, device="cuda")
-        spread = torch.ones(n, 1, HORIZON, a, device="cuda")
+        mean = torch.zeros(n, 1, HORIZON, a, device=DEVICE)
+        spread = torch.ones(n, 1, HORIZON, a, device=DEVICE)
         for _ in range(self.task["iterations"]):
-            u = mean + spread * torch.randn(n, CANDIDATES, HORIZON, a, device="cuda")
+            u = mean + spread * torch.randn(n, CANDIDATES, HORIZON, a, device=DEVICE)
             u[:, 0] = mean[:, 0]
             c = self.c0.expand(-1, CANDIDATES, -1).to(self.dtype)
             m = self.m0.expand(-1, CANDIDATES, -1).to(self.dtype)
@@ -169,7 +171,7 @@ def train_rates(task, precision):
     model = Recurrent(task).cuda()
     optimiser = torch.optim.AdamW(model.parameters(), lr=1e-4, fused=True, capturable=True)
     shapes = [(512, 128), (512, 3, task["config"]), (512, HORIZON, task["action"]), (512, HORIZON, task["config"]), (512, task["chi"]), (512, HORIZON, task["chi"])]
-    sources = [[0.3 * torch.randn(s, device="cuda") for s in shapes] for _ in range(2)]
+    sources = [[0.3 * torch.randn(s, device=DEVICE) for s in shapes] for _ in range(2)]
 
     def update():
         optimiser.zero_grad(set_to_none=False)

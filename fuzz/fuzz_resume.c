@@ -21,6 +21,7 @@
 #include "model/safetensors.h"
 #include "must.h"
 #include "train/run.h"
+#include "train/shape.h"
 
 enum { STAGES = 5, MIDDLE = 1 };  // MIDDLE: the stage at which the sound file stands
 
@@ -35,7 +36,7 @@ static void prepare(void) {
     const env_spec* env = env_find("tworoom");
     const char* set[] = {"stage.grounder.anchor=0.5"};
     model_shape shape;
-    MUST(settings_load(env->task.name, "smoke", set, 1, &settings, NULL) == FIRM_OK);
+    MUST(settings_load(&env->task, "smoke", set, 1, &settings, NULL) == FIRM_OK);
     model_shape_read(settings, &shape);
     snprintf(folder, sizeof folder, "/dev/shm/firm-fuzz-resume-%ld", (long)getpid());
     snprintf(path, sizeof path, "%s/checkpoint.safetensors", folder);

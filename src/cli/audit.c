@@ -12,8 +12,8 @@ static const arg_option options[] = {
 
 static void show(const cJSON* j) {
     const cJSON* paper = cJSON_GetObjectItemCaseSensitive(j, "paper");
-    printf("reset-replay error of %s in tolerance units, after 25 controls\n\n",
-           cJSON_GetObjectItemCaseSensitive(j, "task")->valuestring);
+    printf("reset-replay error of %s in tolerance units, after %.0f controls\n\n",
+           cJSON_GetObjectItemCaseSensitive(j, "task")->valuestring, json_get(j, "controls", 0));
     printf("          anchors   mean        P95         max\n");
     printf("  ours    %7.0f   %-9.3g   %-9.3g   %-9.3g\n", json_get(j, "anchors", 0),
            json_get(j, "h5_mean", 0), json_get(j, "h5_p95", 0), json_get(j, "max", 0));
@@ -21,7 +21,8 @@ static void show(const cJSON* j) {
         printf("  paper   %7.0f   %-9.3g   %-9.3g   %-9.3g\n", json_get(paper, "anchors", 0),
                json_get(paper, "h5_mean", 0), json_get(paper, "h5_p95", 0),
                json_get(paper, "max", 0));
-    printf("\ngate (P95 at most 0.25 after 5 to 25 controls, max at most 1): %s\n",
+    printf("\ngate (P95 at most 0.25 after %.0f to %.0f controls, max at most 1): %s\n",
+           json_get(j, "controls_per_macro", 0), json_get(j, "controls", 0),
            cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(j, "pass")) ? "passed" : "failed");
 }
 
@@ -40,6 +41,8 @@ static cJSON* describe(const env_spec* spec, const audit_result* r) {
     cJSON *j = cJSON_CreateObject(), *p95;
     int ok = j && cJSON_AddStringToObject(j, "task", spec->task.name) &&
              cJSON_AddNumberToObject(j, "anchors", r->anchors) &&
+             cJSON_AddNumberToObject(j, "controls", task_span(&spec->task)) &&
+             cJSON_AddNumberToObject(j, "controls_per_macro", spec->task.controls) &&
              json_add_number(j, "h5_mean", r->h5_mean, 6) &&
              json_add_number(j, "h5_p95", r->h5_p95, 6) && json_add_number(j, "max", r->max, 6) &&
              cJSON_AddBoolToObject(j, "pass", r->pass) &&
@@ -59,7 +62,7 @@ static firm_status run(const args* a, firm_error* err) {
     audit_result r;
     TRY(cli_task(a, 0, &spec, err));
     TRY(env_need_simulator(spec, "an audit", err));
-    TRY(cli_settings(a, spec->task.name, NULL, &settings, err));
+    TRY(cli_settings(a, &spec->task, NULL, &settings, err));
     uint64_t split = (uint64_t)config_int(settings, "data", "split_seed");
     uint64_t seed = args_given(a, "seed") ? (uint64_t)args_int(a, "seed") : 0;
     config_free(settings);

@@ -149,7 +149,7 @@ static int add_share(cJSON* j, const char* key, double value) {
 static firm_status bench_train(const args* a, const env_spec* spec, cJSON* j, firm_error* err) {
     config* settings;
     train_speed s;
-    TRY(cli_settings(a, spec->task.name, NULL, &settings, err));
+    TRY(cli_settings(a, &spec->task, NULL, &settings, err));
     int threads = (int)args_int(a, "threads");
     firm_status status = train_bench(settings, spec, args_text(a, "device"), threads,
                                      args_real(a, "seconds"), &s, err);

@@ -300,7 +300,7 @@ firm_status bench_plan(const args* a, const env_spec* spec, cJSON* j, firm_error
     firm_model* model = NULL;
     config* settings = NULL;
     firm_status status = path ? cli_load_model(path, spec, &model, err) : FIRM_OK;
-    if (status == FIRM_OK) status = cli_settings(a, spec->task.name, model, &settings, err);
+    if (status == FIRM_OK) status = cli_settings(a, &spec->task, model, &settings, err);
     if (status == FIRM_OK) status = bench_both(a, spec, model, settings, j, err);
     config_free(settings);
     firm_model_free(model);

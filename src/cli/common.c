@@ -36,19 +36,16 @@ firm_status cli_task(const args* a, int which, const env_spec** spec, firm_error
     return env_open_task(a->positional[which], spec, err);
 }
 
-firm_status cli_settings(const args* a, const char* task, const firm_model* model, config** out,
-                         firm_error* err) {
+firm_status cli_settings(const args* a, const task_typed* task, const firm_model* model,
+                         config** out, firm_error* err) {
     const char* set[ARGS_MAX_VALUES];
     const char* file = args_text(a, "config");
     int count = args_list(a, "set", set);
     if (!model || !model->config || !model->config[0])
         return settings_load(task, file, set, count, out, err);
-    TRY(settings_from_text(task, model->config, out, err));
+    TRY(settings_from_text(task->name, model->config, out, err));
     firm_status status = FIRM_OK;
-    if (file) {
-        const char* text = config_builtin(file);
-        status = text ? config_read_text(*out, file, text, err) : config_read_file(*out, file, err);
-    }
+    if (file) status = settings_add(*out, task, file, err);
     for (int i = 0; i < count && status == FIRM_OK; i++) status = config_set(*out, set[i], err);
     if (status != FIRM_OK) {
         config_free(*out);

@@ -260,7 +260,7 @@ static firm_status prepare(showcase* s, const args* a, firm_error* err) {
     uint64_t seed = (uint64_t)args_int(a, "seed");
     float mean[FIRM_MAX_ACTION], deviation[FIRM_MAX_ACTION];
     if (s->model_path) TRY(cli_load_model(s->model_path, s->spec, &s->model, err));
-    TRY(cli_settings(a, s->spec->task.name, s->model, &s->settings, err));
+    TRY(cli_settings(a, &s->spec->task, s->model, &s->settings, err));
     TRY(pool_create((int)args_int(a, "threads"), &s->threads, err));
     TRY(eval_fresh_episodes(s->spec, PAIRS, env_demo_of(s->spec).episodes, seed, s->threads,
                             &s->data, err));

@@ -161,7 +161,7 @@ static firm_status evaluate(const args* a, const env_spec* spec, const inputs* i
     config* settings;
     const char* output = args_text(a, "output");
     cJSON* traces = NULL;
-    TRY(cli_settings(a, spec->task.name, in->model ? in->model : in->lewm, &settings, err));
+    TRY(cli_settings(a, &spec->task, in->model ? in->model : in->lewm, &settings, err));
     eval_params p = {.spec = spec,
                      .model = in->model,
                      .model_path = in->model_path,
@@ -226,7 +226,7 @@ static void show_held_out(const cJSON* j) {
 static firm_status measure(const args* a, const env_spec* spec, const firm_model* model,
                            const episodes* data, cJSON** json, firm_error* err) {
     config* settings;
-    TRY(cli_settings(a, spec->task.name, model, &settings, err));
+    TRY(cli_settings(a, &spec->task, model, &settings, err));
     train_inputs in = {.data = data};
     train_options opt = {
         .threads = (int)args_int(a, "threads"), .sources = "F", .device = args_text(a, "device")};

@@ -45,7 +45,7 @@ static firm_status add_members(const args* a, firm_model* model, firm_error* err
 static firm_status renew_settings(const args* a, firm_model* model, firm_error* err) {
     if (!args_given(a, "config") && !args_given(a, "set")) return FIRM_OK;
     config* settings;
-    TRY(cli_settings(a, model->task.name, model, &settings, err));
+    TRY(cli_settings(a, &model->task, model, &settings, err));
     char* text = config_dump(settings);
     config_free(settings);
     if (!text) return cli_no_memory(err);

@@ -238,7 +238,7 @@ static firm_status run_addition(const args* a, const env_spec* spec, const char*
     TRY(check_addition(a, err));
     TRY(cli_required(a, "moments", &moments, err));
     TRY(cli_required(a, "pack", &from, err));
-    TRY(cli_settings(a, spec->task.name, NULL, &settings, err));
+    TRY(cli_settings(a, &spec->task, NULL, &settings, err));
     firm_status status = eval_trials_read(moments, spec, 1, &t, err);
     if (status == FIRM_OK) status = pack_read(from, spec, &p, err);
     if (status == FIRM_OK) status = same_data(a, t, &p, err);
@@ -279,7 +279,7 @@ static firm_status run(const args* a, firm_error* err) {
         return FAIL(err, FIRM_E_USAGE,
                     "--moments and --pack belong to --attempts and --searched, --device to "
                     "--attempts");
-    TRY(cli_settings(a, spec->task.name, NULL, &settings, err));
+    TRY(cli_settings(a, &spec->task, NULL, &settings, err));
     uint64_t seed = args_given(a, "seed") ? (uint64_t)args_int(a, "seed") : 0;
     firm_status status = cli_read_data(a, spec, &e, err);
     if (status == FIRM_OK) status = pool_create((int)args_int(a, "threads"), &p, err);

@@ -41,7 +41,7 @@ static firm_status run(const args* a, firm_error* err) {
                          .sources = args_text(a, "sources"),
                          .from = args_text(a, "from"),
                          .ablations = args_switch(a, "ablations")};
-    firm_status status = cli_settings(a, spec->task.name, NULL, &settings, err);
+    firm_status status = cli_settings(a, &spec->task, NULL, &settings, err);
     if (status == FIRM_OK) status = cli_train_inputs(a, spec, args_text(a, "pack"), &in, err);
     if (status == FIRM_OK)
         status =

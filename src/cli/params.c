@@ -22,15 +22,17 @@ static void show(const cJSON* json) {
 
 static int add_module(cJSON* task, const char* name, size_t count, double paper_millions) {
     cJSON* m = cJSON_AddObjectToObject(task, name);
+    // a task that the paper does not have has no such number
     return m && cJSON_AddNumberToObject(m, "params", (double)count) &&
-           json_add_number(m, "paper_params", paper_millions * 1e6, 9);
+           (paper_millions > 0 ? json_add_number(m, "paper_params", paper_millions * 1e6, 9) != NULL
+                               : cJSON_AddNullToObject(m, "paper_params") != NULL);
 }
 
 static firm_status add_task(const args* a, const env_spec* spec, cJSON* tasks, firm_error* err) {
     config* settings;
     model_shape shape;
     firm_model* model;
-    TRY(cli_settings(a, spec->task.name, NULL, &settings, err));
+    TRY(cli_settings(a, &spec->task, NULL, &settings, err));
     model_shape_read(settings, &shape);
     config_free(settings);
     TRY(model_create(&spec->task, &shape, 0, 0, &model, err));

@@ -25,7 +25,7 @@ static firm_status read_settings(const study* s, const env_spec* spec, const cha
     line_settings(s, spec, name, &l);
     for (int i = 0; i < l.words; i++) argv[i] = l.word[i];
     TRY(args_parse(&a, "reproduce", "reproduce", NULL, 0, 1, 1, l.words, argv, err));
-    return cli_settings(&a, spec->task.name, NULL, out, err);
+    return cli_settings(&a, &spec->task, NULL, out, err);
 }
 
 // Controls of the simulator, all threads together.
@@ -164,7 +164,12 @@ firm_status study_estimate(study* s, int task, double* seconds, firm_error* err)
     TRY(read_settings(s, s->task[task], NULL, &settings, err));
     // unmeasured, everything takes no time: what there is to do is found out all the same
     if (s->unmeasured)
-        v = (speeds){.train = {INFINITY, INFINITY, INFINITY, 1, 1}, .steps_per_s = INFINITY};
+        v = (speeds){.train = {.frontend_frames_per_s = INFINITY,
+                               .recurrent_updates_per_s = INFINITY,
+                               .episodes_per_s = INFINITY,
+                               .frontend_batch = 1,
+                               .recurrent_batch = 1},
+                     .steps_per_s = INFINITY};
     firm_status status = s->unmeasured ? FIRM_OK : measure(s, s->task[task], settings, &v, err);
     if (status == FIRM_OK) add_main(s, task, settings, &v, seconds);
     config_free(settings);

@@ -5,7 +5,12 @@
 
 #include "cli/cli.h"
 #include "core/file.h"
+#include "core/log.h"
+#include "core/text.h"
+#include "eval/defaults.h"
+#include "eval/settings.h"
 #include "nn/device.h"
+#include "train/lewm/lewm.h"
 
 static const arg_option options[] = {
     {"data", 0, ARG_TEXT, 0, 0, NULL, NULL, "F.h5", "recorded episodes"},
@@ -17,12 +22,15 @@ static const arg_option options[] = {
      "all of the above in one file made by firm pack; instead of --data"},
     {"output", 'o', ARG_OUTPUT, 0, 0, NULL, NULL, "RUN",
      "run folder: checkpoints, metrics, model, train.json"},
+    {"world", 0, ARG_CHOICE, 0, 0, "firm", "firm|lewm", NULL,
+     "kind of world model; lewm needs --data alone and reads the [lewm] settings"},
     {"seed", 0, ARG_SEED, 0, 0, "1", NULL, "S", "initial weights and batches"},
     {"device", 0, ARG_CHOICE, 0, 0, "cpu", "cpu|cuda", NULL, "where to compute"},
     {"init", 0, ARG_TEXT, 0, 0, NULL, NULL, "C",
      "weights to begin with: a run's checkpoint.safetensors, or a model, of the same shapes"},
     {"from", 0, ARG_TEXT, 0, 0, NULL, NULL, "STAGE", "with --init: leave out the stages before it"},
-    {"until", 0, ARG_TEXT, 0, 0, NULL, NULL, "STAGE", "stop after this stage; --resume goes on"},
+    {"until", 0, ARG_TEXT, 0, 0, NULL, NULL, "STAGE",
+     "stop after this stage, of lewm after this update; --resume goes on"},
     {"resume", 0, ARG_SWITCH, 0, 0, NULL, NULL, NULL,
      "continue a run that was stopped, bit for bit"},
     {"sources", 0, ARG_CHOICE, 0, 0, NULL, "F|I|FI", NULL,
@@ -85,10 +93,19 @@ void cli_free_inputs(train_inputs* in) {
     *in = (train_inputs){0};
 }
 
+// What was chosen for a task without settings of its own.
+static void say_choices(const args* a, const env_spec* spec) {
+    char text[DEFAULTS_TEXT];
+    if (!settings_are_chosen(&spec->task, args_text(a, "config"))) return;
+    const defaults d = defaults_choose(&spec->task);
+    defaults_say(&spec->task, &d, text);
+    log_info("%s", text);
+}
+
 // --no-fiber is a setting of the model, so it is recorded with the others
 static firm_status load_settings(const args* a, const env_spec* spec, config** settings,
                                  firm_error* err) {
-    TRY(cli_settings(a, spec->task.name, NULL, settings, err));
+    TRY(cli_settings(a, &spec->task, NULL, settings, err));
     if (!args_switch(a, "no-fiber")) return FIRM_OK;
     firm_status status = config_set(*settings, "model.no_fiber=true", err);
     if (status == FIRM_OK) return FIRM_OK;
@@ -109,6 +126,53 @@ static firm_status check_outputs(const char* folder, firm_error* err) {
     return FIRM_OK;
 }
 
+static void show_lewm(const cJSON* j) {
+    printf("%.0f updates, %.0f clips to draw from, %.1f s; model: %s\n", json_get(j, "updates", 0),
+           json_get(j, "clips", 0), json_get(j, "seconds", 0),
+           cJSON_GetObjectItemCaseSensitive(j, "model")->valuestring);
+}
+
+// What belongs to FIRM's stages has no meaning here.
+static firm_status check_lewm(const args* a, firm_error* err) {
+    static const char* const others[] = {"branches", "structured", "pack",     "init",    "from",
+                                         "until",    "sources",    "no-fiber", "mismatch"};
+    for (size_t i = 0; i < sizeof others / sizeof *others; i++)
+        if (args_given(a, others[i]))
+            return FAIL(err, FIRM_E_USAGE, "--%s is for --world firm; leave it out", others[i]);
+    return FIRM_OK;
+}
+
+static firm_status run_lewm(const args* a, const env_spec* spec, const char* folder,
+                            firm_error* err) {
+    const char *data, *set[ARGS_MAX_VALUES];
+    config* settings = NULL;
+    episodes* e = NULL;
+    cJSON* json = NULL;
+    TRY(check_lewm(a, err));
+    TRY(cli_required(a, "data", &data, err));
+    int64_t until = 0;
+    words w = {args_text(a, "until")};
+    if (w.at) until = words_whole(&w, 1, INT32_MAX);
+    if (args_given(a, "until") && !words_end(&w))
+        return FAIL(err, FIRM_E_USAGE, "--until %s: of --world lewm it is the number of an update",
+                    args_text(a, "until"));
+    int count = args_list(a, "set", set);
+    TRY(lewm_settings(args_text(a, "config"), set, count, &settings, err));
+    lewm_run_options opt = {.folder = folder,
+                            .seed = (uint64_t)args_int(a, "seed"),
+                            .threads = (int)args_int(a, "threads"),
+                            .resume = args_switch(a, "resume"),
+                            .until = until,
+                            .device = args_text(a, "device")};
+    firm_status status = episodes_read(data, spec, &e, err);
+    if (status == FIRM_OK) status = lewm_run(settings, e, &opt, &json, err);
+    episodes_free(e);
+    config_free(settings);
+    if (status == FIRM_OK) return cli_finish(a, json, show_lewm, err);
+    cJSON_Delete(json);
+    return status;
+}
+
 static firm_status run(const args* a, firm_error* err) {
     const env_spec* spec;
     const char *folder, *sources = args_text(a, "sources");
@@ -122,6 +186,7 @@ static firm_status run(const args* a, firm_error* err) {
         return FAIL(err, FIRM_E_USAGE,
                     "--from leaves stages out; give the weights they would have made with --init");
     TRY(check_outputs(folder, err));
+    if (strcmp(args_text(a, "world"), "lewm") == 0) return run_lewm(a, spec, folder, err);
     train_options opt = {.folder = folder,
                          .seed = (uint64_t)args_int(a, "seed"),
                          .threads = (int)args_int(a, "threads"),
@@ -133,6 +198,7 @@ static firm_status run(const args* a, firm_error* err) {
                          .mismatch = args_switch(a, "mismatch"),
                          .device = args_text(a, "device")};
     firm_status status = load_settings(a, spec, &settings, err);
+    if (status == FIRM_OK) say_choices(a, spec);
     if (status == FIRM_OK) status = cli_train_inputs(a, spec, args_text(a, "pack"), &in, err);
     if (status == FIRM_OK) status = train_run(settings, spec, &in, &opt, &json, err);
     cli_free_inputs(&in);
@@ -155,7 +221,8 @@ const cli_command cli_train = {
     "train",
     "train TASK --data F.h5 --branches I.h5 -o RUN [--seed S --device cpu|cuda --resume "
     "--sources F|I|FI]\n"
-    "       firm train TASK --pack P.h5 -o RUN [--init RUN/checkpoint.safetensors --from STAGE]",
+    "       firm train TASK --pack P.h5 -o RUN [--init RUN/checkpoint.safetensors --from STAGE]\n"
+    "       firm train TASK --world lewm --data F.h5 -o RUN [--seed S --device cpu|cuda --resume]",
     "train a model through all stages",
     "The stages, their updates, rates, batches and gates come from the task's settings;\n"
     "firm help settings lists the keys.\n",

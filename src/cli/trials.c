@@ -112,7 +112,7 @@ static firm_status run(const args* a, firm_error* err) {
         return FAIL(err, FIRM_E_USAGE,
                     "--draw names trials of validation episodes and --training asks for training "
                     "ones; give one of them");
-    TRY(cli_settings(a, spec->task.name, NULL, &settings, err));
+    TRY(cli_settings(a, &spec->task, NULL, &settings, err));
     firm_status status = cli_read_data(a, spec, &e, err);
     if (status == FIRM_OK) {
         status = write_trials(a, e, settings, path, &json, err);

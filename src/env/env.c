@@ -1,12 +1,15 @@
 // env.c - the registry of tasks, and making and releasing environments.
-// First in the flow env -> data -> model -> ...; a new task is one line in `tasks` below.
+// First in the flow env -> data -> model -> ...; a new task is one line in COMPILED or `tasks`
+// below.
 #include "env/env.h"
 
+#include <pthread.h>
 #include <string.h>
 
 #include "core/mem.h"
 #include "core/text.h"
 #include "env/cube.h"
+#include "env/plugin.h"
 #include "env/pusht.h"
 #include "env/reacher.h"
 #include "env/tworoom.h"
@@ -21,6 +24,31 @@ static const env_spec* const tasks[] = {
 };
 enum { TASKS = sizeof tasks / sizeof tasks[0] };
 
+// Tasks that are compiled in from the table of firm_task.h, like a plug-in: src/env/tasks/NAME.c,
+// X(NAME) here for each.
+#define COMPILED(X)
+
+#define DECLARE(name) const firm_task* name##_task_entry(int abi);
+COMPILED(DECLARE)
+#define ENTRY(name) {#name, name##_task_entry},
+static const struct {
+    const char* name;
+    const firm_task* (*entry)(int abi);
+} compiled[] = {COMPILED(ENTRY){NULL, NULL}};
+enum { COMPILED_TASKS = sizeof compiled / sizeof compiled[0] - 1 };
+
+static const env_spec* compiled_spec[COMPILED_TASKS + 1];
+static pthread_once_t compiled_once = PTHREAD_ONCE_INIT;
+
+static void read_compiled(void) {
+    for (int i = 0; i < COMPILED_TASKS; i++) {
+        firm_error err = {0};
+        const firm_task* t = compiled[i].entry(FIRM_TASK_ABI);
+        CHECK(t && plugin_spec(t, compiled[i].name, &compiled_spec[i], &err) == FIRM_OK,
+              "the task %s: %s", compiled[i].name, err.message);
+    }
+}
+
 // Tasks that need a library this program was built without.
 static const struct {
     const char *name, *library, *cure;
@@ -34,12 +62,14 @@ static const struct {
 };
 
 const env_spec* env_at(int i) {
-    return i >= 0 && i < TASKS ? tasks[i] : NULL;
+    if (i >= 0 && i < TASKS) return tasks[i];
+    pthread_once(&compiled_once, read_compiled);
+    return i >= TASKS && i - TASKS < COMPILED_TASKS ? compiled_spec[i - TASKS] : NULL;
 }
 
 const env_spec* env_find(const char* name) {
-    for (int i = 0; i < TASKS; i++)
-        if (strcmp(tasks[i]->task.name, name) == 0) return tasks[i];
+    for (int i = 0; env_at(i); i++)
+        if (strcmp(env_at(i)->task.name, name) == 0) return env_at(i);
     return NULL;
 }
 
@@ -52,8 +82,8 @@ firm_status env_find_or_fail(const char* name, const env_spec** spec, firm_error
                         "the task '%s' needs %s, which this program was built without; run: %s",
                         name, absent[i].library, absent[i].cure);
     char list[256] = "";
-    for (int i = 0; i < TASKS; i++)
-        text_add(list, sizeof list, "%s%s", i ? ", " : "", tasks[i]->task.name);
+    for (int i = 0; env_at(i); i++)
+        text_add(list, sizeof list, "%s%s", i ? ", " : "", env_at(i)->task.name);
     return FAIL(err, FIRM_E_USAGE, "there is no task '%.64s'; the tasks are: %s", name ? name : "",
                 list);
 }

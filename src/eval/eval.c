@@ -506,6 +506,10 @@ static firm_status header_json(const evaluation* e, cJSON* json, firm_error* err
         cJSON_AddNumberToObject(plan, "horizon", o->horizon) &&
         cJSON_AddNumberToObject(plan, "horizon_max", o->horizon_max) &&
         cJSON_AddNumberToObject(plan, "replan", o->replan);
+    // of a single model these do nothing
+    if (p->model && p->model->members)
+        ok = ok && json_add_number(plan, "ensemble_price", o->ensemble_price, 6) &&
+             json_add_number(plan, "ensemble_quantile", o->ensemble_quantile, 6);
     if (p->model) ok = ok && add_model(p->model, json);
     if (p->lewm) ok = ok && add_lewm(p->lewm, p->lewm_path, json);
     cJSON* start = ok ? cJSON_AddArrayToObject(json, "start_rows") : NULL;

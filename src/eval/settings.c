@@ -4,7 +4,9 @@
 #include <pthread.h>
 #include <string.h>
 
+#include "eval/defaults.h"
 #include "eval/draws.h"
+#include "train/lewm/lewm.h"
 #include "train/shape.h"
 #include "train/train.h"
 
@@ -37,15 +39,39 @@ static firm_status fresh(config** out, firm_error* err) {
     return config_create(keys, key_count, out, err);
 }
 
-firm_status settings_load(const char* task, const char* file, const char* const* overrides,
+static int asks_for_defaults(const char* file) {
+    return file && strcmp(file, DEFAULTS_NAME) == 0;
+}
+
+static int stands_alone(const char* file) {
+    return file && (config_builtin(file) || asks_for_defaults(file));
+}
+
+int settings_are_chosen(const task_typed* task, const char* file) {
+    return asks_for_defaults(file) || (!stands_alone(file) && !config_builtin(task->name));
+}
+
+static firm_status add_chosen(config* c, const task_typed* task, firm_error* err) {
+    char text[DEFAULTS_TEXT];
+    const defaults d = defaults_choose(task);
+    defaults_settings(task, &d, text);
+    return config_read_text(c, DEFAULTS_NAME, text, err);
+}
+
+firm_status settings_add(config* c, const task_typed* task, const char* file, firm_error* err) {
+    const char* text = config_builtin(file);
+    if (text) return config_read_text(c, file, text, err);
+    return asks_for_defaults(file) ? add_chosen(c, task, err) : config_read_file(c, file, err);
+}
+
+firm_status settings_load(const task_typed* task, const char* file, const char* const* overrides,
                           int count, config** out, firm_error* err) {
-    const char* task_text = config_builtin(task);
-    const char* named = file ? config_builtin(file) : NULL;
     firm_status st = fresh(out, err);
     // a named config stands alone; a file of the user's comes on top of the task's
-    if (st == FIRM_OK && named) st = config_read_text(*out, file, named, err);
-    if (st == FIRM_OK && !named && task_text) st = config_read_text(*out, task, task_text, err);
-    if (st == FIRM_OK && file && !named) st = config_read_file(*out, file, err);
+    if (st == FIRM_OK && task && !stands_alone(file))
+        st = config_builtin(task->name) ? settings_add(*out, task, task->name, err)
+                                        : add_chosen(*out, task, err);
+    if (st == FIRM_OK && file) st = settings_add(*out, task, file, err);
     for (int i = 0; i < count && st == FIRM_OK; i++) st = config_set(*out, overrides[i], err);
     if (st != FIRM_OK) {
         config_free(*out);
@@ -80,4 +106,5 @@ void settings_plan(const config* c, firm_mode mode, plan_options* out) {
 void settings_help(FILE* to) {
     pthread_once(&joined, join);
     config_help(keys, key_count, to);
+    config_help(lewm_keys, lewm_key_count, to);
 }

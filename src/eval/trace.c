@@ -50,11 +50,12 @@ static cJSON* numbers(const float* value, int n) {
     return list;
 }
 
-// Image points of a configuration: all of them for a goal, the first one along a path.
+// Image points of a configuration: all of them for a goal, the first one along a path. A task may
+// have none.
 static int append_points(const env_spec* spec, cJSON* list, const float* c, int points) {
     float xy[2 * MAX_POINTS];
     task_project(&spec->task, c, xy);
-    for (int i = 0; i < points; i++) {
+    for (int i = 0; i < points && i < spec->task.points; i++) {
         // a prediction may leave the picture or be useless; the page wants plain numbers
         float p[2] = {isfinite(xy[2 * i]) ? xy[2 * i] : 0.0f,
                       isfinite(xy[2 * i + 1]) ? xy[2 * i + 1] : 0.0f};

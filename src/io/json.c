@@ -33,37 +33,78 @@ static int bounded(const char* text, size_t n) {
     return 1;
 }
 
+// A text of bounded size, with a NUL behind it that is not counted.
+static firm_status read_text(const char* path, char** text, size_t* n, firm_error* err) {
+    TRY(file_read_most(path, MOST_BYTES, text, n, err));
+    if (bounded(*text, *n)) return FIRM_OK;
+    mem_free(*text);
+    return FAIL(err, FIRM_E_FORMAT,
+                "%s holds more than %d values, or lists nested deeper than %d; make the file again",
+                path, MOST_VALUES, MOST_DEPTH);
+}
+
+// The value that is all of the `length` bytes at `from`, of a text of n bytes.
+static firm_status parse(const char* path, const char* text, size_t n, const char* from,
+                         size_t length, cJSON** out, firm_error* err) {
+    const char* end = from;
+    // a NUL in the middle would end the parse early and hide what follows
+    const char* nul = memchr(from, 0, length);
+    *out = nul ? NULL : cJSON_ParseWithLengthOpts(from, length + 1, &end, 1);
+    if (*out) return FIRM_OK;
+    if (nul) end = nul;
+    int line = 1;
+    for (const char* c = text; c < end; c++) line += *c == '\n';
+    return FAIL(err, FIRM_E_FORMAT,
+                "%s:%d: this is not JSON (stopped at byte %zu of %zu); make the file again", path,
+                line, (size_t)(end - text), n);
+}
+
 firm_status json_read_file(const char* path, cJSON** out, firm_error* err) {
     char* text;
     size_t n;
     *out = NULL;
-    TRY(file_read_most(path, MOST_BYTES, &text, &n, err));
-    if (!bounded(text, n)) {
-        mem_free(text);
-        return FAIL(err, FIRM_E_FORMAT,
-                    "%s holds more than %d values, or lists nested deeper than %d; make the file "
-                    "again",
-                    path, MOST_VALUES, MOST_DEPTH);
-    }
-    const char* end = text;
-    // a NUL in the middle would end the parse early and hide what follows
-    const char* nul = memchr(text, 0, n);
-    cJSON* value = nul ? NULL : cJSON_ParseWithLengthOpts(text, n + 1, &end, 1);
-    if (nul) end = nul;
-    firm_status status = FIRM_OK;
-    if (!value) {
-        int line = 1;
-        for (const char* c = text; c < end; c++) line += *c == '\n';
-        if (n == 0)
-            status = FAIL(err, FIRM_E_FORMAT, "%s is empty; a JSON file was expected", path);
-        else
-            status =
-                FAIL(err, FIRM_E_FORMAT,
-                     "%s:%d: this is not JSON (stopped at byte %zu of %zu); make the file again",
-                     path, line, (size_t)(end - text), n);
-    }
+    TRY(read_text(path, &text, &n, err));
+    firm_status status =
+        n ? parse(path, text, n, text, n, out, err)
+          : FAIL(err, FIRM_E_FORMAT, "%s is empty; a JSON file was expected", path);
     mem_free(text);
-    *out = value;
+    return status;
+}
+
+static firm_status parse_lines(const char* path, char* text, size_t n, cJSON* array,
+                               firm_error* err) {
+    for (char *at = text, *end; at < text + n; at = end + 1) {
+        size_t left = (size_t)(text + n - at);
+        cJSON* value;
+        end = memchr(at, '\n', left);
+        if (!end) end = text + n;
+        if (end == at) continue;
+        char kept = *end;
+        *end = 0;  // where a value ends
+        firm_status status = parse(path, text, n, at, (size_t)(end - at), &value, err);
+        *end = kept;
+        TRY(status);
+        if (!cJSON_AddItemToArray(array, value)) {
+            cJSON_Delete(value);
+            return FAIL(err, FIRM_E_MEMORY, "no memory to read %s", path);
+        }
+    }
+    return FIRM_OK;
+}
+
+firm_status json_read_lines(const char* path, cJSON** out, firm_error* err) {
+    char* text;
+    size_t n;
+    *out = NULL;
+    TRY(read_text(path, &text, &n, err));
+    cJSON* array = cJSON_CreateArray();
+    firm_status status = array ? parse_lines(path, text, n, array, err)
+                               : FAIL(err, FIRM_E_MEMORY, "no memory to read %s", path);
+    mem_free(text);
+    if (status == FIRM_OK)
+        *out = array;
+    else
+        cJSON_Delete(array);
     return status;
 }
 
@@ -82,6 +123,28 @@ firm_status json_write_file(const char* path, const cJSON* value, firm_error* er
     if (status == FIRM_OK) status = file_commit(&w, err);
     cJSON_free(text);
     return status;
+}
+
+static firm_status put_line(file_writer* w, const cJSON* value, firm_error* err) {
+    char* text = cJSON_PrintUnformatted(value);
+    if (!text) return FAIL(err, FIRM_E_MEMORY, "no memory to print JSON");
+    firm_status status = file_put(w, text, strlen(text), err);
+    if (status == FIRM_OK) status = file_put(w, "\n", 1, err);
+    cJSON_free(text);
+    return status;
+}
+
+firm_status json_write_lines(const char* path, const cJSON* array, firm_error* err) {
+    file_writer w;
+    const cJSON* value;
+    TRY(file_open_write(&w, path, err));
+    cJSON_ArrayForEach(value, array) {
+        firm_status status = put_line(&w, value, err);
+        if (status == FIRM_OK) continue;
+        file_abandon(&w);
+        return status;
+    }
+    return file_commit(&w, err);
 }
 
 firm_status json_print(const cJSON* value, firm_error* err) {

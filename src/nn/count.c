@@ -32,7 +32,7 @@ static double node_operations(const nn_graph* g, const nn_node* n, int back) {
 firm_status nn_count_products(const nn_graph* g, int train, double* operations, firm_error* err) {
     nn_layout at;
     *operations = 0;
-    TRY(nn_layout_make(g, nn_backend_cpu(), 1, train, &at, err));
+    TRY(nn_layout_make(g, nn_backend_cpu(), 1, train, NULL, &at, err));
     for (int i = 0; i < g->nodes; i++)
         *operations += node_operations(g, &g->node[i], at.runs_back[i]);
     nn_layout_free(&at);

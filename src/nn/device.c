@@ -16,8 +16,9 @@ firm_status nn_device_open(const char* name, nn_precision precision, nn_device* 
     *out = nn_device_cpu();
     if (strcmp(name, "cpu") == 0) return FIRM_OK;
 #ifdef FIRM_CUDA
+    static const nn_cuda_precision kind[] = {NN_CUDA_FP32, NN_CUDA_TF32, NN_CUDA_MIXED};
     nn_cuda_queue* q;
-    TRY(nn_cuda_queue_create(precision == NN_TF32 ? NN_CUDA_TF32 : NN_CUDA_FP32, &q, err));
+    TRY(nn_cuda_queue_create(kind[precision], &q, err));
     *out = (nn_device){
         .name = "cuda", .backend = nn_backend_cuda(), .queue = q, .precision = precision};
     return FIRM_OK;

@@ -4,7 +4,9 @@
 
 #include "nn/backend.h"
 
-typedef enum nn_precision { NN_FP32, NN_TF32 } nn_precision;  // of matrix products on a GPU
+// Of matrix products on a GPU. NN_MIXED: TF32, and bfloat16 inside the blocks of vision
+// transformers, whose weights, sums and residual stream stay float32.
+typedef enum nn_precision { NN_FP32, NN_TF32, NN_MIXED } nn_precision;
 
 typedef struct nn_device {
     const char* name;  // "cpu" or "cuda"

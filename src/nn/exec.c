@@ -71,6 +71,10 @@ uint8_t* nn_feed_bytes(const nn_feed* f, nn_id input) {
     return f->slot[input];
 }
 
+int nn_feed_wants(const nn_feed* f, nn_id input) {
+    return f->slot[input] != NULL;
+}
+
 int64_t nn_feed_row(const nn_feed* f, int i) {
     return f->row ? f->row[i] : f->first + i;
 }
@@ -177,7 +181,7 @@ firm_status nn_exec_create(const nn_graph* g, const nn_backend* b, const nn_exec
     nn_layout_kind layout = !opt->train                     ? NN_LAYOUT_FORWARD
                             : e->keep_all && b->weight_tile ? NN_LAYOUT_WHOLE
                                                             : NN_LAYOUT_TRAIN;
-    firm_status st = nn_layout_make(g, b, e->opt.shard, layout, &e->at, err);
+    firm_status st = nn_layout_make(g, b, e->opt.shard, layout, NULL, &e->at, err);
     if (st == FIRM_OK) st = nn_whole_make(g, &e->at, &e->whole, err);
     if (st == FIRM_OK) st = nn_stops_make(g, b, &e->at, opt->train, e->shards, &e->stops, err);
     if (st == FIRM_OK && opt->train) st = nn_packs_make(g, b, &e->at, &e->packs, err);

@@ -35,6 +35,7 @@ typedef struct nn_feed {
 int64_t nn_feed_row(const nn_feed* f, int i);           // row of sample i; first + i outside tables
 float* nn_feed_real(const nn_feed* f, nn_id input);     // (count, size)
 uint8_t* nn_feed_bytes(const nn_feed* f, nn_id input);  // (count, size)
+int nn_feed_wants(const nn_feed* f, nn_id input);       // windows only: 0: leave it out
 
 typedef firm_status (*nn_fill_fn)(void* ctx, const nn_feed* feed);
 

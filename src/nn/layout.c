@@ -67,9 +67,26 @@ static void plan_whole(nn_layout* l, const nn_graph* g) {
     }
 }
 
+// A chain has no values, gradients and saved buffers inside; its input lives until it runs, the
+// gradient of its output until it runs back.
+static void plan_chain(nn_layout* l, const nn_graph* g, const nn_chain* c, nn_span* value,
+                       nn_span* grad, nn_span* save) {
+    int n = g->nodes, out = g->node[c->last].out;
+    for (int i = c->first; i <= c->last; i++) {
+        save[i].bytes = 0;
+        if (i < c->last) value[g->node[i].out].bytes = grad[g->node[i].out].bytes = 0;
+    }
+    int back = l->runs_back[c->first];
+    stretch(&value[g->tensor[g->node[c->first].in[0]].root], back ? 2 * n - c->first : c->last);
+    if (back) stretch(&grad[out], 2 * n - c->first);
+    save[c->last] =
+        (nn_span){.start = c->last, .end = back ? 2 * n - c->first : c->last, .bytes = c->save};
+    if (c->scratch > l->scratch_bytes) l->scratch_bytes = c->scratch;
+}
+
 // lifetimes of everything in a slot, then one packed block
 static firm_status plan_memory(nn_layout* l, const nn_graph* g, const nn_backend* b, int batch,
-                               int train, firm_error* err) {
+                               int train, const nn_chains* chains, firm_error* err) {
     int tensors = g->tensors, nodes = g->nodes;
     int spans = 3 * tensors + nodes;
     nn_span* span = mem_calloc((size_t)spans, sizeof *span);
@@ -131,6 +148,8 @@ static firm_status plan_memory(nn_layout* l, const nn_graph* g, const nn_backend
         if (grad[root].bytes) grad[root].start = nodes;
     }
     for (int i = 0; i < g->outputs; i++) stretch(&value[g->tensor[g->output[i]].root], nodes);
+    for (int i = 0; chains && i < chains->chains; i++)
+        plan_chain(l, g, &chains->chain[i], value, grad, save);
 
     for (int i = 0; i < nodes; i++)
         for (int j = 0; j < l->trained_count && l->whole[i]; j++)
@@ -163,7 +182,7 @@ static void plan_trained(nn_layout* l, const nn_graph* g) {
 }
 
 firm_status nn_layout_make(const nn_graph* g, const nn_backend* b, int rows, int train,
-                           nn_layout* l, firm_error* err) {
+                           const nn_chains* chains, nn_layout* l, firm_error* err) {
     size_t tensors = (size_t)g->tensors, nodes = (size_t)g->nodes;
     *l = (nn_layout){0};
     l->value_at = mem_calloc(tensors, sizeof *l->value_at);
@@ -179,7 +198,7 @@ firm_status nn_layout_make(const nn_graph* g, const nn_backend* b, int rows, int
     if (l->value_at && l->grad_at && l->stage_at && l->param_grad_at && l->trained && l->save_at &&
         l->runs_back && l->whole && l->adds) {
         if (train) plan_trained(l, g);
-        st = plan_memory(l, g, b, rows, train, err);
+        st = plan_memory(l, g, b, rows, train, chains, err);
     }
     if (st == FIRM_OK) return FIRM_OK;
     nn_layout_free(l);

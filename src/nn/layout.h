@@ -40,6 +40,18 @@ typedef enum nn_layout_kind {
     NN_LAYOUT_WHOLE  // and what gradients of large weights need stays to the end
 } nn_layout_kind;
 
+// Consecutive nodes that a device runs as one step: forward in the place of the last, backward in
+// that of the first. What the others produce is never written.
+typedef struct nn_chain {
+    int first, last;
+    size_t save, scratch;  // bytes
+} nn_chain;
+
+typedef struct nn_chains {
+    nn_chain* chain;
+    int chains;
+} nn_chains;
+
 typedef struct nn_layout {
     size_t *value_at, *grad_at, *stage_at;  // per tensor root: offsets in a slot
     size_t* save_at;                        // per node
@@ -54,8 +66,9 @@ typedef struct nn_layout {
     size_t* param_grad_at;  // per tensor: offset in the gradient block
 } nn_layout;
 
+// chains: NULL: every node is a step of its own
 firm_status nn_layout_make(const nn_graph* g, const nn_backend* b, int rows, int kind,
-                           nn_layout* out, firm_error* err);
+                           const nn_chains* chains, nn_layout* out, firm_error* err);
 void nn_layout_free(nn_layout* l);
 
 // The value of a tensor in a slot; parameters lie in their own block of `real`s.

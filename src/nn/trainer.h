@@ -25,6 +25,20 @@ typedef struct nn_pick {
 // Row of a sample of an update: uniform, a function of its key alone.
 int64_t nn_pick_row(const nn_pick* key, int64_t update, int sample, int64_t rows);
 
+// A table whose samples overlap: an input of a sample is made of `pieces` rows of a longer table,
+// `stride` apart, so that each row is kept once.
+typedef struct nn_window {
+    nn_id input;
+    int pieces, stride;
+} nn_window;
+
+typedef struct nn_windows {
+    const nn_window* window;  // one for every input of the graph
+    int count;
+    int64_t stored;        // rows of the longer table
+    const int64_t* start;  // (rows) where a sample begins in it
+} nn_windows;
+
 typedef struct nn_part {
     const char* label;  // before the names of its terms in metrics.csv: "" or "i_", say
     const nn_graph* graph;
@@ -34,6 +48,9 @@ typedef struct nn_part {
     void* ctx;
     int64_t rows;  // 0: a sample is its number and the update; else the length of the table
     nn_pick pick;  // tables only; feed->update is 0 there
+    // NULL: a row of the table is a sample. Else fill() writes pieces of rows of the longer table,
+    // (count, size / pieces) of every input whose slot is not NULL.
+    const nn_windows* windows;
 } nn_part;
 
 typedef struct nn_trainer_options {

@@ -7,6 +7,7 @@ typedef struct host_part {
     const nn_part* part;
     nn_exec* exec;
     int64_t* row;  // (threads, shard) rows picked for the shard being filled; tables only
+    void** slot;   // (threads, tensors) where a piece goes; windows only
     int shard;
 } host_part;
 
@@ -26,7 +27,11 @@ static firm_status open_part(nn_trainer* t, int i, firm_error* err) {
     TRY(nn_exec_create(p->graph, t->opt.device->backend, &opt, t->opt.p, &hp->exec, err));
     if (!p->rows) return FIRM_OK;
     hp->row = mem_calloc((size_t)pool_threads(t->opt.p) * (size_t)p->shard, sizeof *hp->row);
-    return hp->row ? FIRM_OK : FAIL(err, FIRM_E_MEMORY, "no memory for training");
+    size_t slots = (size_t)pool_threads(t->opt.p) * (size_t)p->graph->tensors;
+    if (p->windows) hp->slot = mem_calloc(slots, sizeof *hp->slot);
+    return hp->row && (hp->slot || !p->windows)
+               ? FIRM_OK
+               : FAIL(err, FIRM_E_MEMORY, "no memory for training");
 }
 
 static firm_status host_open(nn_trainer* t, firm_error* err) {
@@ -52,8 +57,34 @@ static void host_close(nn_trainer* t) {
     for (int i = 0; i < t->parts; i++) {
         nn_exec_free(h->part[i].exec);
         mem_free(h->part[i].row);
+        mem_free(h->part[i].slot);
     }
     mem_free(h);
+}
+
+// one piece after the other, each into its place in the samples
+static firm_status fill_windows(const host_part* hp, const nn_feed* feed) {
+    const nn_windows* w = hp->part->windows;
+    size_t tensors = (size_t)feed->graph->tensors;
+    void** slot = hp->slot + (size_t)feed->worker * tensors;
+    for (int i = 0; i < feed->count; i++)
+        for (int k = 0; k < w->count; k++) {
+            const nn_window* one = &w->window[k];
+            const nn_tensor* t = &feed->graph->tensor[one->input];
+            size_t bytes = (size_t)t->size * (t->kind == NN_BYTES ? 1 : sizeof(float));
+            for (int j = 0; j < one->pieces; j++) {
+                int64_t row = w->start[feed->row[i]] + (int64_t)j * one->stride;
+                nn_feed piece = *feed;
+                for (size_t s = 0; s < tensors; s++) slot[s] = NULL;
+                slot[one->input] = (char*)feed->slot[one->input] + (size_t)i * bytes +
+                                   (size_t)j * (bytes / (size_t)one->pieces);
+                piece.slot = slot;
+                piece.row = &row;
+                piece.count = 1;
+                TRY(hp->part->fill(hp->part->ctx, &piece));
+            }
+        }
+    return FIRM_OK;
 }
 
 // tells the part's own callback which rows of its table to write
@@ -65,7 +96,7 @@ static firm_status fill_rows(void* ctx, const nn_feed* feed) {
     nn_feed picked = *feed;
     picked.row = row;
     picked.update = 0;
-    return hp->part->fill(hp->part->ctx, &picked);
+    return hp->slot ? fill_windows(hp, &picked) : hp->part->fill(hp->part->ctx, &picked);
 }
 
 // ---- the sum of gradients -----------------------------------------------------------------------

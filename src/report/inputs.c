@@ -200,18 +200,29 @@ static firm_status sort_flat(report_data* data, firm_error* err) {
     return FIRM_OK;
 }
 
-static firm_status add_json(report_data* data, int run, const char* path, firm_error* err) {
+// A document that `path` holds under the name of the file `file`; json is taken over.
+static firm_status add_doc(report_data* data, int run, const char* path, const char* file,
+                           cJSON* json, firm_error* err) {
     report_doc* d = report_append(&data->docs, &data->doc_count, sizeof *d);
-    if (!d) return FAIL(err, FIRM_E_MEMORY, "out of memory while reading %s", path);
+    if (!d) {
+        cJSON_Delete(json);
+        return FAIL(err, FIRM_E_MEMORY, "out of memory while reading %s", path);
+    }
     d->run = run;
+    d->json = json;
     snprintf(d->path, sizeof d->path, "%s", path);
-    const char* slash = strrchr(path, '/');
-    snprintf(d->name, sizeof d->name, "%s", slash ? slash + 1 : path);
+    snprintf(d->name, sizeof d->name, "%s", file);
     char* dot = strrchr(d->name, '.');
     if (dot && dot != d->name) *dot = 0;
-    TRY(json_read_file(path, &d->json, err));
     TRY(classify(d, err));
     return sort_flat(data, err);
+}
+
+static firm_status add_json(report_data* data, int run, const char* path, firm_error* err) {
+    const char* slash = strrchr(path, '/');
+    cJSON* json;
+    TRY(json_read_file(path, &json, err));
+    return add_doc(data, run, path, slash ? slash + 1 : path, json, err);
 }
 
 static int wanted_json(const char* name) {
@@ -224,6 +235,38 @@ static int wanted_json(const char* name) {
         if (strncmp(name, starts[i], k) == 0 && (name[k] == '-' || name[k] == '.')) return 1;
     }
     return 0;
+}
+
+// ---- many results in one file -------------------------------------------------------------------
+
+static int is_lines(const char* name) {
+    size_t n = strlen(name);
+    return n > 14 && strncmp(name, "results-", 8) == 0 && strcmp(name + n - 6, ".jsonl") == 0;
+}
+
+static firm_status add_line(report_data* data, int run, const char* path, cJSON* line,
+                            firm_error* err) {
+    char file[128];
+    cJSON* result = cJSON_DetachItemFromObjectCaseSensitive(line, "result");
+    snprintf(file, sizeof file, "%s", report_text(line, "file"));
+    if (result && wanted_json(file)) return add_doc(data, run, path, file, result, err);
+    cJSON_Delete(result);
+    return FAIL(err, FIRM_E_FORMAT,
+                "a line of %s is not {\"file\": the name of a result, \"result\": ..}; make it "
+                "again with firm report --lines",
+                path);
+}
+
+static firm_status add_lines(report_data* data, int run, const char* path, firm_error* err) {
+    cJSON *lines, *line;
+    firm_status status = FIRM_OK;
+    TRY(json_read_lines(path, &lines, err));
+    cJSON_ArrayForEach(line, lines) {
+        status = add_line(data, run, path, line, err);
+        if (status != FIRM_OK) break;
+    }
+    cJSON_Delete(lines);
+    return status;
 }
 
 static int by_text(const void* a, const void* b) {
@@ -245,7 +288,7 @@ static firm_status list_folder(const char* path, char*** names, int* count, firm
         return FAIL(err, FIRM_E_IO, "the folder %s cannot be opened; check its permissions", path);
     firm_status status = FIRM_OK;
     for (struct dirent* e; status == FIRM_OK && (e = readdir(dir));) {
-        if (!wanted_json(e->d_name) && strcmp(e->d_name, "metrics.csv") &&
+        if (!wanted_json(e->d_name) && !is_lines(e->d_name) && strcmp(e->d_name, "metrics.csv") &&
             strcmp(e->d_name, "config.ini") && !names_study_folder(e->d_name))
             continue;
         char** slot = report_append(names, count, sizeof *slot);
@@ -290,6 +333,7 @@ static firm_status add_file(report_data* data, int run, const char* folder, cons
         TRY(new_run(data, file, &within, err));
         return add_folder(data, within, file, depth + 1, err);
     }
+    if (is_lines(name)) return add_lines(data, run, file, err);
     if (strcmp(name, "config.ini") == 0) return add_config(data, run, file, err);
     if (strcmp(name, "metrics.csv") == 0) return add_metrics(data, run, file, err);
     return add_json(data, run, file, err);
@@ -321,6 +365,8 @@ static firm_status add_input(report_data* data, const char* path, firm_error* er
     }
     TRY(new_run(data, path, &run, err));
     if (S_ISDIR(s.st_mode)) return add_folder(data, run, path, 0, err);
+    const char* slash = strrchr(path, '/');
+    if (is_lines(slash ? slash + 1 : path)) return add_lines(data, run, path, err);
     TRY(add_json(data, run, path, err));
     report_run* r = &data->runs[data->docs[data->doc_count - 1].run];
     if (r == &data->runs[run])

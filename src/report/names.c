@@ -95,6 +95,30 @@ void names_of_folder(const char* path, const char* task, result_name* out) {
     if (strcmp(out->edition, "plus") != 0) out->edition[0] = 0;
 }
 
+// "seed-2" as "2", "ablation-F-seed-2" as "ablation-F-2"; others as they are.
+static int add_run(char* out, size_t room, const char* part) {
+    const char* seed = strstr(part, "seed-");
+    return seed ? text_add(out, room, "-%.*s%s", (int)(seed - part), part, seed + 5)
+                : text_add(out, room, "-%s", part);
+}
+
+int names_flat(const char* folder, const char* stem, const char* task, char* out, size_t room) {
+    result_name name;
+    out[0] = 0;
+    if (names_of_file(stem, task, &name)) return text_add(out, room, "%s", stem);
+    size_t kind = strcspn(stem, "-");
+    int found = 0, fits = text_add(out, room, "%.*s", (int)kind, stem);
+    for (const char* p = folder; *p; p += strcspn(p, "/") + (p[strcspn(p, "/")] == '/')) {
+        char part[128];
+        snprintf(part, sizeof part, "%.*s", (int)strcspn(p, "/"), p);
+        if (!names_study_folder(part)) continue;
+        if (!found && !starts(part, task)) continue;
+        found = 1;
+        fits = fits && add_run(out, room, part);
+    }
+    return found && fits && text_add(out, room, "%s", stem + kind);
+}
+
 int names_study_folder(const char* name) {
     size_t n = starts(name, "seed");
     if (n) return all_digits(name + n, strlen(name + n));

@@ -8,6 +8,8 @@
 #ifndef REPORT_NAMES_H
 #define REPORT_NAMES_H
 
+#include <stddef.h>
+
 typedef struct result_name {
     char run[96];         // "TASK-plus-2": results with the same one belong together
     char edition[48];     // "", "plus", "shipped", "plus shipped": shown apart
@@ -20,6 +22,10 @@ typedef struct result_name {
 int names_of_file(const char* stem, const char* task, result_name* out);
 // The path of a run folder; what it does not say is left empty. `task` likewise.
 void names_of_folder(const char* path, const char* task, result_name* out);
+// The flat name, without .json, of a file in a study's run folder: "eval-contract-25" in
+// OUT/cube-plus/seed-2 is "eval-cube-plus-2-contract-25". A name that is flat stays. Returns 0
+// where the path says too little or the name does not fit.
+int names_flat(const char* folder, const char* stem, const char* task, char* out, size_t room);
 // Is a folder of that name one of a study: TASK, TASK-plus, seed-N, lewm or ablation-X-seed-N?
 int names_study_folder(const char* name);
 

@@ -36,4 +36,10 @@ firm_status report_write(const char* const* inputs, int count, const char* out_d
 firm_status report_markdown(const char* const* inputs, int count, const char* path,
                             firm_error* err);
 
+// Writes all results of each task as one file, folder/results-TASK.jsonl: a line
+// {"file": name of the result, "result": its JSON} each, but no traces. A folder that holds such a
+// file is read as if it held the files. *files (the caller deletes) names what was written.
+firm_status report_lines(const char* const* inputs, int count, const char* folder, cJSON** files,
+                         firm_error* err);
+
 #endif

@@ -126,7 +126,7 @@ firm_status study_pairs(const report_data* data, sheet_list* list, firm_error* e
               "LeWM, percentile bootstrap over trials. Rescued: FIRM reached the goal and LeWM did "
               "not; harmed: the other way round. Seconds: inside the planner, per episode. The "
               "paper\u2019s columns compare with LeWM\u2019s released checkpoint (89 / 88 / 90 / "
-              "70 % on TwoRoom, Reacher, Push-T and Cube), not with its published means of three "
+              "70 % in the order of the paper\u2019s tasks), not with its published means of three "
               "seeds.",
               "task|mode, controls|settings, seed|FIRM, %|LeWM, %|difference (95 %), "
               "points|rescued / harmed|FIRM / LeWM, s|ratio of times|paper, points|paper, rescued "

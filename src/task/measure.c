@@ -10,6 +10,15 @@ static int is_free(const uint8_t* given, int coordinate) {
     return given && !given[coordinate];
 }
 
+uint32_t task_priced(const task_typed* t) {
+    uint32_t bits = 0;
+    for (int i = 0; i < t->distances; i++) {
+        const task_rule* r = &t->distance[i].rule;
+        for (int k = 0; k < (r->angle ? 2 : r->count); k++) bits |= 1u << (r->first + k);
+    }
+    return bits;
+}
+
 void task_measure_given(const task_typed* t, const uint8_t* given, const float* c,
                         const float* goal, float* distance) {
     for (int i = 0; i < t->distances; i++) {
@@ -49,10 +58,11 @@ float task_cost_value_given(const task_typed* t, const uint8_t* given, const flo
         return units * units;
     }
     // sine-cosine pairs lie on the unit circle, so their squared difference is the squared chord
+    const uint32_t priced = task_priced(t);
     float sum = 0.0f;
     for (int i = 0; i < t->config_dim; i++) {
         float d = c[i] - goal[i];
-        if (!is_free(given, i)) sum += d * d;
+        if ((priced >> i & 1) && !is_free(given, i)) sum += d * d;
     }
     return sum;
 }

@@ -39,7 +39,8 @@ typedef struct task_distance {
 } task_distance;
 
 typedef enum task_cost {
-    TASK_COST_SUM,  // squared chords of the pairs plus squared differences of the positions
+    TASK_COST_SUM,  // squared chords of the pairs plus squared differences of the positions, of the
+                    // coordinates that a distance names
     TASK_COST_MAX   // squared maximum of the distances in tolerance units
 } task_cost;
 
@@ -95,6 +96,8 @@ typedef struct task_typed {
     int config_dim, pairs, chi_dim;
     char config_name[FIRM_MAX_CONFIG][TASK_NAME];  // of a pair: NAME_sin, NAME_cos
 
+    // Coordinates that no distance names are free: models learn and show them, and they cost
+    // nothing.
     int distances;
     task_distance distance[TASK_MAX_DISTANCE];
     task_cost cost;  // what the contract search minimises
@@ -126,6 +129,9 @@ static inline int task_points(const task_typed* t) {
 }
 
 // ---- measure.c ----
+
+// A bit for each coordinate that a distance names; the others are free.
+uint32_t task_priced(const task_typed* t);
 
 // The named distances between two configurations, in physical units: (distances).
 void task_measure(const task_typed* t, const float* c, const float* goal, float* distance);

@@ -4,7 +4,6 @@
 
 #include "io/config.h"
 #include "model/model.h"
-#include "train/shape.h"
 
 extern const config_key model_keys[];
 extern const int model_key_count;

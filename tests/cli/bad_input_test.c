@@ -222,7 +222,7 @@ TEST(cli, model_of_another_task) {
     snprintf(path, sizeof path, "%s/other.safetensors", folder);
     task_typed other = env_find("tworoom")->task;
     snprintf(other.name, sizeof other.name, "chess");  // a task this program has never heard of
-    REQUIRE_OK(settings_load("tworoom", "smoke", NULL, 0, &settings, &err), err);
+    REQUIRE_OK(settings_load(&env_find("tworoom")->task, "smoke", NULL, 0, &settings, &err), err);
     model_shape_read(settings, &shape);
     config_free(settings);
     REQUIRE_OK(model_create(&other, &shape, 0, 1, &model, &err), err);

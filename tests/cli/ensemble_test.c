@@ -53,11 +53,22 @@ TEST(cli, ensemble_evaluated) {
         cJSON_free(closest);
         cJSON_Delete(j);
     }
-    mem_free(first);
+    // what the members disagree on can be priced, and the result says so
     cJSON* j = JSON_OF(firm_run(folder, 0,
-                                "eval tworoom --model %s/run/model.safetensors --trials 2 --offset "
-                                "40 --candidates 24 --iterations 3 --seed 3 --mode reach --json",
-                                fix));
+                                "eval tworoom --model two.safetensors --trials 4 --offset 40 "
+                                "--candidates 24 --iterations 3 --seed 3 --set "
+                                "plan.ensemble_price=50 --set plan.ensemble_quantile=1 --json"));
+    if (j) {
+        cJSON* plan = cJSON_GetObjectItemCaseSensitive(j, "plan");
+        EXPECT_NEAR(json_get(plan, "ensemble_price", 0), 50, 0);
+        EXPECT_NEAR(json_get(plan, "ensemble_quantile", 0), 1, 0);
+    }
+    cJSON_Delete(j);
+    mem_free(first);
+    j = JSON_OF(firm_run(folder, 0,
+                         "eval tworoom --model %s/run/model.safetensors --trials 2 --offset "
+                         "40 --candidates 24 --iterations 3 --seed 3 --mode reach --json",
+                         fix));
     if (j) EXPECT_NEAR(json_get(j, "members", 0), 1, 0);
     cJSON_Delete(j);
 }

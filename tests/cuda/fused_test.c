@@ -92,8 +92,12 @@ static rung* rung_make(plan_precision precision, int horizon) {
 
 // A planner of so many searches; NULL where it could not be, and the test is skipped or failed.
 static plan_gpu* planner_of(const rung* r, const toy_net* t, int searches) {
-    static const task_typed task = {
-        .name = "test", .config_dim = CONFIG, .action_dim = 2, .cost = TASK_COST_SUM};
+    static const task_typed task = {.name = "test",
+                                    .config_dim = CONFIG,
+                                    .action_dim = 2,
+                                    .distances = 1,
+                                    .distance = {{"all", "1", 1, {.count = CONFIG, .scale = 1}}},
+                                    .cost = TASK_COST_SUM};
     plan_gpu_setup setup = {.task = &task,
                             .shape = t->shape,
                             .weights = &t->weights,

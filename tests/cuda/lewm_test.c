@@ -1,185 +1,371 @@
-// lewm_test.c - LeWM's planner on a GPU against the one on the CPU: rollouts in every precision,
-// one iteration of a search, whole searches, many at once. Skipped where there is no GPU.
-#include "../plan/lewm_toys.h"
+// lewm_test.c - LeWM's training on the GPU against the host: gradients of every parameter, updates
+// from a table of overlapping clips, the same bits twice and after a resume; in float32, and in
+// bfloat16 with the blocks of the encoder as one step each. Then how long an update takes.
+#include <cuda_runtime_api.h>
+
 #include "check.h"
-#include "core/mem.h"
-#include "core/rng.h"
-#include "plan/cem.h"
-#include "plan/lewm_gpu.h"
-#include "plan/lewm_net.h"
+#include "core/clock.h"
+#include "gpu.h"
+#include "model/lewm_formula.h"
+#include "nn/cuda/flash.h"
+#include "nn/cuda/vit.h"
+#include "nn/trainer.h"
 
-enum { N = 37, P = 6, MANY = 3 };
+// ---- a small world ------------------------------------------------------------------------------
 
-static plan_options options(int iterations) {
-    return (plan_options){.mode = FIRM_MODE_CONTRACT,
-                          .candidates = N,
-                          .iterations = iterations,
-                          .elites = 7,
-                          .horizon = P,
-                          .horizon_max = P,
-                          .replan = P,
-                          .spread = 1};
+enum { STORED = 40, CLIP = 16, CLIPS = STORED - CLIP + 1 };
+
+typedef struct scene {
+    lewm_model* model;
+    nn_graph* graph;
+    lewm_objective at;
+    uint8_t* frames;  // (STORED, image, image, 3)
+    float* actions;   // (STORED, 2)
+    int64_t start[CLIPS];
+    nn_window window[2];
+    nn_windows windows;
+    pool* p;
+} scene;
+
+static firm_status fill(void* ctx, const nn_feed* f) {
+    const scene* s = ctx;
+    size_t bytes = (size_t)s->model->shape.image * (size_t)s->model->shape.image * 3;
+    for (int i = 0; i < f->count; i++) {
+        size_t row = (size_t)nn_feed_row(f, i) % STORED;
+        if (nn_feed_wants(f, s->at.frames))
+            memcpy(nn_feed_bytes(f, s->at.frames) + (size_t)i * bytes, s->frames + row * bytes,
+                   bytes);
+        if (nn_feed_wants(f, s->at.actions))
+            memcpy(nn_feed_real(f, s->at.actions) + (size_t)i * 2, s->actions + row * 2,
+                   2 * sizeof(float));
+    }
+    return FIRM_OK;
 }
 
-// 0 and skipped where there is no GPU; any other failure fails the test.
-static int make(const lewm_model* m, plan_precision precision, int iterations, int searches,
-                lewm_gpu** g) {
+static void scene_open(scene* s, const lewm_shape* shape) {
     firm_error err = {0};
-    lewm_gpu_setup setup = {
-        .model = m, .options = options(iterations), .precision = precision, .searches = searches};
-    if (lewm_gpu_create(&setup, g, &err) == FIRM_OK) return 1;
-    if (strstr(err.message, "no CUDA GPU") || strstr(err.message, "NVIDIA driver"))
-        test_skip(err.message);
-    else
-        test_fail(__FILE__, __LINE__, "%s", err.message);
-    return 0;
+    memset(s, 0, sizeof *s);
+    s->model = lewm_formula(shape);
+    size_t bytes = (size_t)shape->image * (size_t)shape->image * 3;
+    s->frames = malloc(STORED * bytes);
+    s->actions = malloc(STORED * 2 * sizeof(float));
+    if (!s->frames || !s->actions || pool_create(4, &s->p, &err) != FIRM_OK ||
+        nn_graph_create(s->model->store, &s->graph, &err) != FIRM_OK)
+        abort();
+    lewm_formula_frames(STORED, shape->image, s->frames);
+    lewm_formula_actions(STORED * 2, s->actions);
+    nn_train(s->graph, "");
+    nn_random(s->graph, 17);
+    s->at = lewm_train(s->graph, s->model, 0.09f, 64);
+    for (int i = 0; i < CLIPS; i++) s->start[i] = i;
+    s->window[0] = (nn_window){s->at.frames, 4, 5};
+    s->window[1] = (nn_window){s->at.actions, 20, 1};
+    s->windows = (nn_windows){s->window, 2, STORED, s->start};
 }
 
-static float* normals(int n, uint64_t key) {
-    float* p = malloc((size_t)n * sizeof(float));
-    rng_fill_normal(11, RNG_STREAM(RNG_TEST, key), 0, p, n);
+static void scene_close(scene* s) {
+    nn_graph_free(s->graph);
+    lewm_free(s->model);
+    pool_free(s->p);
+    free(s->frames);
+    free(s->actions);
+}
+
+static nn_trainer* trainer_of(scene* s, const nn_device* d, int batch, int updates) {
+    firm_error err = {0};
+    nn_trainer* t = NULL;
+    nn_part part = {.label = "",
+                    .graph = s->graph,
+                    .batch = batch,
+                    .shard = 4,
+                    .weight = 1,
+                    .fill = fill,
+                    .ctx = s,
+                    .rows = CLIPS,
+                    .pick = {3, 5},
+                    .windows = &s->windows};
+    nn_trainer_options opt = {
+        .device = d, .store = s->model->store, .p = s->p, .lanes = 4, .adamw = nn_adamw_default()};
+    opt.adamw.rate = 1e-4f;
+    opt.adamw.decay = 1e-3f;
+    opt.adamw.decay_all = 1;
+    opt.adamw.updates = updates;
+    if (nn_trainer_create(&opt, &part, 1, &t, &err) != FIRM_OK)
+        test_fail(__FILE__, __LINE__, "%s", err.message);
+    return t;
+}
+
+// ---- gradients ----------------------------------------------------------------------------------
+
+// whole clips for an exec: sample i is clip i
+static firm_status fill_clips(void* ctx, const nn_feed* f) {
+    const scene* s = ctx;
+    size_t bytes = (size_t)s->model->shape.image * (size_t)s->model->shape.image * 3;
+    for (int i = 0; i < f->count; i++) {
+        size_t row = (size_t)(f->first + i) % CLIPS;
+        for (size_t k = 0; k < 4; k++)
+            memcpy(nn_feed_bytes(f, s->at.frames) + ((size_t)i * 4 + k) * bytes,
+                   s->frames + (row + 5 * k) * bytes, bytes);
+        memcpy(nn_feed_real(f, s->at.actions) + (size_t)i * 40, s->actions + row * 2,
+               40 * sizeof(float));
+    }
+    return FIRM_OK;
+}
+
+// Gradients that are 0 but for rounding: biases whose output a softmax or a batch norm shifts back.
+static int vanishes(const char* name) {
+    return strcmp(name, "projector.up.bias") == 0 || strcmp(name, "head.up.bias") == 0 ||
+           strcmp(name, "encoder.norm.bias") == 0 || strcmp(name, "predictor.norm.bias") == 0;
+}
+
+static void compare_gradients(const lewm_shape* shape, nn_precision precision, int batch,
+                              double allowed) {
+    scene s;
+    nn_device d;
+    firm_error err = {0};
+    if (!gpu_open(&d, precision)) return;
+    scene_open(&s, shape);
+    nn_output(s.graph, s.at.latents);
+    nn_output(s.graph, s.at.predictions);
+    nn_exec *host = NULL, *device = NULL;
+    nn_exec_options opt = {.batch = batch, .shard = 1, .lanes = 2, .train = 1};
+    REQUIRE_OK(nn_exec_create(s.graph, nn_backend_cpu(), &opt, s.p, &host, &err), err);
+    opt.queue = d.queue;
+    REQUIRE_OK(nn_exec_create(s.graph, d.backend, &opt, s.p, &device, &err), err);
+    nn_exec* both[] = {host, device};
+    for (int i = 0; i < 2; i++) {
+        nn_exec_set_update(both[i], 7);
+        EXPECT_INT(nn_exec_gradient(both[i], fill_clips, &s), FIRM_OK);
+    }
+    const nn_trained* list;
+    int count = nn_exec_trained(host, &list);
+    double worst = 0;
+    const char* where = "";
+    for (int i = 0; i < count; i++) {
+        const nn_entry* e = &s.model->store->entry[list[i].entry];
+        const float *a = nn_exec_grad(device) + list[i].offset,
+                    *b = nn_exec_grad(host) + list[i].offset;
+        double miss = 0, size = 0;
+        for (size_t j = 0; j < list[i].count; j++) {
+            // the middle third of a bias of queries, keys and values belongs to the keys
+            if (strstr(e->name, "encoder.") && strstr(e->name, "qkv.bias") &&
+                j / (list[i].count / 3) == 1)
+                continue;
+            miss += ((double)a[j] - b[j]) * ((double)a[j] - b[j]);
+            size += (double)b[j] * b[j];
+        }
+        double error = sqrt(miss / (size + 1e-30));
+        if (vanishes(e->name)) continue;
+        if (!(error <= worst)) worst = error, where = e->name;
+        if (!(error <= allowed * test_tolerance_scale()))
+            test_fail(__FILE__, __LINE__, "gradient of %s is off by %.3g of its norm", e->name,
+                      error);
+    }
+    for (int i = 0; i < 2; i++)
+        EXPECT_NEAR(nn_exec_term(device, i), nn_exec_term(host, i),
+                    allowed * (1 + fabs(nn_exec_term(host, i))));
+    printf(
+        "  width %d, %d tokens, %s: gradients off by up to %.2g (%s), losses %.6f %.6f and %.6f "
+        "%.6f\n",
+        shape->width, shape->image / shape->patch * (shape->image / shape->patch) + 1,
+        precision == NN_MIXED  ? "bf16"
+        : precision == NN_TF32 ? "tf32"
+                               : "fp32",
+        worst, where, nn_exec_term(device, 0), nn_exec_term(device, 1), nn_exec_term(host, 0),
+        nn_exec_term(host, 1));
+    nn_exec_free(host);
+    nn_exec_free(device);
+    nn_device_close(&d);
+    scene_close(&s);
+}
+
+static lewm_shape wide(int heads, int image) {
+    lewm_shape s = lewm_small();
+    s.image = image;
+    s.width = 64 * heads;
+    s.heads = heads;
+    s.mlp = 128 * heads;
+    s.projector = 96;
+    s.dropout = 0.1f;
+    return s;
+}
+
+TEST(cuda, lewm_gradients_equal_the_host) {
+    lewm_shape small = lewm_small(), full = wide(3, 224);
+    small.dropout = 0.1f;
+    full.depth = 2;
+    compare_gradients(&small, NN_FP32, 6, 2e-3);
+    for (int heads = 1; heads <= 3; heads++) {
+        lewm_shape s = wide(heads, 56);
+        compare_gradients(&s, NN_FP32, 5, 2e-3);
+        compare_gradients(&s, NN_MIXED, 5, 8e-2);
+    }
+    compare_gradients(&full, NN_FP32, 2, 2e-3);
+    compare_gradients(&full, NN_MIXED, 2, 8e-2);
+}
+
+// ---- updates ------------------------------------------------------------------------------------
+
+TEST(cuda, lewm_updates_follow_the_host) {
+    enum { UPDATES = 12, BATCH = 8 };
+    double loss[3][UPDATES];
+    float* weights[2] = {NULL, NULL};
+    lewm_shape shape = wide(2, 28);
+    for (int run = 0; run < 3; run++) {
+        scene s;
+        nn_device d = nn_device_cpu();
+        firm_error err = {0};
+        if (run && !gpu_open(&d, NN_MIXED)) return;
+        scene_open(&s, &shape);
+        nn_trainer* t = trainer_of(&s, &d, BATCH, UPDATES);
+        for (int u = 0; t && u < UPDATES; u++) {
+            // the second run on the GPU stops half-way and resumes from what a checkpoint holds
+            if (run == 2 && u == UPDATES / 2) {
+                REQUIRE_OK(nn_trainer_pull(t, &err), err);
+                size_t count;
+                float* moments = nn_trainer_moments(t, &count);
+                float* kept = malloc(count * sizeof *kept);
+                memcpy(kept, moments, count * sizeof *kept);
+                nn_trainer_free(t);
+                t = trainer_of(&s, &d, BATCH, UPDATES);
+                memcpy(nn_trainer_moments(t, &count), kept, count * sizeof *kept);
+                free(kept);
+                REQUIRE_OK(nn_trainer_resume(t, u, &err), err);
+            }
+            REQUIRE_OK(nn_trainer_step(t, u, &err), err);
+            REQUIRE_OK(nn_trainer_read(t, &err), err);
+            loss[run][u] = nn_trainer_loss(t);
+        }
+        REQUIRE_OK(nn_trainer_pull(t, &err), err);
+        if (run) {
+            weights[run - 1] = malloc(s.model->store->count * sizeof(float));
+            memcpy(weights[run - 1], s.model->store->value, s.model->store->count * sizeof(float));
+        }
+        if (run == 2)
+            EXPECT(memcmp(weights[0], weights[1], s.model->store->count * sizeof(float)) == 0);
+        nn_trainer_free(t);
+        if (run) nn_device_close(&d);
+        scene_close(&s);
+    }
+    for (int u = 0; u < UPDATES; u++) {
+        EXPECT_NEAR(loss[1][u], loss[0][u], 0.03 * (1 + fabs(loss[0][u])));
+        EXPECT_NEAR(loss[2][u], loss[1][u], 0);
+    }
+    printf("  loss after %d updates: host %.5f, bf16 %.5f\n", UPDATES, loss[0][UPDATES - 1],
+           loss[1][UPDATES - 1]);
+    free(weights[0]);
+    free(weights[1]);
+}
+
+// ---- time ---------------------------------------------------------------------------------------
+
+static double since(int64_t start) {
+    return (double)(clock_ns() - start) / 1e6;
+}
+
+// milliseconds of one run of a step, the best of a few
+typedef void (*step_fn)(nn_cuda_queue* q, const nn_cuda_vit* v);
+
+static double time_step(nn_cuda_queue* q, const nn_cuda_vit* v, step_fn f) {
+    firm_error err = {0};
+    double best = INFINITY;
+    for (int i = 0; i < 6; i++) {
+        int64_t start = clock_ns();
+        for (int k = 0; k < 5; k++) f(q, v);
+        if (nn_cuda_wait(q, &err) != FIRM_OK) test_fail(__FILE__, __LINE__, "%s", err.message);
+        if (i > 0 && since(start) / 5 < best) best = since(start) / 5;
+    }
+    return best;
+}
+
+static nn_cuda_flash flash;
+static void flash_forward(nn_cuda_queue* q, const nn_cuda_vit* v) {
+    (void)v;
+    nn_cuda_flash_forward(q, &flash);
+}
+static void flash_backward(nn_cuda_queue* q, const nn_cuda_vit* v) {
+    (void)v;
+    nn_cuda_flash_backward(q, &flash);
+}
+
+static void* memory(nn_cuda_queue* q, size_t bytes) {
+    firm_error err = {0};
+    void* p = NULL;
+    if (nn_cuda_alloc(q, bytes, &p, &err) != FIRM_OK)
+        test_fail(__FILE__, __LINE__, "%s", err.message);
+    cudaMemsetAsync(p, 0x3c, bytes, nn_cuda_stream(q));  // small finite numbers in either format
     return p;
 }
 
-TEST(cuda, lewm_rollouts_equal_the_cpus) {
-    static const struct {
-        plan_precision precision;
-        double tolerance;
-    } cases[] = {{PLAN_FP32, 5e-5}, {PLAN_TF32, 5e-3}, {PLAN_BF16, 5e-2}};
-    for (int context = 1; context <= 3; context++) {
-        lewm_model* m = toy_lewm_even(context, 5);
-        lewm_net* net;
-        firm_error err = {0};
-        if (!m) return;
-        REQUIRE_OK(lewm_net_create(m, &net, &err), err);
-        const int width = m->shape.width, action = lewm_action_dim(m), size = N * P * width;
-        float *z0 = normals(width, 1), *u = normals(N * P * action, 2),
-              *want = malloc((size_t)size * sizeof *want),
-              *got = malloc((size_t)size * sizeof *got);
-        void* scratch = mem_alloc(lewm_net_scratch_bytes(net));
-        lewm_net_rollout(net, scratch, N, P, z0, u, want);
-        for (size_t c = 0; c < sizeof cases / sizeof *cases; c++) {
-            lewm_gpu* g;
-            if (!make(m, cases[c].precision, 1, 1, &g)) break;
-            int bad = -1;
-            REQUIRE_OK(lewm_gpu_rollout(g, N, P, z0, u, got, &bad, &err), err);
-            double worst = 0;
-            for (int i = 0; i < size; i++)
-                worst = test_worse(worst, fabs((double)got[i] - (double)want[i]));
-            printf("  context %d, %s: off by %.2e\n", context,
-                   plan_precision_name(cases[c].precision), worst);
-            EXPECT_INT(bad, 0);
-            EXPECT_NEAR(worst, 0, cases[c].tolerance);
-            // fewer candidates and steps, one of them not finite
-            u[2 * 4 * action] = NAN;
-            REQUIRE_OK(lewm_gpu_rollout(g, 5, 4, z0, u, got, &bad, &err), err);
-            EXPECT_INT(bad, 1);
-            u[2 * 4 * action] = 0.5f;
-            lewm_gpu_free(g);
-        }
-        mem_free(scratch);
-        free(got), free(want), free(u), free(z0);
-        lewm_net_free(net);
-        lewm_free(m);
+TEST(cuda, lewm_time_of_a_block) {
+    nn_cuda_queue* q = gpu_queue(NN_CUDA_MIXED);
+    if (!q) return;
+    nn_cuda_vit v = {.groups = test_short() ? 8 : 512,
+                     .tokens = 257,
+                     .heads = 3,
+                     .width = 192,
+                     .mlp = 768,
+                     .eps = 1e-12f};
+    size_t n = (size_t)v.groups * 257 * 192 * sizeof(float);
+    static const size_t count[VIT_PARAMS] = {192, 192, 192 * 576, 576, 192 * 192, 192,
+                                             192, 192, 192 * 768, 768, 192 * 768, 192};
+    for (int i = 0; i < VIT_PARAMS; i++) {
+        v.param[i] = memory(q, count[i] * sizeof(float));
+        v.grad[i] = memory(q, count[i] * sizeof(float));
     }
+    float *x = memory(q, n), *dy = memory(q, n);
+    v.x = x, v.y = memory(q, n), v.dy = dy, v.dx = memory(q, n);
+    v.save = memory(q, nn_cuda_vit_save(&v));
+    v.scratch = memory(q, nn_cuda_vit_scratch(&v));
+    flash = (nn_cuda_flash){.groups = v.groups, .tokens = 257, .heads = 3};
+    flash.qkv = memory(q, n * 3 / 2), flash.y = memory(q, n / 2), flash.dy = memory(q, n / 2);
+    flash.lse = memory(q, n / 64), flash.dqkv = memory(q, n * 3 / 2);
+    printf(
+        "  a block of %d pictures: forward %.3f ms, backward %.3f ms; attention %.3f and %.3f "
+        "ms\n",
+        v.groups, time_step(q, &v, nn_cuda_vit_forward), time_step(q, &v, nn_cuda_vit_backward),
+        time_step(q, &v, flash_forward), time_step(q, &v, flash_backward));
+    void* all[] = {x,
+                   v.y,
+                   dy,
+                   v.dx,
+                   v.save,
+                   v.scratch,
+                   (void*)flash.qkv,
+                   flash.y,
+                   (void*)flash.dy,
+                   flash.lse,
+                   flash.dqkv};
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++) nn_cuda_release(all[i]);
+    for (int i = 0; i < VIT_PARAMS; i++) {
+        nn_cuda_release((void*)v.param[i]);
+        nn_cuda_release(v.grad[i]);
+    }
+    nn_cuda_queue_free(q);
 }
 
-typedef struct cpu_world {
-    lewm_net* net;
-    void* scratch;
-    const float* z0;
-    int width;
-} cpu_world;
-
-static int cpu_rollout(void* context, int worker, int n, int horizon, const float* u, float* path) {
-    (void)worker;
-    cpu_world* w = context;
-    return lewm_net_rollout(w->net, w->scratch, n, horizon, w->z0, u, path);
-}
-
-static float cpu_cost(const void* context, const float* z, const float* goal) {
-    float sum = 0;
-    for (int i = 0; i < ((const cpu_world*)context)->width; i++)
-        sum += (z[i] - goal[i]) * (z[i] - goal[i]);
-    return sum;
-}
-
-// One iteration on the CPU and on the GPU in float32: the same elites, so the same mean. Then a
-// whole search, alone and among others, ends near a goal that can be reached.
-TEST(cuda, lewm_searches_equal_the_cpus) {
-    lewm_model* m = toy_lewm_even(3, 5);
+TEST(cuda, lewm_time_of_an_update) {
+    lewm_shape shape = lewm_shape_default();
+    nn_device d;
     firm_error err = {0};
-    lewm_gpu* g;
-    if (!m) return;
-    if (!make(m, PLAN_FP32, 1, MANY, &g)) {
-        lewm_free(m);
-        return;
-    }
-    const int width = m->shape.width, action = lewm_action_dim(m);
-    float *z0 = normals(MANY * width, 1), *u = normals(P * action, 2),
-          *path = malloc((size_t)(P * width) * sizeof *path), plan[MANY][P * 64];
-    int bad;
-    REQUIRE_OK(lewm_gpu_rollout(g, 1, P, z0, u, path, &bad, &err), err);
-    const float* goal = path + (P - 1) * width;
-    cpu_world cpu = {.z0 = z0, .width = width};
-    REQUIRE_OK(lewm_net_create(m, &cpu.net, &err), err);
-    cpu.scratch = mem_alloc(lewm_net_scratch_bytes(cpu.net));
-    plan_setup setup = {
-        .options = options(1),
-        .actions = {.dim = 2, .controls = 5, .deviation = {1, 1}},
-        .seed = 4,
-        .world = {.model = {.context = &cpu,
-                            .state = width,
-                            .action = action,
-                            .lanes = 1,
-                            .workers = 1,
-                            .whole = 1,
-                            .rollout = cpu_rollout},
-                  .price = {.context = &cpu, .state = width, .cost = cpu_cost, .units = cpu_cost}}};
-    plan_solver* s;
-    plan_result r;
-    plan_problem q[MANY];
-    plan_answer a[MANY];
-    REQUIRE_OK(plan_solver_create(&setup, &s, &err), err);
-    plan_solver_solve(s, z0, goal, 0, &r);
-    for (int i = 0; i < MANY; i++) q[i] = (plan_problem){z0 + i * width, NULL, goal, 4, 0};
-    for (int count = 1; count <= MANY; count++) {
-        REQUIRE_OK(lewm_gpu_solve(g, count, q, 1, 1, a, &err), err);
-        EXPECT_INT(a[0].elites, 7);
-        EXPECT_NEAR(a[0].elite_cost, r.elite_cost, 1e-3 * (double)r.elite_cost);
-        double worst = 0, end = 0;
-        for (int j = 0; j < P * action; j++)
-            worst = test_worse(worst, fabs((double)a[0].plan[j] - (double)r.plan[j]));
-        for (int j = 0; j < P * width; j++)
-            end = test_worse(end, fabs((double)a[0].path[j] - (double)r.path[width + j]));
-        EXPECT_NEAR(worst, 0, 1e-5);
-        EXPECT_NEAR(end, 0, 1e-3);
-        for (int i = 0; i < count; i++) {
-            float least = INFINITY;
-            for (int k = 0; k < N; k++) least = fminf(least, a[i].value[k]);
-            EXPECT(least > 0 && least <= a[i].elite_cost);
+    int batch = test_short() ? 2 : 128, timed = test_short() ? 2 : 40;
+    if (!gpu_open(&d, NN_MIXED)) return;
+    scene s;
+    scene_open(&s, &shape);
+    nn_trainer* t = trainer_of(&s, &d, batch, 1000);
+    int64_t start = clock_ns();
+    for (int u = 0; t && u < timed + 5; u++) {
+        if (u == 5) {
+            REQUIRE_OK(nn_trainer_read(t, &err), err);
+            start = clock_ns();
         }
+        REQUIRE_OK(nn_trainer_step(t, u, &err), err);
     }
-    // whole searches, twice with the same bits
-    float *still = calloc((size_t)(P * action), sizeof *still),
-          *end_of = malloc((size_t)(P * width) * 4);
-    lewm_net_rollout(cpu.net, cpu.scratch, 1, P, z0, still, end_of);
-    const float start = cpu_cost(&cpu, end_of + (P - 1) * width, goal);  // of doing nothing
-    free(end_of), free(still);
-    for (int round = 0; round < 2; round++) {
-        REQUIRE_OK(lewm_gpu_solve(g, MANY, q, 15, 0, a, &err), err);
-        for (int i = 0; i < MANY; i++) {
-            if (round) EXPECT(memcmp(plan[i], a[i].plan, (size_t)(P * action) * 4) == 0);
-            memcpy(plan[i], a[i].plan, (size_t)(P * action) * 4);
-        }
-        float left = cpu_cost(&cpu, a[0].path + (P - 1) * width, goal);
-        printf("  %g of %g is left\n", (double)left, (double)start);
-        EXPECT(left < 0.25f * start);
-    }
-    plan_solver_free(s);
-    mem_free(cpu.scratch);
-    lewm_net_free(cpu.net);
-    lewm_gpu_free(g);
-    free(path), free(u), free(z0);
-    lewm_free(m);
+    REQUIRE_OK(nn_trainer_read(t, &err), err);
+    printf("  %d clips: %.2f ms an update; loss %.4f, norm %.3f\n", batch, since(start) / timed,
+           nn_trainer_loss(t), nn_trainer_norm(t));
+    EXPECT(isfinite(nn_trainer_loss(t)));
+    nn_trainer_free(t);
+    nn_device_close(&d);
+    scene_close(&s);
 }

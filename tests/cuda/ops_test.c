@@ -19,7 +19,7 @@ static const double FP32 = 1e-5;
 static const double TF32 = 2.0 / 1024, BF16 = 2.0 / 128;
 enum { ENOUGH = 256 };
 
-enum { GUARD = 256, SEED = 11 };
+enum { GUARD = 256, SEED = 11, UPDATE = 41 };  // UPDATE: part of the key of random ops
 
 // ---- buffers ------------------------------------------------------------------------------------
 
@@ -129,7 +129,7 @@ static void fill_inputs(trial* t, int hard) {
             t->in[i] = host_new(t->count[i]);
             continue;
         }
-        float wide = t->node->op == NN_ATTENTION ? 3.0f : 40.0f;
+        float wide = t->node->op == NN_ATTENTION || t->node->op == NN_SIGREG ? 3.0f : 40.0f;
         t->in[i] = normals(100 + (uint64_t)i, t->count[i], hard && !is_param(t, i) ? wide : 1.0f);
         t->before[i] = normals(200 + (uint64_t)i, t->count[i], 1);
         size_t size = (size_t)nn_size(t->graph, t->node->in[i]);
@@ -164,7 +164,13 @@ static void set_accumulate(const trial* t, nn_call* c, int add) {
 
 static void run_ref(trial* t) {
     nn_call c = {.graph = t->graph, .node = t->node, .rows = t->rows};
+    c.train = 1, c.batch = t->rows, c.update = UPDATE;
     const nn_kernel* k = &nn_backend_ref()->kernel[t->node->op];
+    const nn_gather* gather = nn_backend_ref()->gather[t->node->op];
+    double* sum[2] = {NULL, NULL};
+    for (int i = 0; i < 2 && gather; i++)
+        sum[i] = host_new(gather->count(t->graph, t->node, i) * sizeof **sum);
+    c.sum = sum[0], c.sum_back = sum[1];
     double *in[NN_MAX_IN] = {0}, *out = host_new(t->out_count * sizeof *out);
     void* scratch = host_new(k->scratch_bytes ? k->scratch_bytes(t->graph, t->node, t->rows) : 0);
     c.scratch = scratch;
@@ -174,9 +180,11 @@ static void run_ref(trial* t) {
         if (f >= 0) c.in[i] = t->bytes[f] ? (void*)t->in[f] : (void*)in[f];
     }
     c.out = out;
+    if (gather) gather->shard(&c, 0, sum[0]);
     k->forward(&c);
     double* dout = doubled(t->dout, t->out_count);
     c.dout = dout;
+    if (gather) gather->shard(&c, 1, sum[1]);
     for (int add = 0; add < 2 && k->backward; add++) {
         double* grad[NN_MAX_IN] = {0};
         for (int i = 0; i < t->node->in_count; i++) {
@@ -193,6 +201,8 @@ static void run_ref(trial* t) {
     t->want_out = floated(out, t->out_count);
     free(dout);
     free(scratch);
+    free(sum[0]);
+    free(sum[1]);
     for (int i = 0; i < NN_MAX_IN; i++) free(in[i]);
 }
 
@@ -244,7 +254,7 @@ static int trial_make(trial* t, const nn_case* c, int rows, int hard) {
 
 typedef struct device {
     nn_cuda_queue* q;
-    buffer in[NN_MAX_IN], grad[NN_MAX_IN], out, dout, save, scratch;
+    buffer in[NN_MAX_IN], grad[NN_MAX_IN], out, dout, save, scratch, clock;
     float *got_out[2], *got[2][NN_MAX_IN];  // results of two runs
 } device;
 
@@ -261,9 +271,11 @@ static int device_make(device* d, nn_cuda_queue* q, const trial* t) {
     size_t scratch = k->scratch_bytes ? k->scratch_bytes(t->graph, t->node, t->rows) : 0;
     int ok = buffer_new(q, &d->out, t->out_count * sizeof(float)) &&
              buffer_new(q, &d->dout, t->out_count * sizeof(float)) &&
-             buffer_new(q, &d->save, save) && buffer_new(q, &d->scratch, scratch);
+             buffer_new(q, &d->save, save) && buffer_new(q, &d->scratch, scratch) &&
+             buffer_new(q, &d->clock, sizeof(int64_t));
     for (int r = 0; r < 2; r++) d->got_out[r] = host_new(t->out_count * sizeof(float));
     if (ok) buffer_fill(q, &d->dout, t->dout);
+    if (ok) buffer_fill(q, &d->clock, &(int64_t){UPDATE});
     for (int i = 0; i < t->node->in_count && ok; i++) {
         if (t->first[i] != i) continue;
         ok = buffer_new(q, &d->in[i], t->count[i] * (t->bytes[i] ? 1 : sizeof(float)));
@@ -276,8 +288,8 @@ static int device_make(device* d, nn_cuda_queue* q, const trial* t) {
 }
 
 static void device_free(device* d) {
-    buffer* single[] = {&d->out, &d->dout, &d->save, &d->scratch};
-    for (int i = 0; i < 4; i++) nn_cuda_release(single[i]->p);
+    buffer* single[] = {&d->out, &d->dout, &d->save, &d->scratch, &d->clock};
+    for (int i = 0; i < 5; i++) nn_cuda_release(single[i]->p);
     for (int i = 0; i < NN_MAX_IN; i++) {
         nn_cuda_release(d->in[i].p);
         nn_cuda_release(d->grad[i].p);
@@ -329,6 +341,7 @@ static void enqueue_captured(device* d, const trial* t, nn_call* c) {
 // forward and backward from fresh buffers; results to got[r]
 static void run_device(device* d, const trial* t, way w, int r) {
     nn_call c = {.graph = t->graph, .node = t->node, .rows = t->rows, .queue = d->q};
+    c.train = 1, c.batch = t->rows, c.clock = d->clock.p;
     for (int i = 0; i < t->node->in_count; i++) {
         int f = t->first[i];
         if (f < 0) continue;

@@ -21,6 +21,8 @@ static task_typed task_of(const plan_net_shape* s) {
                         .config_dim = s->config,
                         .pairs = s->pairs,
                         .action_dim = s->action / 5,
+                        .distances = 1,
+                        .distance = {{"all", "1", 1, {.count = s->config, .scale = 1}}},
                         .cost = TASK_COST_SUM};
 }
 
@@ -424,11 +426,12 @@ TEST(cuda, plan_solve_like_cpu) {
 
 // The first iteration, before selection can amplify anything: the same candidates end within
 // rounding of where the CPU sees them, cost what such an end costs, and the mean is their elites'.
-TEST(cuda, plan_first_iteration_like_cpu) {
+static void first_iteration(int priced) {
     enum { N = 300, A = 10, E = 30 };
     shipped s;
     plan_options options = contract_options();
     int ok = shipped_open(&s, "tworoom");
+    if (ok) s.model->task.distance[0].rule.count = priced;
     plan_actions actions = {.dim = 2, .controls = 5};
     float zero[HORIZON * A] = {0}, one[HORIZON * A];
     for (int j = 0; j < HORIZON * A; j++) one[j] = 1;
@@ -481,6 +484,14 @@ TEST(cuda, plan_first_iteration_like_cpu) {
         }
     free(u), free(want);
     shipped_close(&s);
+}
+
+TEST(cuda, plan_first_iteration_like_cpu) {
+    first_iteration(2);
+}
+// The goal speaks of x alone.
+TEST(cuda, plan_free_coordinates_cost_nothing) {
+    first_iteration(1);
 }
 
 static void round_shipped(const char* task) {

@@ -116,7 +116,8 @@ TEST(cuda, steps_gather_rows) {
                                  .to = to_device(q, got, BATCH * widths[k]),
                                  .row = rows,
                                  .row_bytes = widths[k],
-                                 .batch = BATCH};
+                                 .batch = BATCH,
+                                 .pieces = 1};
     }
     nn_cuda_copy* list = to_device(q, copy, sizeof copy);
     nn_cuda_gather(q, list, KINDS, BATCH * widths[KINDS - 1]);

@@ -26,7 +26,7 @@ static int stage_open(stage* s, int trials, int offset) {
     trial_options draw = {
         .count = trials, .offset = offset, .seed = 2, .unsolved = 1, .split = NULL, .training = 0};
     model_shape shape;
-    int ok = settings_load(s->spec->task.name, "smoke", NULL, 0, &s->settings, &err) == FIRM_OK &&
+    int ok = settings_load(&s->spec->task, "smoke", NULL, 0, &s->settings, &err) == FIRM_OK &&
              episodes_collect(s->spec, &collect, NULL, &s->data, &err) == FIRM_OK &&
              eval_trials_draw(s->data, &draw, &s->trials, &err) == FIRM_OK &&
              frames_open(s->data, 1, 0, &s->pictures, &err) == FIRM_OK;
@@ -392,7 +392,7 @@ TEST(eval, goals_that_are_not_shown_are_counted) {
         }
     }
     for (int k = 0; k < spec->task.action_dim; k++) set->action_std[k] = 1;
-    REQUIRE_OK(settings_load(spec->task.name, NULL, NULL, 0, &settings, &err), err);
+    REQUIRE_OK(settings_load(&spec->task, NULL, NULL, 0, &settings, &err), err);
     eval_params p = {.spec = spec,
                      .settings = settings,
                      .set = set,

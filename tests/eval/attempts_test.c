@@ -22,7 +22,7 @@ static int fill(fixture* f, firm_error* err) {
     const env_spec* spec = env_find("tworoom");
     model_shape shape;
     if (!moments_make(MOMENTS, &f->m, err) ||
-        settings_load(spec->task.name, "smoke", NULL, 0, &f->settings, err) != FIRM_OK)
+        settings_load(&spec->task, "smoke", NULL, 0, &f->settings, err) != FIRM_OK)
         return 0;
     model_shape_read(f->settings, &shape);
     if (model_create(&spec->task, &shape, 0, 5, &f->model, err) != FIRM_OK) return 0;

@@ -18,7 +18,7 @@ static int open_data(drawn* d, int episodes, uint64_t seed) {
     firm_error err = {0};
     collect_options opt = {.episodes = episodes, .seed = seed};
     *d = (drawn){0};
-    if (settings_load("tworoom", NULL, set, 1, &d->settings, &err) == FIRM_OK &&
+    if (settings_load(&env_find("tworoom")->task, NULL, set, 1, &d->settings, &err) == FIRM_OK &&
         episodes_collect(env_find("tworoom"), &opt, NULL, &d->e, &err) == FIRM_OK &&
         data_split_make(d->e, 0, &d->split, &err) == FIRM_OK)
         return 1;

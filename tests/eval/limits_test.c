@@ -136,7 +136,7 @@ static firm_status collect(world* w, int controls, int horizon, firm_error* err)
     w->spec.task.horizon = horizon;
     snprintf(w->folder, sizeof w->folder, "%s/clock-%d", test_temp_dir(), controls);
     snprintf(w->model, sizeof w->model, "%s/model.safetensors", w->folder);
-    TRY(settings_load("clock", "smoke", set, 1, &w->settings, err));
+    TRY(settings_load(&clock_task.task, "smoke", set, 1, &w->settings, err));
     TRY(episodes_collect(&w->spec, &opt, NULL, &w->data, err));
     return branches_collect(w->data, &branch, NULL, &w->inter, err);
 }
@@ -254,7 +254,7 @@ static firm_status shape_for(const char* grid, model_shape* out, firm_error* err
     config* settings;
     char set[32];
     snprintf(set, sizeof set, "model.grid=%s", grid);
-    TRY(settings_load("clock", "smoke", (const char* const[]){set}, 1, &settings, err));
+    TRY(settings_load(&clock_task.task, "smoke", (const char* const[]){set}, 1, &settings, err));
     model_shape_read(settings, out);
     config_free(settings);
     return FIRM_OK;

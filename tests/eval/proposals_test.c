@@ -35,7 +35,7 @@ TEST(eval, planned_interventions_follow_a_search) {
     REQUIRE_OK(
         episodes_collect(spec, &(collect_options){.episodes = 30, .seed = 11}, NULL, &e, &err),
         err);
-    REQUIRE_OK(settings_load(spec->task.name, "smoke", NULL, 0, &settings, &err), err);
+    REQUIRE_OK(settings_load(&spec->task, "smoke", NULL, 0, &settings, &err), err);
     model_shape_read(settings, &shape);
     REQUIRE_OK(model_create(&spec->task, &shape, 0, 5, &m, &err), err);
     mem_free(m->config);

@@ -190,7 +190,7 @@ TEST(eval, searches_become_records_of_a_pack) {
     const char* set[] = {"train.frame_pool=20"};
     train_inputs in = {.data = m.e};
     train_options opt = {.sources = "F", .threads = 1};
-    REQUIRE_OK(settings_load(m.e->spec->task.name, "smoke", set, 1, &settings, &err), err);
+    REQUIRE_OK(settings_load(&m.e->spec->task, "smoke", set, 1, &settings, &err), err);
     REQUIRE_OK(train_pack(settings, m.e->spec, &in, &opt, 0, path, NULL, &err), err);
     REQUIRE_OK(pack_read(path, m.e->spec, &p, &err), err);
     searched tried = searches(&m, 1);

@@ -10,10 +10,10 @@ trap 'rm -rf "$folder"' EXIT
 mv "$folder/first" "$folder/moved"
 prefix=$folder/moved
 
-for file in include/firm.h bin/firm; do
+for file in include/firm.h include/firm_task.h bin/firm; do
     [ -e "$prefix/$file" ] || { echo "not installed: $file"; exit 1; }
 done
-[ "$(find "$prefix/include" -type f | wc -l)" -eq 1 ] || { echo "firm.h is not the only header"; exit 1; }
+[ "$(find "$prefix/include" -type f | wc -l)" -eq 2 ] || { echo "there are other headers than firm.h and firm_task.h"; exit 1; }
 
 pc=$(find "$prefix" -name firm.pc)
 [ -n "$pc" ] || { echo "not installed: firm.pc"; exit 1; }

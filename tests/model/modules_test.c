@@ -53,7 +53,7 @@ static model_shape small_keypoints(void) {
 static model_shape real_shape(const env_spec* env) {
     config* c = NULL;
     model_shape shape = {0};
-    if (settings_load(env->task.name, NULL, NULL, 0, &c, NULL) != FIRM_OK) abort();
+    if (settings_load(&env->task, NULL, NULL, 0, &c, NULL) != FIRM_OK) abort();
     model_shape_read(c, &shape);
     config_free(c);
     return shape;

@@ -73,7 +73,7 @@ TEST(nn, whole_tiles_cover_every_weight_once) {
     nn_layout at;
     nn_whole w;
     if (!nn_setup_graph(&s, build, nn_backend_cpu(), &opt, NULL)) return;
-    REQUIRE_OK(nn_layout_make(s.graph, nn_backend_cpu(), SHARD, NN_LAYOUT_WHOLE, &at, &err), err);
+    REQUIRE_OK(nn_layout_make(s.graph, nn_backend_cpu(), SHARD, NN_LAYOUT_WHOLE, NULL, &at, &err), err);
     REQUIRE_OK(nn_whole_make(s.graph, &at, &w, &err), err);
     int area = 0;
     for (int i = 0; i < w.tiles; i++) area += w.tile[i].rows * w.tile[i].cols;

@@ -18,7 +18,7 @@ static firm_model* model_of(const env_spec* env, int no_fiber) {
     firm_error err = {0};
     firm_model* m = NULL;
     model_shape shape;
-    if (settings_load(env->task.name, NULL, NULL, 0, &settings, &err) == FIRM_OK) {
+    if (settings_load(&env->task, NULL, NULL, 0, &settings, &err) == FIRM_OK) {
         model_shape_read(settings, &shape);
         config_free(settings);
         shape.no_fiber = no_fiber;

@@ -57,7 +57,7 @@ TEST(plan, options_from_config) {
     config* c;
     firm_error err;
     plan_options o;
-    REQUIRE_OK(settings_load("", NULL, NULL, 0, &c, &err), err);
+    REQUIRE_OK(settings_load(NULL, NULL, NULL, 0, &c, &err), err);
     settings_plan(c, FIRM_MODE_CONTRACT, &o);
     EXPECT_INT(o.candidates, 300);
     EXPECT_INT(o.iterations, 30);
@@ -91,7 +91,7 @@ static int walk(firm_mode mode, const double* start, const double* goal_state, i
     float mean[2] = {0.05f, -0.02f}, deviation[2] = {0.83f, 0.85f}, goal[2], c0[2];
     plan_setup setup = {.actions = plan_actions_of(&spec->task, mean, deviation), .seed = seed};
     int arrived = 0;
-    if (settings_load("", NULL, NULL, 0, &c, &err) == FIRM_OK)
+    if (settings_load(NULL, NULL, NULL, 0, &c, &err) == FIRM_OK)
         settings_plan(c, mode, &setup.options);
     if (env_create(spec, &world, &err) == FIRM_OK &&
         eval_oracle_create(spec, &setup.actions, 1, &oracle, &err) == FIRM_OK) {

@@ -20,6 +20,7 @@ TEST(task, old_files_are_of_these_tasks) {
         char text[2][TASK_TEXT];
         const task_typed* t = &env_at(i)->task;
         const char* from = task_of_version_1(t->name);
+        if (!env_at(i)->study) continue;  // newer than these files
         task_typed old;
         firm_error err;
         EXPECT(from != NULL);

@@ -83,6 +83,24 @@ TEST(task, free_coordinates_cost_nothing) {
     EXPECT_NEAR(task_cost_value_given(&t, pair, half_turn, straight), 2, 1e-6);
 }
 
+// The first angle of the arm is in no distance: wherever it is, nothing costs more.
+TEST(task, coordinates_that_no_distance_names_cost_nothing) {
+    task_typed t = arm();
+    const float turned[] = {1, 0, 1, 0, 0.5f, -0.5f};
+    EXPECT_INT(task_priced(&t), 0x3c);
+    for (int kind = 0; kind < 2; kind++) {
+        t.cost = kind ? TASK_COST_MAX : TASK_COST_SUM;
+        EXPECT_NEAR(task_cost_value(&t, turned, straight), task_cost_value(&t, half_turn, straight),
+                    0);
+        EXPECT_NEAR(task_tolerance_units(&t, turned, half_turn), 0, 0);
+        EXPECT_NEAR(task_cost_value(&t, turned, half_turn), 0, 0);
+    }
+    t.distance[1].rule = (task_rule){.first = 0, .count = 6, .scale = 1};
+    t.cost = TASK_COST_SUM;
+    EXPECT_INT(task_priced(&t), 0x3f);
+    EXPECT_NEAR(task_cost_value(&t, turned, half_turn), 2, 1e-6);
+}
+
 TEST(task, places_and_situations_by_hand) {
     task_typed t = arm();
     float xy[4], out[3], chi[] = {7, 8, 9};

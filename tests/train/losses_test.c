@@ -82,7 +82,7 @@ static void check_kind(const char* tail, int from_start) {
     const char* set[] = {
         "loss.F.displacement_kind=rel", kind,
         from_start ? "loss.F.displacement_from=start" : "loss.F.displacement_from=previous"};
-    REQUIRE_OK(settings_load(env->task.name, "smoke", set, 3, &settings, &err), err);
+    REQUIRE_OK(settings_load(&env->task, "smoke", set, 3, &settings, &err), err);
     model_shape shape;
     firm_model* m;
     rollout_graph g;
@@ -138,7 +138,7 @@ TEST(train, chords_need_joints) {
     firm_error err;
     loss_weights w;
     const char* set[] = {"loss.I.tail_kind=chord"};
-    REQUIRE_OK(settings_load(env->task.name, "smoke", set, 1, &settings, &err), err);
+    REQUIRE_OK(settings_load(&env->task, "smoke", set, 1, &settings, &err), err);
     EXPECT_INT(loss_read(settings, env, "F", &w, &err), FIRM_OK);
     EXPECT_INT(loss_read(settings, env, "I", &w, &err), FIRM_E_VALUE);
     EXPECT(strstr(err.message, "loss.I.tail_kind") && strstr(err.message, "terminal"));
@@ -169,7 +169,7 @@ TEST(train, each_term_has_its_own_weight) {
     firm_model* m;
     rollout_graph g;
     loss_weights w;
-    REQUIRE_OK(settings_load(env->task.name, "smoke", set, 5, &settings, &err), err);
+    REQUIRE_OK(settings_load(&env->task, "smoke", set, 5, &settings, &err), err);
     REQUIRE_OK(loss_read(settings, env, "I", &w, &err), err);
     model_shape_read(settings, &shape);
     REQUIRE_OK(model_create(&env->task, &shape, 1, 5, &m, &err), err);

@@ -19,7 +19,7 @@ static void check_rows(const char* task, const row* rows, int count, int segment
     firm_error err;
     config* c;
     stage s;
-    REQUIRE_OK(settings_load(task, NULL, NULL, 0, &c, &err), err);
+    REQUIRE_OK(settings_load(&env_find(task)->task, NULL, NULL, 0, &c, &err), err);
     for (int i = 0; i < count; i++) {
         int at = 0;
         while (stage_read(c, at, NULL, &s) && strcmp(s.name, rows[i].name) != 0) at++;
@@ -109,7 +109,7 @@ TEST(train, loss_contract_is_the_papers) {
         config* c;
         loss_weights w;
         if (!env) continue;
-        REQUIRE_OK(settings_load(env->task.name, NULL, NULL, 0, &c, &err), err);
+        REQUIRE_OK(settings_load(&env->task, NULL, NULL, 0, &c, &err), err);
         REQUIRE_OK(loss_read(c, env, rows[i].source, &w, &err), err);
         EXPECT(memcmp(&w, &rows[i].w, sizeof w) == 0);
         config_free(c);
@@ -122,7 +122,7 @@ TEST(train, modules_and_their_rates) {
     stage s;
     const char* set[] = {"stage.grounder.modules=grounder.config grounder:0.5, tokenizer:0.1",
                          "stage.history.modules=history:fast"};
-    REQUIRE_OK(settings_load("tworoom", NULL, set, 2, &c, &err), err);
+    REQUIRE_OK(settings_load(&env_find("tworoom")->task, NULL, set, 2, &c, &err), err);
     EXPECT(stage_read(c, 1, NULL, &s));
     EXPECT_INT(s.modules, 3);
     EXPECT_NEAR(stage_factor(&s, "grounder.config.out.weight"), 1, 0);

@@ -11,7 +11,7 @@ static firm_status load(small* s, const small_options* o, firm_error* err) {
     while (sets < 6 && o->set[sets]) sets++;
     config_free(s->settings);
     s->settings = NULL;
-    return settings_load(s->env->task.name, o->settings, o->set, sets, &s->settings, err);
+    return settings_load(&s->env->task, o->settings, o->set, sets, &s->settings, err);
 }
 
 static firm_status collect(small* s, const small_options* o, firm_error* err) {

@@ -284,7 +284,7 @@ TEST(train, tworoom_schedule_is_the_papers) {
     firm_error err;
     config* c;
     stage s;
-    REQUIRE_OK(settings_load("tworoom", NULL, NULL, 0, &c, &err), err);
+    REQUIRE_OK(settings_load(&env_find("tworoom")->task, NULL, NULL, 0, &c, &err), err);
     for (int i = 0; i < 5; i++) {
         EXPECT(stage_read(c, i, NULL, &s));
         EXPECT_TEXT(s.name, paper[i].name);

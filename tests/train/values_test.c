@@ -80,7 +80,7 @@ TEST(train, a_resumed_run_keeps_the_rows_before_it) {
     config* settings;
     train_options opt = {.folder = folder};
     train_run_state run = {.opt = &opt};
-    REQUIRE_OK(settings_load("tworoom", "smoke", NULL, 0, &settings, &err), err);
+    REQUIRE_OK(settings_load(&env_find("tworoom")->task, "smoke", NULL, 0, &settings, &err), err);
     snprintf(folder, sizeof folder, "%s/metrics", test_temp_dir());
     snprintf(path, sizeof path, "%s/metrics.csv", folder);
     REQUIRE_OK(file_make_dirs(folder, &err), err);

@@ -21,7 +21,6 @@ enum { AHEAD = 8 };  // rows that packing asks for before it needs them
 
 typedef float vec __attribute__((vector_size(4 * LANES)));
 typedef float vec4 __attribute__((vector_size(16)));
-typedef int veci4 __attribute__((vector_size(16)));
 
 static inline vec load(const float* p) {
     vec v;
@@ -208,14 +207,14 @@ static void pack(int depth, int width, const float* b, int64_t ldb, float* to) {
 static inline void turn4(const float* from, int64_t ld, float* to, int stride) {
     vec4 r[4], t[4];
     for (int i = 0; i < 4; i++) memcpy(&r[i], from + i * ld, sizeof r[i]);
-    t[0] = __builtin_shuffle(r[0], r[1], (veci4){0, 4, 1, 5});
-    t[1] = __builtin_shuffle(r[2], r[3], (veci4){0, 4, 1, 5});
-    t[2] = __builtin_shuffle(r[0], r[1], (veci4){2, 6, 3, 7});
-    t[3] = __builtin_shuffle(r[2], r[3], (veci4){2, 6, 3, 7});
-    r[0] = __builtin_shuffle(t[0], t[1], (veci4){0, 1, 4, 5});
-    r[1] = __builtin_shuffle(t[0], t[1], (veci4){2, 3, 6, 7});
-    r[2] = __builtin_shuffle(t[2], t[3], (veci4){0, 1, 4, 5});
-    r[3] = __builtin_shuffle(t[2], t[3], (veci4){2, 3, 6, 7});
+    t[0] = __builtin_shufflevector(r[0], r[1], 0, 4, 1, 5);
+    t[1] = __builtin_shufflevector(r[2], r[3], 0, 4, 1, 5);
+    t[2] = __builtin_shufflevector(r[0], r[1], 2, 6, 3, 7);
+    t[3] = __builtin_shufflevector(r[2], r[3], 2, 6, 3, 7);
+    r[0] = __builtin_shufflevector(t[0], t[1], 0, 1, 4, 5);
+    r[1] = __builtin_shufflevector(t[0], t[1], 2, 3, 6, 7);
+    r[2] = __builtin_shufflevector(t[2], t[3], 0, 1, 4, 5);
+    r[3] = __builtin_shufflevector(t[2], t[3], 2, 3, 6, 7);
     for (int i = 0; i < 4; i++) memcpy(to + i * stride, &r[i], sizeof r[i]);
 }
 

@@ -7,6 +7,7 @@
 // Scores are held in units of log 2: s = q . k * scale * log2(e), p = 2^(s - lse).
 // save: y again (T, D) (the backward pass does not get the output), and lse (heads, T) per sample.
 // scratch: delta = dy . y, (heads, T) per sample.
+#include "nn/cuda/few.cuh"
 #include "nn/cuda/queue.cuh"
 
 namespace {
@@ -19,9 +20,9 @@ typedef struct sizes {
 } sizes;
 
 static sizes sizes_of(const nn_graph* g, const nn_node* n, int rows) {
-    int tokens = g->tensor[n->out].dim[0], width = g->tensor[n->out].dim[1];
-    int depth = width / n->heads;
-    return sizes{rows,
+    const nn_tensor* y = &g->tensor[n->out];
+    int tokens = y->dim[y->rank - 2], width = last_of(y), depth = width / n->heads;
+    return sizes{rows * nn_attention_groups(y),
                  tokens,
                  width,
                  n->heads,
@@ -347,7 +348,9 @@ static void forward(const nn_call* c) {
     sizes s = sizes_of(c->graph, c->node, c->rows);
     nn_cuda_mask* m = mask_of(c, s);
     if (!m) return;
-    if (s.depth <= 8)
+    if (s.tokens <= NN_CUDA_FEW)
+        nn_cuda_few_forward(c, m->by_row);
+    else if (s.depth <= 8)
         run_forward<8, 1>(c, s, m);
     else if (s.depth <= 16)
         run_forward<16, 1>(c, s, m);
@@ -367,7 +370,9 @@ static void backward(const nn_call* c) {
     sizes s = sizes_of(c->graph, c->node, c->rows);
     nn_cuda_mask* m = c->din[0] ? mask_of(c, s) : NULL;
     if (!m) return;
-    if (s.depth <= 8)
+    if (s.tokens <= NN_CUDA_FEW)
+        nn_cuda_few_backward(c, m->by_row);
+    else if (s.depth <= 8)
         run_backward<8, 1>(c, s, m);
     else if (s.depth <= 16)
         run_backward<16, 1>(c, s, m);

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "nn/cuda/device.cuh"
+#include "nn/cuda/few.cuh"
 #include "nn/cuda/queue.cuh"
 
 extern "C" {
@@ -129,6 +130,9 @@ void* nn_cuda_stream(nn_cuda_queue* q) {
 const char* nn_cuda_device(const nn_cuda_queue* q) {
     return q->name;
 }
+nn_cuda_precision nn_cuda_precision_of(const nn_cuda_queue* q) {
+    return q->precision;
+}
 int nn_cuda_processors(const nn_cuda_queue* q) {
     return q->processors;
 }
@@ -223,7 +227,13 @@ static firm_status prepare_mask(nn_cuda_queue* q, const uint8_t* mask, int token
 firm_status nn_cuda_prepare_node(nn_cuda_queue* q, const nn_graph* g, const nn_node* n,
                                  firm_error* err) {
     if (n->op != NN_ATTENTION) return FIRM_OK;
-    int tokens = g->tensor[n->out].dim[0], depth = g->tensor[n->out].dim[1] / n->heads;
+    const nn_tensor* y = &g->tensor[n->out];
+    int tokens = y->dim[y->rank - 2], depth = last_of(y) / n->heads;
+    if (n->alpha > 0 && tokens > NN_CUDA_FEW)
+        return FAIL(err, FIRM_E_UNAVAILABLE,
+                    "attention with dropout over %d tokens; on the GPU at most %d, use --device "
+                    "cpu",
+                    tokens, NN_CUDA_FEW);
     if (depth > NN_CUDA_HEAD_MAX)
         return FAIL(err, FIRM_E_UNAVAILABLE,
                     "attention heads are %d wide; on the GPU at most %d, use --device cpu", depth,
@@ -266,16 +276,22 @@ static void fill_table(void) {
     k[NN_CONVT2D] = nn_cuda_convt2d;
     k[NN_LAYERNORM] = nn_cuda_layernorm;
     k[NN_GROUPNORM] = nn_cuda_groupnorm;
+    k[NN_ADANORM] = nn_cuda_adanorm;
+    k[NN_BATCHNORM] = nn_cuda_batchnorm;
     k[NN_GELU] = nn_cuda_gelu;
+    k[NN_ERFGELU] = nn_cuda_erfgelu;
+    k[NN_SILU] = nn_cuda_silu;
     k[NN_ADD] = nn_cuda_add;
     k[NN_ADDP] = nn_cuda_addp;
     k[NN_MUL] = nn_cuda_mul;
     k[NN_PAIRNORM] = nn_cuda_pairnorm;
     k[NN_CLAMP] = nn_cuda_clamp;
     k[NN_RELATIVE] = nn_cuda_relative;
+    k[NN_DROPOUT] = nn_cuda_dropout;
     k[NN_CONCAT] = nn_cuda_concat;
     k[NN_SLICE] = nn_cuda_slice;
     k[NN_MEAN] = nn_cuda_mean;
+    k[NN_PREPEND] = nn_cuda_prepend;
     k[NN_ATTENTION] = nn_cuda_attention;
     k[NN_COORDS] = nn_cuda_coords;
     k[NN_SOFTPOOL] = nn_cuda_softpool;
@@ -287,6 +303,7 @@ static void fill_table(void) {
     k[NN_BCE] = nn_cuda_bce;
     k[NN_NLL] = nn_cuda_nll;
     k[NN_CHORD] = nn_cuda_chord;
+    k[NN_SIGREG] = nn_cuda_sigreg;
     table.name = "cuda";
     table.real = sizeof(float);
     table.alloc = table_alloc;

@@ -25,11 +25,12 @@ extern "C" {
 typedef struct nn_cuda_queue nn_cuda_queue;
 
 // Of the operands of matrix products (linear, conv2d, convt2d); sums are always float32, and so is
-// everything else. Storage is float32 in all three.
+// everything else. Storage is float32 in the first three.
 typedef enum nn_cuda_precision {
     NN_CUDA_FP32,
     NN_CUDA_TF32,  // 10 bits of mantissa, tensor cores
     NN_CUDA_BF16,  // 7 bits of mantissa, rounded inside the product
+    NN_CUDA_MIXED  // TF32, and blocks of vision transformers (vit.h) in bfloat16 storage
 } nn_cuda_precision;
 
 // Device 0 (CUDA_VISIBLE_DEVICES chooses which that is). FIRM_E_UNAVAILABLE without a usable GPU.
@@ -39,6 +40,7 @@ void nn_cuda_queue_free(nn_cuda_queue* q);  // NULL is fine; waits for the queue
 void* nn_cuda_stream(nn_cuda_queue* q);              // cudaStream_t
 const char* nn_cuda_device(const nn_cuda_queue* q);  // "NVIDIA H200"
 int nn_cuda_processors(const nn_cuda_queue* q);      // streaming multiprocessors
+nn_cuda_precision nn_cuda_precision_of(const nn_cuda_queue* q);
 
 // The first error since the queue was made (a launch, a product, work that failed later), or NULL.
 // Kernels return no status: they note it here. Work that fails while it runs is seen after a wait.
@@ -70,8 +72,21 @@ firm_status nn_cuda_prepare(nn_cuda_queue* q, const nn_graph* g, firm_error* err
 // need nn_call.queue.
 const nn_backend* nn_backend_cuda(void);
 
-// Row-major c (m, n) = beta * c + op(a) op(b) [+ bias (n) to every row]; leading dimensions given;
-// op transposes where ta, tb are set: a is (m, k), or (k, m) with ta. bias may be NULL.
+// Row-major d (m, n) = beta * c + op(a) op(b) [+ bias (n) to every row]: a is (m, k), or (k, m)
+// with ta; b is (k, n), or (n, k) with tb. Numbers are float32, or bfloat16 where `half` (operands)
+// or `half_out` (c, d and bias) says so. c may be d, and counts only where beta is not 0.
+typedef struct nn_cuda_product {
+    int ta, tb, half, half_out;
+    int64_t m, n, k, lda, ldb, ldc;
+    const void *a, *b, *c, *bias;
+    void* d;
+    float beta;
+} nn_cuda_product;
+void nn_cuda_multiply(nn_cuda_queue* q, const nn_cuda_product* p);
+
+// In float32: row-major c (m, n) = beta * c + op(a) op(b) [+ bias (n) to every row]; leading
+// dimensions given; op transposes where ta, tb are set: a is (m, k), or (k, m) with ta. bias may be
+// NULL.
 void nn_cuda_gemm(nn_cuda_queue* q, int ta, int tb, int64_t m, int64_t n, int64_t k, const float* a,
                   int64_t lda, const float* b, int64_t ldb, float beta, float* c, int64_t ldc,
                   const float* bias);
@@ -89,7 +104,9 @@ extern const nn_kernel nn_cuda_linear, nn_cuda_conv2d, nn_cuda_convt2d, nn_cuda_
     nn_cuda_groupnorm, nn_cuda_gelu, nn_cuda_add, nn_cuda_addp, nn_cuda_mul, nn_cuda_pairnorm,
     nn_cuda_clamp, nn_cuda_relative, nn_cuda_concat, nn_cuda_slice, nn_cuda_mean, nn_cuda_attention,
     nn_cuda_coords, nn_cuda_softpool, nn_cuda_spatial, nn_cuda_patches, nn_cuda_patchdiff,
-    nn_cuda_patchmask, nn_cuda_mse, nn_cuda_bce, nn_cuda_nll, nn_cuda_chord;
+    nn_cuda_patchmask, nn_cuda_mse, nn_cuda_bce, nn_cuda_nll, nn_cuda_chord, nn_cuda_adanorm,
+    nn_cuda_batchnorm, nn_cuda_erfgelu, nn_cuda_silu, nn_cuda_dropout, nn_cuda_prepend,
+    nn_cuda_sigreg;
 
 #ifdef __cplusplus
 }

@@ -18,6 +18,7 @@ typedef struct remote {
     float* params;  // device (store)
     float* grad;    // device (grad_count)
     float* host_grad;
+    int64_t* clock;    // device
     size_t* out_at;    // per tensor: offset in a host buffer of outputs; SIZE_MAX: no output
     size_t out_bytes;  // of one buffer: outputs, then the values of the terms
     char* out[TURNS];  // pinned
@@ -56,6 +57,7 @@ static void remote_free(void* opaque) {
     nn_cuda_pass_close(&r->pass);
     nn_cuda_release(r->params);
     nn_cuda_release(r->grad);
+    nn_cuda_release(r->clock);
     mem_free(r->host_grad);
     mem_free(r->out_at);
     mem_free(r);
@@ -87,10 +89,13 @@ static firm_status plan_outputs(remote* r, int batch, firm_error* err) {
 static firm_status open_remote(remote* r, const nn_exec_options* opt, pool* p, firm_error* err) {
     size_t params = r->g->store->count * sizeof(float);
     TRY(nn_cuda_pass_open(&r->pass, r->g, r->q, opt->batch, opt->train, 1, err));
-    TRY(nn_cuda_feeder_open(&r->feed, r->g, r->q, opt->batch, TURNS, p, err));
+    nn_cuda_feeder_options feed = {.graph = r->g, .rows = opt->batch, .hosts = TURNS};
+    TRY(nn_cuda_feeder_open(&r->feed, r->q, p, &feed, err));
     TRY(nn_cuda_alloc(r->q, params, (void**)&r->params, err));
     TRY(nn_cuda_upload(r->q, r->params, r->g->store->value, params, err));
     r->pass.params = r->params;
+    TRY(nn_cuda_alloc(r->q, sizeof *r->clock, (void**)&r->clock, err));
+    r->pass.clock = r->clock;
     size_t count = r->pass.at.grad_count;
     if (count) {
         TRY(nn_cuda_alloc(r->q, count * sizeof(float), (void**)&r->grad, err));
@@ -150,6 +155,11 @@ static cudaError_t fetch_outputs(remote* r, int turn, int count) {
                     : cudaSuccess;
 }
 
+// the number of the update, part of the keys of what is drawn at random
+static firm_status set_clock(remote* r, int64_t update) {
+    return noted(r, nn_cuda_upload(r->q, r->clock, &update, sizeof update, &r->fault));
+}
+
 static firm_status enqueue(remote* r, int turn, int count, int backward) {
     TRY(called(r, send_inputs(r, turn, count), "copying inputs"));
     size_t grad = backward ? r->pass.at.grad_count * sizeof(float) : 0;
@@ -167,6 +177,7 @@ static firm_status enqueue(remote* r, int turn, int count, int backward) {
 static firm_status run_once(remote* r, int first, int count, int64_t update, nn_fill_fn fill,
                             void* ctx, int backward) {
     TRY(nn_cuda_feeder_fill(&r->feed, 0, first, count, update, fill, ctx));
+    TRY(set_clock(r, update));
     TRY(enqueue(r, 0, count, backward));
     r->shown = 0;
     return noted(r, nn_cuda_wait(r->q, &r->fault));
@@ -187,7 +198,7 @@ static firm_status remote_stream(void* opaque, nn_exec* e, int count, int64_t up
     remote* r = opaque;
     int batch = r->pass.batch, batches = (count + batch - 1) / batch;
     // batch k is filled and enqueued, then batch k - 1 is taken while the device works on k
-    firm_status st = FIRM_OK;
+    firm_status st = set_clock(r, update);
     for (int k = 0; k <= batches && st == FIRM_OK; k++) {
         int n = count - k * batch < batch ? count - k * batch : batch;
         if (k < batches) {

@@ -7,7 +7,8 @@
 
 // ---- blocks -------------------------------------------------------------------------------------
 
-firm_status nn_cuda_block_make(const nn_graph* g, int64_t rows, nn_cuda_block* b, firm_error* err) {
+firm_status nn_cuda_block_make(const nn_graph* g, const int* pieces, int64_t rows, nn_cuda_block* b,
+                               firm_error* err) {
     size_t tensors = (size_t)g->tensors;
     *b = (nn_cuda_block){.g = g, .rows = rows};
     b->at = mem_calloc(tensors, sizeof *b->at);
@@ -20,6 +21,7 @@ firm_status nn_cuda_block_make(const nn_graph* g, int64_t rows, nn_cuda_block* b
         const nn_tensor* t = &g->tensor[i];
         if (t->kind != NN_INPUT && t->kind != NN_BYTES) continue;
         b->row_bytes[i] = (size_t)t->size * (t->kind == NN_BYTES ? 1 : sizeof(float));
+        if (pieces) b->row_bytes[i] /= (size_t)pieces[i];
         b->at[i] = b->bytes;
         b->bytes += ((size_t)rows * b->row_bytes[i] + 255) / 256 * 256;
     }
@@ -34,20 +36,20 @@ void nn_cuda_block_free(nn_cuda_block* b) {
 
 // ---- host buffers -------------------------------------------------------------------------------
 
-firm_status nn_cuda_feeder_open(nn_cuda_feeder* f, const nn_graph* g, nn_cuda_queue* q, int rows,
-                                int hosts, pool* p, firm_error* err) {
+firm_status nn_cuda_feeder_open(nn_cuda_feeder* f, nn_cuda_queue* q, pool* p,
+                                const nn_cuda_feeder_options* opt, firm_error* err) {
     *f = (nn_cuda_feeder){.q = q, .p = p};
-    TRY(nn_cuda_block_make(g, rows, &f->block, err));
-    f->slot = mem_calloc((size_t)pool_threads(p) * (size_t)g->tensors, sizeof *f->slot);
+    TRY(nn_cuda_block_make(opt->graph, opt->pieces, opt->rows, &f->block, err));
+    f->slot = mem_calloc((size_t)pool_threads(p) * (size_t)opt->graph->tensors, sizeof *f->slot);
     if (!f->slot) return FAIL(err, FIRM_E_MEMORY, "no memory to feed a graph");
-    for (; f->hosts < hosts; f->hosts++) {
+    for (; f->hosts < opt->hosts; f->hosts++) {
         // pinned, so that copies run beside the device's work; outside core/mem.h like all memory
         // of the device
         cudaError_t st = cudaMallocHost((void**)&f->host[f->hosts], f->block.bytes + 1);
         if (st == cudaErrorMemoryAllocation) {
             cudaGetLastError();
             return FAIL(err, FIRM_E_MEMORY,
-                        "no pinned memory for %d samples (%.0f MB); use a smaller batch", rows,
+                        "no pinned memory for %d samples (%.0f MB); use a smaller batch", opt->rows,
                         (double)f->block.bytes / 1e6);
         }
         TRY(nn_cuda_status(q, st, "pinned memory", err));

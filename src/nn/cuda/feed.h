@@ -15,8 +15,9 @@ typedef struct nn_cuda_block {
     size_t* row_bytes;  // per tensor; 0: no input
     size_t bytes;
 } nn_cuda_block;
-firm_status nn_cuda_block_make(const nn_graph* g, int64_t rows, nn_cuda_block* out,
-                               firm_error* err);
+// pieces: per tensor, into how many rows a sample's input is cut (trainer.h, windows); NULL: 1
+firm_status nn_cuda_block_make(const nn_graph* g, const int* pieces, int64_t rows,
+                               nn_cuda_block* out, firm_error* err);
 void nn_cuda_block_free(nn_cuda_block* b);
 
 typedef struct nn_cuda_feeder {
@@ -27,8 +28,13 @@ typedef struct nn_cuda_feeder {
     char* host[4];  // pinned
     int hosts;
 } nn_cuda_feeder;
-firm_status nn_cuda_feeder_open(nn_cuda_feeder* f, const nn_graph* g, nn_cuda_queue* q, int rows,
-                                int hosts, pool* p, firm_error* err);
+typedef struct nn_cuda_feeder_options {
+    const nn_graph* graph;
+    const int* pieces;  // as above
+    int rows, hosts;    // of a buffer, buffers
+} nn_cuda_feeder_options;
+firm_status nn_cuda_feeder_open(nn_cuda_feeder* f, nn_cuda_queue* q, pool* p,
+                                const nn_cuda_feeder_options* opt, firm_error* err);
 void nn_cuda_feeder_close(nn_cuda_feeder* f);
 
 // Writes samples first .. first + count - 1 into a host buffer; returns when they are there.

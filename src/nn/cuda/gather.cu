@@ -50,11 +50,14 @@ extern "C" void nn_cuda_begin(nn_cuda_queue* q, const nn_cuda_draw* draw, int pa
 template <class T>
 __device__ static void copy_rows(const nn_cuda_copy& c) {
     uint32_t units = c.row_bytes / (uint32_t)sizeof(T);
-    uint64_t all = (uint64_t)units * (uint64_t)c.batch;
+    uint64_t all = (uint64_t)units * (uint64_t)c.batch * (uint64_t)c.pieces;
     uint64_t step = (uint64_t)gridDim.x * blockDim.x;
     for (uint64_t i = (uint64_t)blockIdx.x * blockDim.x + threadIdx.x; i < all; i += step) {
-        uint32_t sample = (uint32_t)(i / units), at = (uint32_t)(i - (uint64_t)sample * units);
-        const T* from = (const T*)(c.from + c.row[sample] * (int64_t)c.row_bytes);
+        uint32_t line = (uint32_t)(i / units), at = (uint32_t)(i - (uint64_t)line * units);
+        uint32_t sample = line / c.pieces, piece = line % c.pieces;
+        int64_t row = c.start ? c.start[c.row[sample]] : c.row[sample];
+        row += (int64_t)piece * c.stride;
+        const T* from = (const T*)(c.from + row * (int64_t)c.row_bytes);
         ((T*)c.to)[i] = from[at];
     }
 }

@@ -13,6 +13,7 @@ extern "C" {
 typedef struct gemm_shape {
     int64_t m, n, k, lda, ldb, ldc;
     int32_t ta, tb, bias, align_a, align_b, align_c;
+    int32_t half, half_out;  // operands, result in bfloat16
 } gemm_shape;
 
 struct gemm_plan {
@@ -44,15 +45,18 @@ void nn_cuda_plans_free(nn_cuda_queue* q) {
 }
 
 static cublasComputeType_t compute_type(nn_cuda_precision p) {
-    if (p == NN_CUDA_TF32) return CUBLAS_COMPUTE_32F_FAST_TF32;
+    if (p == NN_CUDA_TF32 || p == NN_CUDA_MIXED) return CUBLAS_COMPUTE_32F_FAST_TF32;
     if (p == NN_CUDA_BF16) return CUBLAS_COMPUTE_32F_FAST_16BF;
     return CUBLAS_COMPUTE_32F;
 }
 
 // cuBLASLt counts columns first, so our row-major c = a b is its c^T = b^T a^T: a and b change
 // places, and the bias over our columns runs along its rows, as its epilogue wants it
-static cublasStatus_t describe(gemm_plan* p, cublasComputeType_t compute, cudaDataType_t type) {
+static cublasStatus_t describe(gemm_plan* p, nn_cuda_precision precision) {
     const gemm_shape* s = &p->shape;
+    cublasComputeType_t compute = s->half ? CUBLAS_COMPUTE_32F : compute_type(precision);
+    cudaDataType_t type = s->half ? CUDA_R_16BF : CUDA_R_32F;
+    cudaDataType_t result = s->half_out ? CUDA_R_16BF : CUDA_R_32F;
     cublasOperation_t first = s->tb ? CUBLAS_OP_T : CUBLAS_OP_N;
     cublasOperation_t second = s->ta ? CUBLAS_OP_T : CUBLAS_OP_N;
     cublasLtEpilogue_t epilogue = s->bias ? CUBLASLT_EPILOGUE_BIAS : CUBLASLT_EPILOGUE_DEFAULT;
@@ -60,7 +64,7 @@ static cublasStatus_t describe(gemm_plan* p, cublasComputeType_t compute, cudaDa
         cublasLtMatmulDescCreate(&p->desc, compute, CUDA_R_32F),
         cublasLtMatrixLayoutCreate(&p->a, type, s->tb ? s->k : s->n, s->tb ? s->n : s->k, s->ldb),
         cublasLtMatrixLayoutCreate(&p->b, type, s->ta ? s->m : s->k, s->ta ? s->k : s->m, s->lda),
-        cublasLtMatrixLayoutCreate(&p->c, type, s->n, s->m, s->ldc),
+        cublasLtMatrixLayoutCreate(&p->c, result, s->n, s->m, s->ldc),
     };
     if (p->desc) {
         st[4] = cublasLtMatmulDescSetAttribute(p->desc, CUBLASLT_MATMUL_DESC_TRANSA, &first,
@@ -135,7 +139,7 @@ static gemm_plan* plan_of(nn_cuda_queue* q, const gemm_shape* s) {
     gemm_plan* p = (gemm_plan*)mem_calloc(1, sizeof *p);
     if (!p) return NULL;
     p->shape = *s;
-    p->status = describe(p, compute_type(q->precision), CUDA_R_32F);
+    p->status = describe(p, q->precision);
     if (p->status == CUBLAS_STATUS_SUCCESS) p->status = choose(q, p);
     p->next = *bucket;
     *bucket = p;
@@ -170,37 +174,55 @@ static void bias_first(nn_cuda_queue* q, int64_t m, int64_t n, const float* bias
     map(q, "bias", m * n, arrays, repeat_row{bias, divide_by((uint32_t)n), beta});
 }
 
-void nn_cuda_gemm(nn_cuda_queue* q, int ta, int tb, int64_t m, int64_t n, int64_t k, const float* a,
-                  int64_t lda, const float* b, int64_t ldb, float beta, float* c, int64_t ldc,
-                  const float* bias) {
+static gemm_shape shape_of(const nn_cuda_product* p) {
     gemm_shape s;
     memset(&s, 0, sizeof s);  // compared as bytes
-    s.m = m, s.n = n, s.k = k, s.lda = lda, s.ldb = ldb, s.ldc = ldc;
-    s.ta = ta != 0, s.tb = tb != 0, s.bias = bias != NULL;
-    s.align_a = alignment(a), s.align_b = alignment(b), s.align_c = alignment(c);
-    gemm_plan* p = plan_of(q, &s);
-    if (p && !p->usable && bias) {
-        bias_first(q, m, n, bias, beta, c, ldc);
-        nn_cuda_gemm(q, ta, tb, m, n, k, a, lda, b, ldb, 1.0f, c, ldc, NULL);
-        return;
-    }
-    if (!p || !p->usable) {
-        nn_cuda_note(q, "no product of %lld x %lld x %lld: %s", (long long)m, (long long)k,
-                     (long long)n, p ? cublasLtGetStatusString(p->status) : "no memory");
+    s.m = p->m, s.n = p->n, s.k = p->k, s.lda = p->lda, s.ldb = p->ldb, s.ldc = p->ldc;
+    s.ta = p->ta != 0, s.tb = p->tb != 0, s.bias = p->bias != NULL;
+    s.align_a = alignment(p->a), s.align_b = alignment(p->b), s.align_c = alignment(p->d);
+    if (p->beta != 0 && alignment(p->c) < s.align_c) s.align_c = alignment(p->c);
+    s.half = p->half != 0, s.half_out = p->half_out != 0;
+    return s;
+}
+
+void nn_cuda_multiply(nn_cuda_queue* q, const nn_cuda_product* p) {
+    gemm_shape s = shape_of(p);
+    gemm_plan* plan = plan_of(q, &s);
+    if (!plan || !plan->usable) {
+        nn_cuda_note(q, "no product of %lld x %lld x %lld: %s", (long long)p->m, (long long)p->k,
+                     (long long)p->n, plan ? cublasLtGetStatusString(plan->status) : "no memory");
         return;
     }
     const float one = 1.0f;
+    const void* before = p->beta != 0 ? p->c : p->d;
     cublasStatus_t st = CUBLAS_STATUS_SUCCESS;
-    if (bias) {
-        st = cublasLtMatmulDescSetAttribute(p->desc, CUBLASLT_MATMUL_DESC_BIAS_POINTER, &bias,
-                                            sizeof bias);
+    if (p->bias) {
+        st = cublasLtMatmulDescSetAttribute(plan->desc, CUBLASLT_MATMUL_DESC_BIAS_POINTER, &p->bias,
+                                            sizeof p->bias);
     }
     if (st == CUBLAS_STATUS_SUCCESS)
-        st = cublasLtMatmul(q->blas, p->desc, &one, b, p->a, a, p->b, &beta, c, p->c, c, p->c,
-                            &p->algo, q->workspace, q->workspace_bytes, q->stream);
+        st = cublasLtMatmul(q->blas, plan->desc, &one, p->b, plan->a, p->a, plan->b, &p->beta,
+                            before, plan->c, p->d, plan->c, &plan->algo, q->workspace,
+                            q->workspace_bytes, q->stream);
     if (st != CUBLAS_STATUS_SUCCESS)
-        nn_cuda_note(q, "product of %lld x %lld x %lld: %s", (long long)m, (long long)k,
-                     (long long)n, cublasLtGetStatusString(st));
+        nn_cuda_note(q, "product of %lld x %lld x %lld: %s", (long long)p->m, (long long)p->k,
+                     (long long)p->n, cublasLtGetStatusString(st));
+}
+
+void nn_cuda_gemm(nn_cuda_queue* q, int ta, int tb, int64_t m, int64_t n, int64_t k, const float* a,
+                  int64_t lda, const float* b, int64_t ldb, float beta, float* c, int64_t ldc,
+                  const float* bias) {
+    nn_cuda_product p = {};
+    p.ta = ta, p.tb = tb, p.m = m, p.n = n, p.k = k;
+    p.a = a, p.lda = lda, p.b = b, p.ldb = ldb;
+    p.beta = beta, p.c = c, p.d = c, p.ldc = ldc, p.bias = bias;
+    gemm_shape s = shape_of(&p);
+    gemm_plan* plan = bias ? plan_of(q, &s) : NULL;
+    if (plan && !plan->usable) {
+        bias_first(q, m, n, bias, beta, c, ldc);
+        p.beta = 1.0f, p.bias = NULL;
+    }
+    nn_cuda_multiply(q, &p);
 }
 
 // ---- peak ---------------------------------------------------------------------------------------
@@ -244,8 +266,8 @@ firm_status nn_cuda_peak(nn_cuda_queue* q, nn_cuda_precision p, double* tflops, 
     plan.shape.m = plan.shape.n = plan.shape.k = PEAK_SIZE;
     plan.shape.lda = plan.shape.ldb = plan.shape.ldc = PEAK_SIZE;
     plan.shape.align_a = plan.shape.align_b = plan.shape.align_c = 16;
-    cublasStatus_t st = describe(&plan, half ? CUBLAS_COMPUTE_32F : compute_type(p),
-                                 half ? CUDA_R_16BF : CUDA_R_32F);
+    plan.shape.half = plan.shape.half_out = half;
+    cublasStatus_t st = describe(&plan, p);
     if (st == CUBLAS_STATUS_SUCCESS) st = choose(q, &plan);
     double seconds = 0;
     if (st == CUBLAS_STATUS_SUCCESS && cuda == cudaSuccess)

@@ -8,7 +8,7 @@ namespace {
 
 // Where numbers come from: element i of the output lies at byte `at` of the images.
 struct patch_grid {
-    divider size;    // numbers of one sample
+    divider size;    // numbers of one image
     divider patch;   // numbers of one patch
     divider row;     // numbers of a row of a patch
     divider grid;    // patches in a row of the image
@@ -83,14 +83,15 @@ __global__ void __launch_bounds__(MAP_THREADS)
 
 static patch_grid grid_of(const nn_call* c, uint32_t per_pixel) {
     const nn_tensor* image = nn_in(c, 0);
-    uint32_t side = (uint32_t)c->node->patch, width = (uint32_t)image->dim[1];
-    return patch_grid{divide_by((uint32_t)nn_out(c)->size),
+    uint32_t side = (uint32_t)c->node->patch, width = (uint32_t)image->dim[image->rank - 2];
+    uint32_t images = (uint32_t)image->size / (width * width * 3);
+    return patch_grid{divide_by((uint32_t)nn_out(c)->size / images),
                       divide_by(side * side * per_pixel),
                       divide_by(side * per_pixel),
                       divide_by(width / side),
                       side,
                       width * 3,
-                      (uint32_t)image->size,
+                      width * width * 3,
                       3 / per_pixel};
 }
 

@@ -138,6 +138,69 @@ static size_t ln_scratch(const nn_graph* g, const nn_node* n, int rows) {
     return column_scratch<2>(s.rows, s.width);
 }
 
+// ---- adanorm: a warp per row; save is layernorm's ----
+
+__global__ void __launch_bounds__(LN_THREADS)
+    ada_forward_kernel(int64_t rows, int width, const float* x, const float* scale,
+                       const float* shift, float eps, float* y, float2* stat) {
+    int64_t row = (int64_t)blockIdx.x * (LN_THREADS / 32) + threadIdx.x / 32;
+    int lane = threadIdx.x % 32;
+    if (row >= rows) return;
+    int64_t at = row * width;
+    float sum = 0, square = 0;
+    for (int i = lane; i < width; i += 32) sum += x[at + i];
+    float mean = warp_sum(sum) / width;
+    for (int i = lane; i < width; i += 32) square += (x[at + i] - mean) * (x[at + i] - mean);
+    float by = 1.0f / sqrtf(warp_sum(square) / width + eps);
+    for (int i = lane; i < width; i += 32)
+        y[at + i] = (x[at + i] - mean) * by * (1.0f + scale[at + i]) + shift[at + i];
+    if (lane == 0) stat[row] = make_float2(mean, by);
+}
+
+struct ada_sinks {
+    float* d[3];  // of x, scale, shift; NULL: not wanted
+    int add[3];
+};
+
+__global__ void __launch_bounds__(LN_THREADS)
+    ada_backward_kernel(int64_t rows, int width, const float* x, const float* scale,
+                        const float2* stat, const float* dy, ada_sinks to) {
+    int64_t row = (int64_t)blockIdx.x * (LN_THREADS / 32) + threadIdx.x / 32;
+    int lane = threadIdx.x % 32;
+    if (row >= rows) return;
+    int64_t at = row * width;
+    float mean = stat[row].x, by = stat[row].y, sum_g = 0, sum_gh = 0;
+    for (int i = lane; i < width; i += 32) {
+        float g = dy[at + i] * (1.0f + scale[at + i]);
+        sum_g += g;
+        sum_gh += g * ((x[at + i] - mean) * by);
+    }
+    sum_g = warp_sum(sum_g) / width;
+    sum_gh = warp_sum(sum_gh) / width;
+    for (int i = lane; i < width; i += 32) {
+        float g = dy[at + i], h = (x[at + i] - mean) * by;
+        float d[3] = {by * (g * (1.0f + scale[at + i]) - sum_g - h * sum_gh), g * h, g};
+        for (int k = 0; k < 3; k++)
+            if (to.d[k]) to.d[k][at + i] = to.add[k] ? to.d[k][at + i] + d[k] : d[k];
+    }
+}
+
+static void ada_forward(const nn_call* c) {
+    ln_sizes s = ln_sizes_of(c->graph, c->node, c->rows);
+    launch(queue_of(c), "adanorm", ada_forward_kernel, blocks_for(s.rows, LN_THREADS / 32),
+           LN_THREADS, s.rows, s.width, input(c, 0), input(c, 1), input(c, 2), c->node->eps,
+           (float*)c->out, (float2*)c->save);
+}
+
+static void ada_backward(const nn_call* c) {
+    ln_sizes s = ln_sizes_of(c->graph, c->node, c->rows);
+    ada_sinks to;
+    for (int k = 0; k < 3; k++) to.d[k] = gradient(c, k), to.add[k] = adds(c, k);
+    launch(queue_of(c), "adanorm", ada_backward_kernel, blocks_for(s.rows, LN_THREADS / 32),
+           LN_THREADS, s.rows, s.width, input(c, 0), input(c, 1), (const float2*)c->save,
+           (const float*)c->dout, to);
+}
+
 // ---- groupnorm: save holds mean and 1/deviation of every (sample, group)
 // -------------------------- Positions of a sample are cut into splits. First every split's sums
 // per channel go to scratch, then a warp per group adds up its channels and splits, then each
@@ -362,4 +425,5 @@ static size_t gn_scratch(const nn_graph* g, const nn_node* n, int rows) {
 }  // namespace
 
 const nn_kernel nn_cuda_layernorm = {ln_forward, ln_backward, ln_save, ln_scratch};
+const nn_kernel nn_cuda_adanorm = {ada_forward, ada_backward, ln_save, NULL};
 const nn_kernel nn_cuda_groupnorm = {gn_forward, gn_backward, gn_save, gn_scratch};

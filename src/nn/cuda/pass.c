@@ -47,13 +47,14 @@ static firm_status upload_terms(nn_cuda_pass* s, int train, float weight, firm_e
 
 firm_status nn_cuda_pass_open(nn_cuda_pass* s, const nn_graph* g, nn_cuda_queue* q, int batch,
                               int train, float weight, firm_error* err) {
-    *s = (nn_cuda_pass){.g = g, .q = q, .batch = batch};
+    *s = (nn_cuda_pass){.g = g, .q = q, .batch = batch, .train = train != 0};
     for (int i = 0; i < g->nodes; i++)
         if (!nn_backend_cuda()->kernel[g->node[i].op].forward)
             return FAIL(err, FIRM_E_UNAVAILABLE,
                         "this model uses operation %d, which has no GPU version; use --device cpu",
                         (int)g->node[i].op);
-    TRY(nn_layout_make(g, nn_backend_cuda(), batch, train, &s->at, err));
+    TRY(nn_cuda_chains_find(q, g, batch, &s->fused, err));
+    TRY(nn_layout_make(g, nn_backend_cuda(), batch, train, &s->fused, &s->at, err));
     TRY(nn_cuda_prepare(q, g, err));
     TRY(take(s, s->at.slot_bytes, (void**)&s->arena, err));
     TRY(take(s, s->at.scratch_bytes, (void**)&s->scratch, err));
@@ -62,6 +63,7 @@ firm_status nn_cuda_pass_open(nn_cuda_pass* s, const nn_graph* g, nn_cuda_queue*
 
 void nn_cuda_pass_close(nn_cuda_pass* s) {
     nn_layout_free(&s->at);
+    mem_free(s->fused.chain);
     nn_cuda_release(s->arena);
     nn_cuda_release(s->scratch);
     nn_cuda_release(s->term);
@@ -71,7 +73,13 @@ void nn_cuda_pass_close(nn_cuda_pass* s) {
 
 static void prepare(const nn_cuda_pass* s, int node, int rows, nn_call* c) {
     const nn_node* n = &s->g->node[node];
-    *c = (nn_call){.graph = s->g, .node = n, .rows = rows, .queue = s->q};
+    *c = (nn_call){.graph = s->g,
+                   .node = n,
+                   .rows = rows,
+                   .train = s->train,
+                   .batch = rows,
+                   .clock = s->clock,
+                   .queue = s->q};
     for (int j = 0; j < n->in_count; j++)
         if (n->in[j] != NN_NONE) c->in[j] = nn_cuda_pass_value(s, n->in[j]);
     c->out = nn_cuda_pass_value(s, n->out);
@@ -79,10 +87,52 @@ static void prepare(const nn_cuda_pass* s, int node, int rows, nn_call* c) {
     c->scratch = s->scratch;
 }
 
+static const nn_chain* chain_of(const nn_cuda_pass* s, int node) {
+    for (int i = 0; i < s->fused.chains; i++)
+        if (node >= s->fused.chain[i].first && node <= s->fused.chain[i].last)
+            return &s->fused.chain[i];
+    return NULL;
+}
+
+// where the gradient of a node's input goes, or NULL
+static void* gradient_of(const nn_cuda_pass* s, nn_id id) {
+    if (id == NN_NONE || !s->g->tensor[id].wants_grad) return NULL;
+    int root = s->g->tensor[id].root;
+    return s->g->tensor[root].kind == NN_PARAM ? (void*)(s->grad + s->at.param_grad_at[root])
+                                               : s->arena + s->at.grad_at[root];
+}
+
+// a chain's block with all its addresses
+static nn_cuda_vit block_of(const nn_cuda_pass* s, const nn_chain* c, int rows, int back) {
+    nn_cuda_vit v = nn_cuda_chain_block(s->g, c, rows);
+    nn_id param[VIT_PARAMS];
+    nn_cuda_chain_params(s->g, c, param);
+    for (int i = 0; i < VIT_PARAMS; i++) {
+        v.param[i] = nn_cuda_pass_value(s, param[i]);
+        if (back) v.grad[i] = gradient_of(s, param[i]);
+    }
+    nn_id x = s->g->node[c->first].in[0], y = s->g->node[c->last].out;
+    v.x = nn_cuda_pass_value(s, x);
+    v.y = nn_cuda_pass_value(s, y);
+    v.save = s->arena + s->at.save_at[c->last];
+    v.scratch = s->scratch;
+    if (!back) return v;
+    v.dy = gradient_of(s, y);
+    v.dx = gradient_of(s, x);
+    v.add = nn_cuda_chain_adds(&s->at, c);
+    return v;
+}
+
 void nn_cuda_pass_forward(const nn_cuda_pass* s, int rows) {
     const nn_backend* b = nn_backend_cuda();
     for (int i = 0; i < s->g->nodes; i++) {
         nn_call c;
+        const nn_chain* chain = chain_of(s, i);
+        if (chain) {
+            nn_cuda_vit v = block_of(s, chain, rows, 0);
+            if (i == chain->last) nn_cuda_vit_forward(s->q, &v);
+            continue;
+        }
         prepare(s, i, rows, &c);
         b->kernel[c.node->op].forward(&c);
     }
@@ -94,17 +144,18 @@ void nn_cuda_pass_backward(const nn_cuda_pass* s, int rows) {
     const nn_graph* g = s->g;
     for (int i = g->nodes - 1; i >= 0; i--) {
         if (!s->at.runs_back[i]) continue;
+        const nn_chain* chain = chain_of(s, i);
+        if (chain) {
+            nn_cuda_vit v = block_of(s, chain, rows, 1);
+            if (i == chain->first) nn_cuda_vit_backward(s->q, &v);
+            continue;
+        }
         nn_call c;
         prepare(s, i, rows, &c);
         c.dout = s->arena + s->at.grad_at[g->tensor[c.node->out].root];
         for (int j = 0; j < c.node->in_count; j++) {
-            nn_id id = c.node->in[j];
-            if (id == NN_NONE || !g->tensor[id].wants_grad) continue;
-            int root = g->tensor[id].root;
             c.accumulate[j] = s->at.adds[i][j];
-            c.din[j] = g->tensor[root].kind == NN_PARAM
-                           ? (void*)(s->grad + s->at.param_grad_at[root])
-                           : s->arena + s->at.grad_at[root];
+            c.din[j] = gradient_of(s, c.node->in[j]);
         }
         b->kernel[c.node->op].backward(&c);
     }

@@ -5,6 +5,7 @@
 
 #include <cuda_runtime_api.h>
 
+#include "nn/cuda/chain.h"
 #include "nn/cuda/steps.h"
 #include "nn/layout.h"
 
@@ -15,7 +16,9 @@ typedef struct nn_cuda_pass {
     const nn_graph* g;
     nn_cuda_queue* q;
     nn_layout at;
-    int batch;
+    nn_chains fused;  // blocks that run as one step
+    int batch, train;
+    const int64_t* clock;  // device: number of the update in progress; of whoever made the pass
     char *arena, *scratch;
     float *params, *grad;  // device blocks of whoever made the pass: the store's layout, and that
                            // of `at` unless at.param_grad_at was changed
@@ -24,7 +27,7 @@ typedef struct nn_cuda_pass {
     size_t bytes;          // taken on the device
 } nn_cuda_pass;
 
-// weight: factor of all terms. params and grad may be set later, before the first run.
+// weight: factor of all terms. params, grad and clock may be set later, before the first run.
 firm_status nn_cuda_pass_open(nn_cuda_pass* s, const nn_graph* g, nn_cuda_queue* q, int batch,
                               int train, float weight, firm_error* err);
 void nn_cuda_pass_close(nn_cuda_pass* s);  // zeroed and half-open ones are fine

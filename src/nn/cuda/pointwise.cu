@@ -62,6 +62,54 @@ static void gelu_backward(const nn_call* c) {
     backward_map<2>(c, "gelu", {(const float*)c->dout, input(c, 0)}, gelu_slope{});
 }
 
+// ---- ERFGELU: x Phi(x) ----
+
+struct erfgelu_value {
+    __device__ void operator()(const float* x, float* y, uint32_t) const {
+        y[0] = x[0] * normcdff(x[0]);
+    }
+};
+
+struct erfgelu_slope {
+    __device__ void operator()(const float* in, float* d, uint32_t) const {
+        float x = in[1];
+        d[0] = in[0] * (normcdff(x) + x * 0.3989422804f * expf(-0.5f * x * x));
+        d[1] = 0.0f;  // not stored
+    }
+};
+
+static void erfgelu_forward(const nn_call* c) {
+    forward_map<1>(c, "gelu", erfgelu_value{});
+}
+
+static void erfgelu_backward(const nn_call* c) {
+    backward_map<2>(c, "gelu", {(const float*)c->dout, input(c, 0)}, erfgelu_slope{});
+}
+
+// ---- SILU: x s, s = 1 / (1 + e^-x) ----
+
+struct silu_value {
+    __device__ void operator()(const float* x, float* y, uint32_t) const {
+        y[0] = x[0] / (1.0f + expf(-x[0]));
+    }
+};
+
+struct silu_slope {
+    __device__ void operator()(const float* in, float* d, uint32_t) const {
+        float x = in[1], s = 1.0f / (1.0f + expf(-x));
+        d[0] = in[0] * s * (1.0f + x * (1.0f - s));
+        d[1] = 0.0f;  // not stored
+    }
+};
+
+static void silu_forward(const nn_call* c) {
+    forward_map<1>(c, "silu", silu_value{});
+}
+
+static void silu_backward(const nn_call* c) {
+    backward_map<2>(c, "silu", {(const float*)c->dout, input(c, 0)}, silu_slope{});
+}
+
 // ---- ADD: alpha x + beta y ----
 
 struct add_value {
@@ -300,6 +348,8 @@ static void relative_backward(const nn_call* c) {
 }  // namespace
 
 const nn_kernel nn_cuda_gelu = {gelu_forward, gelu_backward, NULL, NULL};
+const nn_kernel nn_cuda_erfgelu = {erfgelu_forward, erfgelu_backward, NULL, NULL};
+const nn_kernel nn_cuda_silu = {silu_forward, silu_backward, NULL, NULL};
 const nn_kernel nn_cuda_add = {add_forward, add_backward, NULL, NULL};
 const nn_kernel nn_cuda_addp = {addp_forward, addp_backward, NULL, addp_scratch};
 const nn_kernel nn_cuda_mul = {mul_forward, mul_backward, NULL, NULL};

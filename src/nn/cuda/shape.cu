@@ -238,8 +238,74 @@ static void mean_backward(const nn_call* c) {
            1.0f / (float)tokens, (const float*)c->dout, gradient(c, 0), adds(c, 0));
 }
 
+// ---- PREPEND: a line of the result is the parameter, then a line of x ----
+
+__global__ void __launch_bounds__(MAP_THREADS)
+    prepend_kernel(uint32_t count, divider line, uint32_t width, const float* x, const float* p,
+                   float* y) {
+    uint32_t i = blockIdx.x * MAP_THREADS + threadIdx.x, at;
+    if (i >= count) return;
+    uint32_t outer = split(i, line, &at);
+    y[i] = at < width ? p[at] : x[(size_t)outer * (line.d - width) + at - width];
+}
+
+__global__ void __launch_bounds__(MAP_THREADS)
+    rest_kernel(uint32_t count, divider part, uint32_t width, const float* dy, float* dx, int add) {
+    uint32_t i = blockIdx.x * MAP_THREADS + threadIdx.x, at;
+    if (i >= count) return;
+    uint32_t outer = split(i, part, &at);
+    float g = dy[(size_t)outer * (part.d + width) + width + at];
+    dx[i] = add ? dx[i] + g : g;
+}
+
+struct first_rows {
+    const float* dy;
+    int64_t line;
+    __device__ void operator()(int64_t row, int col, float* v) const {
+        v[0] = dy[row * line + col];
+    }
+};
+
+typedef struct prepend_sizes {
+    int64_t outer, part;
+    int width;
+} prepend_sizes;
+
+static prepend_sizes prepend_sizes_of(const nn_graph* g, const nn_node* n, int rows) {
+    const nn_tensor* x = &g->tensor[n->in[0]];
+    int64_t part = (int64_t)x->dim[x->rank - 2] * last_of(x);
+    return prepend_sizes{(int64_t)rows * x->size / part, part, last_of(x)};
+}
+
+static void prepend_forward(const nn_call* c) {
+    prepend_sizes s = prepend_sizes_of(c->graph, c->node, c->rows);
+    uint32_t line = (uint32_t)(s.part + s.width), count = elements(queue_of(c), s.outer * line);
+    launch(queue_of(c), "prepend", prepend_kernel, blocks_for(count, MAP_THREADS), MAP_THREADS,
+           count, divide_by(line), (uint32_t)s.width, input(c, 0), input(c, 1), (float*)c->out);
+}
+
+static void prepend_backward(const nn_call* c) {
+    prepend_sizes s = prepend_sizes_of(c->graph, c->node, c->rows);
+    const float* dy = (const float*)c->dout;
+    uint32_t count = elements(queue_of(c), s.outer * s.part);
+    if (c->din[0])
+        launch(queue_of(c), "prepend", rest_kernel, blocks_for(count, MAP_THREADS), MAP_THREADS,
+               count, divide_by((uint32_t)s.part), (uint32_t)s.width, dy, gradient(c, 0),
+               adds(c, 0));
+    column_sink<1> sink = {{gradient(c, 1)}, (float*)c->scratch};
+    if (c->din[1])
+        column_sums(queue_of(c), "prepend", s.outer, s.width, sink,
+                    first_rows{dy, s.part + s.width});
+}
+
+static size_t prepend_scratch(const nn_graph* g, const nn_node* n, int rows) {
+    prepend_sizes s = prepend_sizes_of(g, n, rows);
+    return column_scratch<1>(s.outer, s.width);
+}
+
 }  // namespace
 
 const nn_kernel nn_cuda_concat = {concat_forward, concat_backward, NULL, NULL};
 const nn_kernel nn_cuda_slice = {slice_forward, slice_backward, NULL, NULL};
 const nn_kernel nn_cuda_mean = {mean_forward, mean_backward, NULL, NULL};
+const nn_kernel nn_cuda_prepend = {prepend_forward, prepend_backward, NULL, prepend_scratch};

@@ -35,13 +35,16 @@ typedef struct nn_cuda_draw {
 void nn_cuda_begin(nn_cuda_queue* q, const nn_cuda_draw* draw, int parts,
                    const nn_adamw_options* adamw, nn_cuda_clock* clock);
 
-// One input of a part: to[i] = from[row[i]], in rows of row_bytes.
+// One input of a part: to[i] = from[row[i]], in rows of row_bytes. Windows (trainer.h): piece k of
+// sample i is from[start[row[i]] + k * stride].
 typedef struct nn_cuda_copy {
     const char* from;
     char* to;
     const int64_t* row;
     uint32_t row_bytes;
     int batch;
+    const int64_t* start;  // device, or NULL
+    int pieces, stride;    // 1, 0 without windows
 } nn_cuda_copy;
 // copy: device array; most_bytes: the largest batch * row_bytes among them
 void nn_cuda_gather(nn_cuda_queue* q, const nn_cuda_copy* copy, int count, size_t most_bytes);

@@ -26,7 +26,9 @@ typedef struct device_part {
     nn_cuda_pass pass;
     nn_cuda_block block;  // of the samples on the device: the whole table, or RING batches
     char* samples;
-    int64_t* row;  // device (batch): rows of the update in progress
+    int* pieces;     // per tensor, windows only
+    int64_t* start;  // device (rows), windows only
+    int64_t* row;    // device (batch): rows of the update in progress
     // rings only
     nn_cuda_feeder feed;
     int64_t held[RING];  // update whose batch a slot holds, or -1
@@ -62,21 +64,28 @@ static firm_status called(device* d, cudaError_t st, const char* what, firm_erro
 
 // ---- samples ------------------------------------------------------------------------------------
 
+// rows of a part's table that are kept
+static int64_t stored_rows(const nn_part* part) {
+    return part->windows ? part->windows->stored : part->rows;
+}
+
 // writes a whole table, in chunks: the device takes one while the next is filled
 static firm_status fill_table(device* d, device_part* dp, pool* p, firm_error* err) {
     const nn_part* part = dp->part;
-    size_t row = dp->block.bytes / (size_t)part->rows + 1;
+    int64_t rows = stored_rows(part);
+    size_t row = dp->block.bytes / (size_t)rows + 1;
     int64_t chunk = TABLE_CHUNK_BYTES / (int64_t)row;
     if (chunk < 1) chunk = 1;
-    if (chunk > part->rows) chunk = part->rows;
+    if (chunk > rows) chunk = rows;
     nn_cuda_feeder f;
-    firm_status st = nn_cuda_feeder_open(&f, part->graph, d->q, (int)chunk, 2, p, err);
+    nn_cuda_feeder_options opt = {part->graph, dp->pieces, (int)chunk, 2};
+    firm_status st = nn_cuda_feeder_open(&f, d->q, p, &opt, err);
     cudaEvent_t sent[2] = {NULL, NULL};
     for (int i = 0; i < 2 && st == FIRM_OK; i++)
         st = called(d, cudaEventCreateWithFlags(&sent[i], WAITED_FOR), "an event", err);
     int turn = 0;
-    for (int64_t at = 0; at < part->rows && st == FIRM_OK; at += chunk, turn ^= 1) {
-        int n = (int)(part->rows - at < chunk ? part->rows - at : chunk);
+    for (int64_t at = 0; at < rows && st == FIRM_OK; at += chunk, turn ^= 1) {
+        int n = (int)(rows - at < chunk ? rows - at : chunk);
         // an event that was never recorded counts as done
         st = called(d, cudaEventSynchronize(sent[turn]), "copying samples", err);
         if (st != FIRM_OK) break;
@@ -119,10 +128,30 @@ static firm_status bring(device* d, device_part* dp, int64_t update, firm_error*
     return FIRM_OK;
 }
 
+static firm_status open_windows(device* d, device_part* dp, firm_error* err) {
+    const nn_windows* w = dp->part->windows;
+    int tensors = dp->part->graph->tensors;
+    dp->pieces = mem_calloc((size_t)tensors, sizeof *dp->pieces);
+    if (!dp->pieces) return FAIL(err, FIRM_E_MEMORY, "no memory for training");
+    for (int i = 0; i < tensors; i++) dp->pieces[i] = 1;
+    for (int i = 0; i < w->count; i++) dp->pieces[w->window[i].input] = w->window[i].pieces;
+    size_t bytes = (size_t)dp->part->rows * sizeof *dp->start;
+    TRY(nn_cuda_alloc(d->q, bytes, (void**)&dp->start, err));
+    return nn_cuda_upload(d->q, dp->start, w->start, bytes, err);
+}
+
+static int stride_of(const nn_part* part, nn_id input) {
+    const nn_windows* w = part->windows;
+    for (int i = 0; w && i < w->count; i++)
+        if (w->window[i].input == input) return w->window[i].stride;
+    return 0;
+}
+
 static firm_status open_samples(nn_trainer* t, device* d, device_part* dp, firm_error* err) {
     const nn_part* part = dp->part;
-    int64_t rows = part->rows ? part->rows : (int64_t)RING * part->batch;
-    TRY(nn_cuda_block_make(part->graph, rows, &dp->block, err));
+    int64_t rows = part->rows ? stored_rows(part) : (int64_t)RING * part->batch;
+    if (part->windows) TRY(open_windows(d, dp, err));
+    TRY(nn_cuda_block_make(part->graph, dp->pieces, rows, &dp->block, err));
     TRY(nn_cuda_alloc(d->q, dp->block.bytes, (void**)&dp->samples, err));
     TRY(nn_cuda_alloc(d->q, (size_t)part->batch * sizeof *dp->row, (void**)&dp->row, err));
     if (part->rows) return fill_table(d, dp, t->opt.p, err);
@@ -130,7 +159,8 @@ static firm_status open_samples(nn_trainer* t, device* d, device_part* dp, firm_
         dp->held[i] = -1;
         TRY(called(d, cudaEventCreateWithFlags(&dp->copied[i], WAITED_FOR), "an event", err));
     }
-    return nn_cuda_feeder_open(&dp->feed, part->graph, d->q, part->batch, RING, t->opt.p, err);
+    nn_cuda_feeder_options opt = {part->graph, NULL, part->batch, RING};
+    return nn_cuda_feeder_open(&dp->feed, d->q, t->opt.p, &opt, err);
 }
 
 // ---- opening ------------------------------------------------------------------------------------
@@ -140,11 +170,11 @@ static firm_status open_part(nn_trainer* t, int i, firm_error* err) {
     device_part* dp = &d->part[i];
     dp->part = &t->part[i];
     dp->q = d->q;
-    nn_cuda_precision precision = t->opt.device->precision == NN_TF32 ? NN_CUDA_TF32 : NN_CUDA_FP32;
-    if (i > 0) TRY(nn_cuda_queue_create(precision, &dp->q, err));
+    if (i > 0) TRY(nn_cuda_queue_create(nn_cuda_precision_of(d->q), &dp->q, err));
     TRY(nn_cuda_pass_open(&dp->pass, dp->part->graph, dp->q, dp->part->batch, 1, dp->part->weight,
                           err));
     dp->pass.params = d->params;
+    dp->pass.clock = &d->clock->update;
     dp->pass.grad = d->grad + (size_t)i * t->grad_count;
     // all parts' gradients have the trainer's layout, so that they can be added up
     for (int k = 0; k < dp->part->graph->tensors; k++) {
@@ -212,8 +242,11 @@ static firm_status upload_copies(nn_trainer* t, device* d, firm_error* err) {
                                        .to = nn_cuda_pass_value(&dp->pass, k),
                                        .row = dp->row,
                                        .row_bytes = (uint32_t)bytes,
-                                       .batch = dp->part->batch};
-            size_t all = bytes * (size_t)dp->part->batch;
+                                       .batch = dp->part->batch,
+                                       .start = dp->start,
+                                       .pieces = dp->pieces ? dp->pieces[k] : 1,
+                                       .stride = stride_of(dp->part, k)};
+            size_t all = bytes * (size_t)dp->part->batch * (size_t)list[n - 1].pieces;
             if (all > d->most_bytes) d->most_bytes = all;
         }
     }
@@ -274,6 +307,8 @@ static void close_part(device_part* dp, nn_cuda_queue* main) {
         if (dp->copied[i]) cudaEventDestroy(dp->copied[i]);
     nn_cuda_pass_close(&dp->pass);
     nn_cuda_block_free(&dp->block);
+    mem_free(dp->pieces);
+    nn_cuda_release(dp->start);
     nn_cuda_release(dp->samples);
     nn_cuda_release(dp->row);
     if (dp->q != main) nn_cuda_queue_free(dp->q);

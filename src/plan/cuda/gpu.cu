@@ -299,6 +299,7 @@ static void set_cost(plan_gpu* g) {
     g->cost.largest = task->cost == TASK_COST_MAX;
     g->cost.config = task->config_dim;
     g->cost.distances = task->distances;
+    g->cost.priced = task_priced(task);
     for (int i = 0; i < task->distances; i++) {
         g->cost.rule[i] = task->distance[i].rule;
         g->cost.tolerance[i] = task->distance[i].tolerance;

@@ -60,6 +60,7 @@ typedef struct layer {
 typedef struct cost_rule {
     int largest;  // TASK_COST_MAX
     int config, distances;
+    uint32_t priced;  // task_priced()
     task_rule rule[TASK_MAX_DISTANCE];
     float tolerance[TASK_MAX_DISTANCE];
 } cost_rule;
@@ -273,6 +274,7 @@ static __device__ __forceinline__ float cost_of(const cost_rule& k, const float*
     if (!k.largest) {
         float sum = 0.0f;
         for (int i = 0; i < k.config; i++) {
+            if (!(k.priced >> i & 1)) continue;
             float d = c[i] - goal[i];
             sum = __fadd_rn(sum, __fmul_rn(d, d));
         }

@@ -1,0 +1,133 @@
+#!/usr/bin/env python3
+"""Writes docs/python.md from the package's docstrings: python/make_docs.py [PATH]. A test compares the two."""
+
+import dataclasses
+import inspect
+import os
+import sys
+
+HEAD = """# From Python
+
+Made from the docstrings by `python/make_docs.py`. The package `firm-wm` (import `firm`) binds libfirm and the simulators; shapes and
+types are checked, and every error is an exception with one sentence.
+
+```
+python3 -m venv v
+v/bin/pip install ./python               # controller, models, TwoRoom; Push-T where libchipmunk-dev is installed
+v/bin/pip install './python[mujoco]'     # Reacher and Cube too; their scenes: make mujoco before, or python -m firm.scenes after
+make wheel                               # a wheel for other machines, into build-python/dist
+make test-python                         # the package's tests
+```
+
+| needs | when it is built | when it runs |
+|---|---|---|
+| models, controllers, TwoRoom, plug-ins | a C and C++ compiler; CMake and Ninja come from PyPI | NumPy, gymnasium |
+| Push-T | `libchipmunk-dev`; its library goes into the wheel | nothing more |
+| Reacher, Cube | the `mujoco` package, which pip fetches to build | `mujoco==3.11.0`, and the scenes |
+| `firm.torch` | nothing more | `torch` (extra `[torch]`) |
+
+Collecting data, training and evaluation are the program's ([commands](commands.md)); the package does not have them.
+"""
+
+
+def text(thing):
+    return inspect.cleandoc(thing.__doc__ or "")
+
+
+def signature(name, thing):
+    words = str(inspect.signature(thing)).replace("'", "").replace('"', "")
+    words = words.replace("self, ", "").replace("(self)", "()").replace("typing.", "").replace("numpy.", "np.")
+    return f"{name}{words}"
+
+
+def fields(kind):
+    """The comments `#:` beside a dataclass's fields."""
+    names = [f.name for f in dataclasses.fields(kind)]
+    for line in inspect.getsource(kind).splitlines():
+        name = line.strip().partition(":")[0]
+        if name in names and "#:" in line:
+            yield f"- `{name}`: {line.partition('#:')[2].strip()}"
+
+
+def describe_class(path, kind):
+    lines = [f"### {path}", "", text(kind), ""]
+    if dataclasses.is_dataclass(kind):
+        lines += [*fields(kind), ""]
+    elif issubclass(kind, BaseException):
+        return lines
+    else:
+        lines += ["```python", signature(path, kind), "```", ""]
+    for name, member in vars(kind).items():
+        if name.startswith("_"):
+            continue
+        if isinstance(member, property):
+            lines.append(f"- `{name}`: {' '.join(text(member).split())}")
+        elif inspect.isfunction(member):
+            lines.append(f"- `{signature(name, member)}`: {' '.join(text(member).split())}")
+    return lines + [""]
+
+
+def section(title, module, names, prefix="firm."):
+    lines = [f"## {title}", "", text(module), ""]
+    for name in names:
+        thing = getattr(module, name)
+        if inspect.isclass(thing):
+            lines += describe_class(prefix + name, thing)
+        else:
+            lines += [f"### {prefix}{name}", "", "```python", signature(prefix + name, thing), "```", "", text(thing), ""]
+    return lines
+
+
+def torch_section():
+    """The module needs PyTorch, the page does not: its text is read without importing it."""
+    import ast
+
+    import firm
+
+    with open(os.path.join(os.path.dirname(firm.__file__), "torch.py")) as file:
+        tree = ast.parse(file.read())
+    lines = ["## PyTorch", "", ast.get_docstring(tree), ""]
+
+    def words(node):
+        return f"({ast.unparse(node.args)})".replace("self, ", "").replace("'", "").replace('"', "")
+
+    for node in tree.body:
+        if isinstance(node, ast.FunctionDef) and node.name in ("load", "save"):
+            text = " ".join(ast.get_docstring(node).split())
+            lines += [f"### firm.torch.{node.name}", "", "```python", f"firm.torch.{node.name}{words(node)}", "```", "", text, ""]
+        elif isinstance(node, ast.ClassDef):
+            lines += [f"### firm.torch.{node.name}", "", ast.get_docstring(node), ""]
+            for f in node.body:
+                if isinstance(f, ast.FunctionDef) and not f.name.startswith("_"):
+                    lines.append(f"- `{f.name}{words(f)}`: {' '.join(ast.get_docstring(f).split())}")
+            lines.append("")
+    return lines
+
+
+def page():
+    import firm
+    from firm import controller, envs, errors, model, scenes, sims
+
+    lines = HEAD.splitlines() + [""]
+    lines += section("Models", model, ["load", "shipped", "Model", "Info", "Distance", "Prediction"])
+    lines += section("Controllers", controller, ["Controller", "Step", "Controllers", "Steps"])
+    lines += section("Environments", envs, ["Environment", "Environments"], "firm.envs.")
+    lines += section("Simulators", sims, ["Simulators", "TaskInfo"])
+    lines += torch_section()
+    lines += section("Scenes of Reacher and Cube", scenes, ["find", "fetch"], "firm.scenes.")
+    lines += ["## Errors", "", text(errors), "", "| exception | when |", "|---|---|"]
+    for name, kind in vars(errors).items():
+        if inspect.isclass(kind) and issubclass(kind, firm.Error):
+            bases = ", ".join(b.__name__ for b in kind.__bases__ if b is not firm.Error)
+            lines.append(f"| `firm.errors.{name}` ({bases}) | {text(kind)} |")
+    out = []
+    for line in lines:
+        if line or (out and out[-1]):
+            out.append(line)
+    return "\n".join(out).rstrip() + "\n"
+
+
+if __name__ == "__main__":
+    default = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "docs", "python.md")
+    with open(sys.argv[1] if len(sys.argv) > 1 else default, "w") as file:
+        file.write(page())

@@ -1,0 +1,41 @@
+"""FIRM-WM: a pixel world model for robots. Goal image in, actions out.
+
+    import firm
+    ctl = firm.Controller("tworoom", mode="reach", deadline_ms=50)
+    ctl.goal(goal_picture)
+    ctl.push(camera_picture)
+    step = ctl.act()            # step.action, step.plan, step.path, step.distances
+
+Environments are in firm.envs (gymnasium: "firm/TwoRoom-v0"), PyTorch modules in firm.torch."""
+
+from . import errors
+from .controller import Controller, Controllers, Step, Steps
+from .errors import Error
+from .model import Distance, Info, Model, Prediction, load, shipped
+from .sims import Simulators, TaskInfo
+
+__version__ = "0.1.0"
+__all__ = [
+    "Controller",
+    "Controllers",
+    "Distance",
+    "Error",
+    "Info",
+    "Model",
+    "Prediction",
+    "Simulators",
+    "Step",
+    "Steps",
+    "TaskInfo",
+    "errors",
+    "load",
+    "shipped",
+]
+
+# gymnasium 1 reads no entry points: importing this package is what registers the environments
+try:
+    import gymnasium as _gymnasium  # noqa: F401
+except ImportError:
+    pass
+else:
+    from . import envs  # noqa: F401

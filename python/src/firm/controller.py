@@ -1,0 +1,313 @@
+"""Controllers: push frames, set a goal, ask for actions."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple, Union
+
+import numpy as np
+
+from . import _arrays, _core
+from .errors import UsageError
+from .model import Info, Model, goal_numbers, load
+
+_MODES = ("contract", "reach")
+_DEVICES = ("cpu", "cuda")
+_PRECISIONS = ("fp32", "tf32", "bf16")
+_SOLVERS = ("default", "cem", "mppi", "icem")
+
+
+@dataclass
+class Step:
+    """What one call of act() found. The arrays are the caller's own."""
+
+    action: np.ndarray  #: (action,) the control to execute now, in the environment's units
+    plan: np.ndarray  #: (horizon * controls_per_macro, action) raw controls
+    path: np.ndarray  #: (horizon + 1, config) predicted configurations of the plan, first the present
+    fan: Optional[np.ndarray]  #: (fan, horizon + 1, config) other candidates' paths; None if none were asked for
+    distance_now: np.ndarray  #: (distances,) at the current frame
+    distance_planned: np.ndarray  #: (distances,) at `arrival`
+    goal_config: np.ndarray  #: (config,) of the goal; free coordinates are as they are now
+    solved: bool  #: this call planned; otherwise the action came from the plan in hand
+    late: bool  #: the deadline cut the search short or was missed
+    reached: bool  #: every distance_now is below its tolerance
+    strange: float  #: how unlike the training data the frame is; above 1: do not trust the step
+    cost: float  #: of the plan, in the planner's own units
+    arrival: int  #: macro step of the plan that comes closest to the goal
+    nonfinite: int  #: candidates dropped because their prediction was not finite
+    iterations: int  #: finished by the search
+    solve_ms: float  #: time of the search
+    info: Info = field(repr=False)
+
+    @property
+    def distances(self) -> Dict[str, float]:
+        """Distances to the goal at the current frame, by name."""
+        return {d.name: float(v) for d, v in zip(self.info.distances, self.distance_now)}
+
+
+def _cut(info: Info, packed: Tuple[Any, ...]) -> Step:
+    (block, horizon, fan, solved, late, nonfinite, iterations, solve_ms, cost, arrival, reached, strange) = packed
+    numbers = np.frombuffer(block, np.float32)
+    a, c, d = info.action_dim, len(info.config), len(info.distances)
+    goal = a + 2 * d
+    plan = goal + c
+    path = plan + horizon * info.controls_per_macro * a
+    rest = path + (horizon + 1) * c
+    return Step(
+        numbers[:a],
+        numbers[plan:path].reshape(-1, a),
+        numbers[path:rest].reshape(-1, c),
+        numbers[rest:].reshape(fan, horizon + 1, c) if fan else None,
+        numbers[a : a + d],
+        numbers[a + d : goal],
+        numbers[goal:plan],
+        solved,
+        late,
+        reached,
+        strange,
+        cost,
+        arrival,
+        nonfinite,
+        iterations,
+        solve_ms,
+        info,
+    )
+
+
+def _choice(value: str, names: Sequence[str], what: str) -> int:
+    if value not in names:
+        raise UsageError(f"there is no {what} {value!r}; the {what}s are: {', '.join(names)}")
+    return names.index(value)
+
+
+def _deadline(ms: Optional[float]) -> float:
+    if ms is None:
+        return 0.0
+    if not isinstance(ms, (int, float)) or not math.isfinite(ms) or ms <= 0:
+        raise UsageError(f"the deadline is {ms!r} ms; give a number above 0, or None for none")
+    return float(ms)
+
+
+def _params(
+    mode: str,
+    seed: int,
+    threads: int,
+    candidates: int,
+    iterations: int,
+    elites: int,
+    horizon: int,
+    fan: int,
+    device: str,
+    precision: str,
+    solver: str,
+) -> Dict[str, Any]:
+    name, _, gpu = device.partition(":") if isinstance(device, str) else (str(device), "", "")
+    if gpu and not gpu.isdigit():
+        raise UsageError(f"there is no device {device!r}; use cpu, cuda or cuda:1")
+    most = 2**31 - 1
+    return dict(
+        mode=_choice(mode, _MODES, "mode"),
+        seed=_arrays.integer(seed, 0, 2**64 - 1, "seed"),
+        threads=_arrays.integer(threads, 0, most, "threads"),
+        candidates=_arrays.integer(candidates, 0, most, "candidates"),
+        iterations=_arrays.integer(iterations, 0, most, "iterations"),
+        elites=_arrays.integer(elites, 0, most, "elites"),
+        horizon=_arrays.integer(horizon, 0, most, "horizon"),
+        fan=_arrays.integer(fan, 0, most, "fan"),
+        device=_choice(name, _DEVICES, "device"),
+        gpu=int(gpu or 0),
+        precision=_choice(precision, _PRECISIONS, "precision"),
+        solver=_choice(solver, _SOLVERS, "solver"),
+    )
+
+
+def _model(model: Union[Model, str]) -> Model:
+    return model if isinstance(model, Model) else load(model)
+
+
+class Controller:
+    """Plans with a model towards a goal: push what the camera sees, set a goal, ask for actions.
+
+    mode: "reach" (earliest arrival, a new plan after every macro action) or "contract" (the paper's planner).
+    deadline_ms: time for each act(), None for none. device: "cpu", "cuda" or "cuda:1". A number that is 0 stands
+    for the model's own default, threads 0 for all cores. The same seed and inputs give the same actions, for any
+    number of threads. Threads may share a controller: each call waits for the one before it."""
+
+    def __init__(
+        self,
+        model: Union[Model, str],
+        *,
+        mode: str = "reach",
+        deadline_ms: Optional[float] = None,
+        device: str = "cpu",
+        seed: int = 0,
+        threads: int = 0,
+        candidates: int = 0,
+        iterations: int = 0,
+        elites: int = 0,
+        horizon: int = 0,
+        fan: int = 0,
+        precision: str = "fp32",
+        solver: str = "default",
+    ):
+        self.model = _model(model)
+        self.deadline_ms = deadline_ms
+        self._ms = _deadline(deadline_ms)
+        self._info = self.model.info
+        self._frame = self._info.frame
+        params = _params(
+            mode, seed, threads, candidates, iterations, elites, horizon, fan, device, precision, solver
+        )
+        self._core = _core.Controller(self.model._core, params)
+
+    def goal(self, goal: Any) -> None:
+        """Sets the goal: a picture (H, W, 3), or a dict of named numbers of a configuration, where what is not named
+        is free. Forgets the plan in hand, keeps the frames seen. The names are in model.info.config."""
+        if isinstance(goal, Mapping):
+            self._core.goal_config(*goal_numbers(self._info, goal))
+        else:
+            self._core.goal(_arrays.frames(goal, self._frame, "goal"))
+
+    def push(self, frame: Any, action: Any = None) -> None:
+        """Appends a frame (H, W, 3) and the control executed between the frame before and this one; None with the
+        first frame of an episode."""
+        if action is not None:
+            action = _arrays.numbers(action, (self._info.action_dim,), "action")
+        self._core.push(_arrays.frames(frame, self._frame, "frame"), action)
+
+    def act(self, deadline_ms: Optional[float] = None) -> Step:
+        """The next control. Needs a goal and at least one frame. deadline_ms overrides the controller's own."""
+        ms = self._ms if deadline_ms is None else _deadline(deadline_ms)
+        return _cut(self._info, self._core.act(ms))
+
+    def config(self) -> np.ndarray:
+        """The configuration of the latest frame, in the order of model.info.config."""
+        out = np.empty(len(self._info.config), np.float32)
+        self._core.config(out)
+        return out
+
+    def predict(self, plan: Any, *, distances: bool = False) -> Tuple[np.ndarray, Optional[np.ndarray]]:
+        """What would come of a plan from the latest frame on: plan (K * controls_per_macro, action) raw controls. Returns
+        the path (K + 1, config), first the present, and with distances=True those to the goal (K + 1, distances)."""
+        info = self._info
+        controls = _arrays.numbers(plan, ("K", info.action_dim), "plan")
+        macros, rest = divmod(len(controls), info.controls_per_macro)
+        if rest or not macros:
+            raise UsageError(f"the plan has {len(controls)} controls; give a multiple of {info.controls_per_macro}")
+        path = np.empty((macros + 1, len(info.config)), np.float32)
+        d = np.empty((macros + 1, len(info.distances)), np.float32) if distances else None
+        self._core.predict(controls, min(macros, 1000), path, d)
+        return path, d
+
+    def reset(self, seed: int = 0) -> None:
+        """Forgets frames, goal and plan, and restarts the random numbers from `seed`."""
+        self._core.reset(_arrays.integer(seed, 0, 2**64 - 1, "seed"))
+
+    def save(self) -> bytes:
+        """The controller's state: frames, goal, plan, random numbers. Restore only what you saved."""
+        return self._core.save()
+
+    def restore(self, state: bytes) -> None:
+        """Continues from a state of a controller of the same model and parameters."""
+        if not isinstance(state, bytes):
+            raise UsageError(f"a saved state is bytes, not {type(state).__name__}")
+        self._core.restore(state)
+
+    @property
+    def bytes(self) -> int:
+        """Memory that the controller took when it was made; it takes none later."""
+        return self._core.bytes()
+
+
+@dataclass
+class Steps:
+    """What one call of Controllers.act() found: arrays over the controllers, and each one's Step."""
+
+    action: np.ndarray  #: (count, action)
+    distance_now: np.ndarray  #: (count, distances)
+    reached: np.ndarray  #: (count,) bool
+    strange: np.ndarray  #: (count,)
+    late: np.ndarray  #: (count,) bool
+    steps: List[Step] = field(repr=False)
+
+    def __len__(self) -> int:
+        return len(self.steps)
+
+    def __getitem__(self, i: int) -> Step:
+        return self.steps[i]
+
+
+class Controllers:
+    """`count` controllers of one model that work side by side, each as a single one with the seed `seed` + i would.
+
+    Options are those of Controller; they plan on the CPU. A deadline is for the whole act()."""
+
+    def __init__(
+        self,
+        model: Union[Model, str],
+        count: int,
+        *,
+        mode: str = "reach",
+        deadline_ms: Optional[float] = None,
+        seed: int = 0,
+        threads: int = 0,
+        candidates: int = 0,
+        iterations: int = 0,
+        elites: int = 0,
+        horizon: int = 0,
+        fan: int = 0,
+        precision: str = "fp32",
+        solver: str = "default",
+    ):
+        self.model = _model(model)
+        self.count = _arrays.integer(count, 1, 65536, "count")
+        self.deadline_ms = deadline_ms
+        self._ms = _deadline(deadline_ms)
+        self._info = self.model.info
+        params = _params(mode, seed, threads, candidates, iterations, elites, horizon, fan, "cpu", precision, solver)
+        self._core = _core.Controllers(self.model._core, params, self.count)
+        self._seed = params["seed"]
+
+    def __len__(self) -> int:
+        return self.count
+
+    def goal(self, goal: Any, index: Optional[int] = None) -> None:
+        """Sets goals: pictures (count, H, W, 3); or a dict of named numbers, for all; with an index, one controller's."""
+        info = self._info
+        if isinstance(goal, Mapping):
+            values = goal_numbers(info, goal)
+            for i in range(self.count) if index is None else (index,):
+                self._core.goal_config_one(i, *values)
+        elif index is None:
+            self._core.goal(_arrays.frames(goal, (self.count, *info.frame), "goal"))
+        else:
+            self._core.goal_one(index, _arrays.frames(goal, info.frame, "goal"))
+
+    def push(self, frames: Any, actions: Any = None) -> None:
+        """Appends frames (count, H, W, 3) and the controls before them (count, action). A controller that was reset
+        ignores its row of actions; None is for first frames alone."""
+        info = self._info
+        if actions is not None:
+            actions = _arrays.numbers(actions, (self.count, info.action_dim), "actions")
+        self._core.push(_arrays.frames(frames, (self.count, *info.frame), "frames"), actions)
+
+    def act(self, deadline_ms: Optional[float] = None) -> Steps:
+        """The next control of each."""
+        ms = self._ms if deadline_ms is None else _deadline(deadline_ms)
+        steps = [_cut(self._info, packed) for packed in self._core.act(ms)]
+        return Steps(
+            np.stack([s.action for s in steps]),
+            np.stack([s.distance_now for s in steps]),
+            np.array([s.reached for s in steps]),
+            np.array([s.strange for s in steps], np.float32),
+            np.array([s.late for s in steps]),
+            steps,
+        )
+
+    def reset(self, index: Optional[int] = None, seed: Optional[int] = None) -> None:
+        """Forgets frames, goal and plan of one controller, or of all (then with the seeds `seed` + i)."""
+        first = self._seed if seed is None else _arrays.integer(seed, 0, 2**64 - 1, "seed")
+        for i in range(self.count) if index is None else (index,):
+            given = index is not None and seed is not None
+            self._core.reset_one(i, first if given else (first + i) % 2**64)

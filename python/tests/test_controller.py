@@ -1,0 +1,334 @@
+"""Controllers: the loop, goals, determinism, threads, errors, leaks."""
+
+import gc
+import threading
+
+import numpy as np
+import pytest
+from conftest import small
+
+import firm
+
+
+def drive(ctl, sims, controls, goal):
+    """Runs a loop on simulator 0; returns the actions and whether the goal was reached."""
+    ctl.goal(goal)
+    action, actions = None, []
+    for _ in range(controls):
+        ctl.push(sims.frames()[0], action)
+        step = ctl.act()
+        if step.reached:
+            return actions, True
+        action = step.action
+        actions.append(action.copy())
+        sims.step(np.tile(action, (len(sims), 1)))
+    return actions, False
+
+
+def test_the_agent_reaches_a_goal_in_the_other_room(model):
+    sims = firm.Simulators("tworoom")
+    sims.set(0, [50.0, 150.0], [170.0, 60.0])
+    ctl = firm.Controller(model, mode="reach", threads=1)
+    actions, reached = drive(ctl, sims, 100, sims.picture([170.0, 60.0]))
+    assert reached and sims.success()[0] and len(actions) > 20
+
+
+def test_a_step_has_what_it_says(model, frame, goal):
+    ctl = small(model, fan=4)
+    ctl.goal(goal)
+    ctl.push(frame)
+    step = ctl.act()
+    assert step.solved and not step.late and step.nonfinite == 0 and step.iterations >= 2
+    h = step.path.shape[0] - 1
+    assert step.plan.shape == (5 * h, 2) and step.path.shape == (h + 1, 2) and step.fan.shape == (4, h + 1, 2)
+    assert np.array_equal(step.action, step.plan[0])
+    assert np.array_equal(step.path[0], ctl.config()) and np.array_equal(step.goal_config, model.ground(goal))
+    expected = 112 * np.linalg.norm(ctl.config() - step.goal_config)
+    assert step.distances["agent"] == pytest.approx(expected, abs=1e-2)
+    path, distances = ctl.predict(step.plan, distances=True)
+    np.testing.assert_allclose(path, step.path, atol=1e-5)
+    assert distances[step.arrival, 0] == pytest.approx(step.distance_planned[0], abs=1e-3)
+    assert 0 <= step.strange < 1 and step.solve_ms > 0
+    assert small(model).goal(goal) is None
+
+
+def test_a_step_keeps_its_numbers(model, frame, goal):
+    ctl = small(model)
+    ctl.goal(goal)
+    ctl.push(frame)
+    step = ctl.act()
+    plan = step.plan.copy()
+    for _ in range(12):
+        ctl.push(frame, step.action)
+        ctl.act()
+    assert np.array_equal(step.plan, plan)
+    step.plan[:] = 0  # the arrays are the caller's
+
+
+def test_the_same_seed_gives_the_same_actions(model):
+    runs = []
+    for threads in (1, 3):
+        sims = firm.Simulators("tworoom")
+        sims.reset([5])
+        ctl = firm.Controller(model, seed=9, threads=threads, candidates=32, iterations=2)
+        runs.append(drive(ctl, sims, 8, sims.picture([100.0, 49.0]))[0])
+    assert np.array_equal(runs[0], runs[1])
+    sims.reset([5])
+    other = firm.Controller(model, seed=10, threads=1, candidates=32, iterations=2)
+    assert not np.array_equal(runs[0], drive(other, sims, 8, sims.picture([100.0, 49.0]))[0])
+
+
+def test_goals_of_numbers_leave_the_rest_free(model, frame):
+    ctl = small(model)
+    ctl.goal({"agent_y": 0.25})
+    ctl.push(frame)
+    step = ctl.act()
+    assert step.distances["agent"] == pytest.approx(112 * abs(ctl.config()[1] - 0.25), abs=1e-2)
+    assert step.goal_config[0] == pytest.approx(ctl.config()[0])
+
+
+def test_contract_mode_executes_the_whole_plan(model, frame, goal):
+    ctl = small(model, mode="contract")
+    ctl.goal(goal)
+    solved = []
+    action = None
+    for _ in range(16):
+        ctl.push(frame, action)
+        step = ctl.act()
+        solved.append(step.solved)
+        action = step.action
+    assert [i for i, s in enumerate(solved) if s] == [0, 15]
+
+
+def test_a_deadline_is_kept_or_said(model, frame, goal):
+    ctl = firm.Controller(model, deadline_ms=0.001, threads=1, candidates=4096, iterations=100)
+    ctl.goal(goal)
+    ctl.push(frame)
+    assert ctl.act().late
+    for bad in (0, -1, float("nan"), "soon"):
+        with pytest.raises(ValueError, match="give a number above 0"):
+            ctl.act(deadline_ms=bad)
+
+
+def test_save_and_restore_continue_with_the_same_actions(model, frame, goal):
+    a, b = small(model), small(model)
+    a.goal(goal)
+    a.push(frame)
+    first = a.act()
+    b.restore(a.save())
+    for ctl in (a, b):
+        ctl.push(frame, first.action)
+    assert np.array_equal(a.act().plan, b.act().plan)
+    with pytest.raises(firm.errors.FormatError):
+        b.restore(a.save()[:-1])
+    with pytest.raises(ValueError, match="bytes"):
+        b.restore("text")
+
+
+def test_controllers_in_step_equal_single_ones(model, sims, goal):
+    options = dict(candidates=16, iterations=2, horizon=3)
+    many = firm.Controllers(model, 3, seed=4, **options)
+    single = [firm.Controller(model, seed=4 + i, threads=1, **options) for i in range(3)]
+    many.goal(np.stack([goal] * 3))
+    actions = None
+    for _ in range(6):
+        frames = sims.frames()
+        many.push(frames, actions)
+        steps = many.act()
+        for i, ctl in enumerate(single):
+            if actions is None:
+                ctl.goal(goal)
+            ctl.push(frames[i], None if actions is None else actions[i])
+            assert np.array_equal(ctl.act().action, steps[i].action)
+        actions = steps.action
+        sims.step(actions)
+    assert steps.action.shape == (3, 2) and steps.reached.dtype == bool and len(steps) == 3
+
+
+def test_one_of_many_is_reset_alone(model, sims, goal):
+    many = firm.Controllers(model, 3, candidates=16, iterations=1, horizon=2)
+    many.goal({"agent_x": 0.1})
+    many.push(sims.frames())
+    many.act()
+    many.reset(1)
+    many.push(sims.frames(), np.zeros((3, 2)))
+    with pytest.raises(firm.errors.UsageError, match="controller 1: .*goal"):
+        many.act()
+    many.goal(goal, index=1)
+    assert len(many.act()) == 3
+    with pytest.raises(firm.errors.UsageError, match="no controller 7; they are 0 to 2"):
+        many.goal(goal, index=7)
+    many.reset()
+
+
+def test_calls_in_a_wrong_order_say_so(model, frame, goal):
+    ctl = small(model)
+    with pytest.raises(firm.errors.UsageError, match="goal"):
+        ctl.push(frame)
+        ctl.act()
+    ctl.reset()
+    ctl.goal(goal)
+    with pytest.raises(firm.errors.UsageError, match="frame"):
+        ctl.act()
+
+
+@pytest.mark.parametrize(
+    "options, words",
+    [
+        (dict(mode="fly"), "no mode 'fly'; the modes are: contract, reach"),
+        (dict(device="tpu"), "no device 'tpu'"),
+        (dict(device="cuda:x"), "no device 'cuda:x'"),
+        (dict(precision="fp8"), "no precision 'fp8'"),
+        (dict(solver="sgd"), "no solver 'sgd'"),
+        (dict(threads=-1), "threads is -1; give 0"),
+        (dict(seed=1.5), "seed must be a whole number"),
+        (dict(horizon=100000), "horizon"),
+        (dict(deadline_ms=0), "the deadline is 0 ms"),
+    ],
+)
+def test_wrong_options_say_so(model, options, words):
+    with pytest.raises(firm.Error, match=words):
+        firm.Controller(model, **options)
+
+
+def test_a_gpu_that_is_not_there_is_not_replaced(model):
+    with pytest.raises(firm.errors.UnavailableError):
+        firm.Controller(model, device="cuda")
+
+
+# ---- arrays ----
+
+
+def test_wrong_frames_say_so(model, frame):
+    ctl = small(model)
+    for bad, kind, words in [
+        (frame.astype(np.float32) / 255, TypeError, "frame must be RGB bytes .*float32"),
+        (frame[:100], ValueError, r"frame must have the shape \(224, 224, 3\), but has \(100, 224, 3\)"),
+        (np.moveaxis(frame, -1, 0), ValueError, "colours come last"),
+        (None, TypeError, "frame must be RGB bytes"),
+        ("picture", TypeError, "frame must be RGB bytes"),
+        ([[1, 2], [3]], TypeError, "frame must be RGB bytes"),
+    ]:
+        with pytest.raises(kind, match=words):
+            ctl.push(bad)
+    with pytest.raises(firm.Error, match="no frame was seen"):
+        ctl.config()  # nothing of that was taken
+
+
+def test_wrong_actions_say_so(model, frame):
+    ctl = small(model)
+    ctl.push(frame)
+    for bad, kind, words in [
+        (np.zeros(3), ValueError, r"action must have the shape \(2\)"),
+        (np.float32([0, np.nan]), firm.errors.RangeError, r"action is not finite at \(1\)"),
+        (np.array([0, np.inf]), firm.errors.RangeError, "not finite"),
+        (np.array([1j, 0]), TypeError, "action must hold numbers, but holds complex128"),
+        (["a", "b"], TypeError, "action must hold numbers"),
+    ]:
+        with pytest.raises(kind, match=words):
+            ctl.push(frame, bad)
+
+
+def test_wrong_goals_say_so(model):
+    ctl = small(model)
+    with pytest.raises(ValueError, match="names 'agent_z', which tworoom does not have; it has: agent_x, agent_y"):
+        ctl.goal({"agent_z": 0.0})
+    with pytest.raises(ValueError, match="names nothing"):
+        ctl.goal({})
+    with pytest.raises(firm.errors.RangeError, match="the goal's agent_x is not finite"):
+        ctl.goal({"agent_x": float("nan")})
+
+
+def test_views_and_read_only_arrays_work(model, frame):
+    want = model.ground(frame)
+    wide = np.zeros((224, 448, 3), np.uint8)
+    wide[:, ::2] = frame
+    assert np.array_equal(model.ground(wide[:, ::2]), want)
+    assert np.array_equal(model.ground(np.asfortranarray(frame)), want)
+    locked = frame.copy()
+    locked.flags.writeable = False
+    assert np.array_equal(model.ground(locked), want)
+    ctl = small(model)
+    ctl.push(locked)
+    ctl.push(frame[::-1][::-1], np.zeros((2, 2), np.float64)[:, 0])
+    assert np.array_equal(ctl.config(), want)
+
+
+# ---- life ----
+
+
+def test_a_controller_keeps_its_model_alive(frame, goal):
+    ctl = small(firm.load("tworoom"))
+    gc.collect()
+    ctl.goal(goal)
+    ctl.push(frame)
+    assert np.isfinite(ctl.act().action).all()
+
+
+def test_threads_may_share_a_controller_and_a_model(model, frame, goal):
+    ctl = small(model)
+    ctl.goal(goal)
+    ctl.push(frame)
+    errors = []
+
+    def work(shared):
+        try:
+            mine = ctl if shared else small(model)
+            if not shared:
+                mine.goal(goal)
+                mine.push(frame)
+            for _ in range(20):
+                mine.push(frame, np.zeros(2))
+                assert np.isfinite(mine.act().action).all()
+                model.ground(frame, threads=1)
+        except BaseException as error:  # noqa: BLE001
+            errors.append(error)
+
+    threads = [threading.Thread(target=work, args=(i % 2 == 0,)) for i in range(4)]
+    [t.start() for t in threads]
+    [t.join() for t in threads]
+    assert not errors
+
+
+def test_the_interpreter_runs_on_while_a_search_works(model, frame, goal):
+    ctl = firm.Controller(model, mode="contract", threads=1, candidates=1000, iterations=10)
+    ctl.goal(goal)
+    ctl.push(frame)
+    done = threading.Event()
+    thread = threading.Thread(target=lambda: (ctl.act(), done.set()))
+    thread.start()
+    ticks = 0
+    while not done.wait(0.001):
+        ticks += 1
+    thread.join()
+    assert ticks > 5  # none if the search kept the interpreter's lock
+
+
+def resident():
+    with open("/proc/self/statm") as file:
+        return int(file.read().split()[1]) * 4096
+
+
+@pytest.mark.long
+def test_nothing_leaks(model, frame, goal):
+    """10,000 simulators and failures made and dropped, 4,000 steps, and controllers."""
+    ctl = firm.Controller(model, mode="contract", candidates=8, iterations=1, horizon=1, threads=1)
+    ctl.goal(goal)
+    ctl.push(frame)
+
+    def some(n):
+        for k in range(n):
+            sims = firm.Simulators("tworoom")
+            with pytest.raises(firm.Error):
+                sims.set(0, [np.nan, 0])
+            for _ in range(4 if k % 10 == 0 else 0):
+                ctl.act()
+            if k % 250 == 0:
+                firm.Controller(model, candidates=8, iterations=1, horizon=1, threads=1)
+
+    some(1000)
+    gc.collect()
+    before = resident()
+    some(10000)
+    gc.collect()
+    assert resident() - before < 8 << 20

@@ -1,0 +1,96 @@
+// chain.c - finds the ten nodes of a transformer block:
+//     0 norm, 1 linear, 2 attention, 3 linear, 4 add, 5 norm, 6 linear, 7 gelu, 8 linear, 9 add
+#include "nn/cuda/chain.h"
+
+#include "core/mem.h"
+
+enum { LINKS = 10 };
+
+static const nn_op op_of[LINKS] = {NN_LAYERNORM, NN_LINEAR, NN_ATTENTION, NN_LINEAR, NN_ADD,
+                                   NN_LAYERNORM, NN_LINEAR, NN_ERFGELU,   NN_LINEAR, NN_ADD};
+// the link whose output is a link's input 0; the second norm reads the first sum
+static const int reads[LINKS] = {-1, 0, 1, 2, -1, 4, 5, 6, 7, 4};
+static const int with_params[] = {0, 1, 3, 5, 6, 8};
+
+// a sum of the stream and of what the branch made of it
+static int is_residual(const nn_node* n, nn_id stream, nn_id branch) {
+    return n->in[0] == stream && n->in[1] == branch && n->alpha == 1 && n->beta == 1;
+}
+
+static int linked(const nn_node* n) {
+    for (int i = 0; i < LINKS; i++) {
+        if (n[i].op != op_of[i]) return 0;
+        if (reads[i] >= 0 && n[i].in[0] != n[reads[i]].out) return 0;
+    }
+    return is_residual(&n[4], n[0].in[0], n[3].out) && is_residual(&n[9], n[4].out, n[8].out) &&
+           !n[2].mask && n[2].alpha == 0 && n[0].eps == n[5].eps;
+}
+
+// nobody outside reads a value from inside
+static int closed(const nn_graph* g, int first) {
+    for (int i = first; i < first + LINKS - 1; i++) {
+        nn_id inner = g->node[i].out;
+        for (int k = 0; k < g->nodes; k++)
+            for (int j = 0; j < g->node[k].in_count && (k < first || k >= first + LINKS); j++)
+                if (g->node[k].in[j] != NN_NONE && g->tensor[g->node[k].in[j]].root == inner)
+                    return 0;
+        for (int k = 0; k < g->outputs; k++)
+            if (g->tensor[g->output[k]].root == inner) return 0;
+        for (int k = 0; k < g->terms; k++)
+            if (g->tensor[g->term[k].tensor].root == inner) return 0;
+    }
+    return 1;
+}
+
+void nn_cuda_chain_params(const nn_graph* g, const nn_chain* c, nn_id out[VIT_PARAMS]) {
+    for (int i = 0; i < VIT_PARAMS / 2; i++) {
+        const nn_node* n = &g->node[c->first + with_params[i]];
+        out[2 * i] = n->in[1];
+        out[2 * i + 1] = n->in[2];
+    }
+}
+
+nn_cuda_vit nn_cuda_chain_block(const nn_graph* g, const nn_chain* c, int rows) {
+    const nn_node* n = &g->node[c->first];
+    const nn_tensor *mixed = &g->tensor[n[2].out], *hidden = &g->tensor[n[7].out];
+    nn_cuda_vit v = {.groups = rows * nn_attention_groups(mixed),
+                     .tokens = mixed->dim[mixed->rank - 2],
+                     .heads = n[2].heads,
+                     .width = mixed->dim[mixed->rank - 1],
+                     .mlp = hidden->dim[hidden->rank - 1],
+                     .eps = n[0].eps};
+    return v;
+}
+
+int nn_cuda_chain_adds(const nn_layout* at, const nn_chain* c) {
+    return at->adds[c->first + 4][0];  // the first sum is the first of its readers to run back
+}
+
+static int matches(const nn_graph* g, int first) {
+    if (first + LINKS > g->nodes || !linked(&g->node[first]) || !closed(g, first)) return 0;
+    nn_chain c = {.first = first, .last = first + LINKS - 1};
+    nn_id param[VIT_PARAMS];
+    nn_cuda_chain_params(g, &c, param);
+    for (int i = 0; i < VIT_PARAMS; i++)
+        if (param[i] == NN_NONE || g->tensor[g->tensor[param[i]].root].kind != NN_PARAM) return 0;
+    nn_cuda_vit v = nn_cuda_chain_block(g, &c, 1);
+    return nn_cuda_vit_fits(v.tokens, v.heads, v.width, v.mlp);
+}
+
+firm_status nn_cuda_chains_find(nn_cuda_queue* q, const nn_graph* g, int batch, nn_chains* out,
+                                firm_error* err) {
+    *out = (nn_chains){0};
+    if (nn_cuda_precision_of(q) != NN_CUDA_MIXED) return FIRM_OK;
+    out->chain = mem_calloc((size_t)g->nodes / LINKS + 1, sizeof *out->chain);
+    if (!out->chain) return FAIL(err, FIRM_E_MEMORY, "no memory to plan a graph");
+    for (int i = 0; i < g->nodes; i++) {
+        if (!matches(g, i)) continue;
+        nn_chain* c = &out->chain[out->chains++];
+        *c = (nn_chain){.first = i, .last = i + LINKS - 1};
+        nn_cuda_vit v = nn_cuda_chain_block(g, c, batch);
+        c->save = nn_cuda_vit_save(&v);
+        c->scratch = nn_cuda_vit_scratch(&v);
+        i = c->last;
+    }
+    return FIRM_OK;
+}

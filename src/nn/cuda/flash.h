@@ -1,0 +1,31 @@
+// flash.h - attention of a vision transformer in bfloat16: heads of 64, up to 288 tokens, every
+// token looks at all. Scores never leave the processor.
+#ifndef NN_CUDA_FLASH_H
+#define NN_CUDA_FLASH_H
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#include "nn/cuda/cuda.h"
+
+enum { NN_CUDA_FLASH_TOKENS = 288, NN_CUDA_FLASH_DEPTH = 64 };
+
+typedef struct nn_cuda_flash {
+    int groups, tokens, heads;  // groups: independent sets of tokens
+    const void* qkv;            // bf16 (groups, tokens, 3, heads, 64)
+    void* y;                    // bf16 (groups, tokens, heads, 64)
+    float* lse;                 // (groups, heads, tokens), in units of log 2
+    // backward
+    const void* dy;  // bf16, as y
+    void* dqkv;      // bf16, as qkv
+} nn_cuda_flash;
+
+void nn_cuda_flash_forward(nn_cuda_queue* q, const nn_cuda_flash* f);
+void nn_cuda_flash_backward(nn_cuda_queue* q, const nn_cuda_flash* f);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

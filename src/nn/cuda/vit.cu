@@ -1,0 +1,470 @@
+// vit.cu - a block of a vision transformer: products by cuBLASLt on bfloat16, attention by flash.cu,
+// norms, GELU and sums over rows by the kernels here.
+#include "nn/cuda/vit.h"
+
+#include "nn/cuda/flash.h"
+#include "nn/cuda/mma.cuh"
+#include "nn/cuda/queue.cuh"
+
+namespace {
+
+enum { WARPS = 8, THREADS = WARPS * 32, MOST_BLOCKS = 792 };  // six blocks for each of 132 processors
+
+// ---- memory -------------------------------------------------------------------------------------
+
+struct shape {
+    int64_t rows;
+    int width, mlp, heads;
+};
+
+static shape shape_of(const nn_cuda_vit* v) {
+    return shape{(int64_t)v->groups * v->tokens, v->width, v->mlp, v->heads};
+}
+
+struct cutter {
+    char* at;
+    template <class T>
+    T* take(size_t count) {
+        T* p = (T*)at;
+        at += (count * sizeof(T) + 255) / 256 * 256;
+        return p;
+    }
+};
+
+// what the backward pass needs of the forward pass
+struct kept {
+    bf16 *qkv_w, *qkv_b, *out_w, *up_w, *up_b, *down_w;  // the parameters in bfloat16
+    bf16 *u1, *qkv, *mixed, *u2, *pre, *hidden;
+    float *x2, *lse;
+    float2 *stat1, *stat2;
+    char* end;
+};
+
+static kept kept_of(const shape& s, void* save) {
+    cutter c = {(char*)save};
+    size_t n = (size_t)s.rows, w = (size_t)s.width, m = (size_t)s.mlp;
+    kept k;
+    k.qkv_w = c.take<bf16>(3 * w * w);
+    k.qkv_b = c.take<bf16>(3 * w);
+    k.out_w = c.take<bf16>(w * w);
+    k.up_w = c.take<bf16>(w * m);
+    k.up_b = c.take<bf16>(m);
+    k.down_w = c.take<bf16>(w * m);
+    k.u1 = c.take<bf16>(n * w);
+    k.qkv = c.take<bf16>(3 * n * w);
+    k.mixed = c.take<bf16>(n * w);
+    k.u2 = c.take<bf16>(n * w);
+    k.pre = c.take<bf16>(n * m);
+    k.hidden = c.take<bf16>(n * m);
+    k.x2 = c.take<float>(n * w);
+    k.lse = c.take<float>(n * (size_t)s.heads);
+    k.stat1 = c.take<float2>(n);
+    k.stat2 = c.take<float2>(n);
+    k.end = c.at;
+    return k;
+}
+
+struct rooms {
+    bf16 *dy, *dhidden, *du, *dqkv;
+    float *dx2, *part;
+    char* end;
+};
+
+static rooms rooms_of(const shape& s, void* scratch) {
+    cutter c = {(char*)scratch};
+    size_t n = (size_t)s.rows, w = (size_t)s.width, m = (size_t)s.mlp, wide = 3 * w > m ? 3 * w : m;
+    rooms r;
+    r.dy = c.take<bf16>(n * w);
+    r.dhidden = c.take<bf16>(n * m);
+    r.du = c.take<bf16>(n * w);
+    r.dqkv = c.take<bf16>(3 * n * w);
+    r.dx2 = c.take<float>(n * w);
+    r.part = c.take<float>((size_t)MOST_BLOCKS * (wide > 3 * w ? wide : 3 * w));
+    r.end = c.at;
+    return r;
+}
+
+// ---- parameters in bfloat16 ---------------------------------------------------------------------
+
+enum { CASTS = 6 };
+
+struct casts {
+    const float* from[CASTS];
+    bf16* to[CASTS];
+    int count[CASTS];
+};
+
+__global__ void __launch_bounds__(THREADS) cast_params(casts c) {
+    const float* from = c.from[blockIdx.y];
+    bf16* to = c.to[blockIdx.y];
+    for (int i = (int)(blockIdx.x * THREADS + threadIdx.x) * 4; i < c.count[blockIdx.y];
+         i += (int)gridDim.x * THREADS * 4) {
+        float4 v = *(const float4*)(from + i);
+        *(uint2*)(to + i) = make_uint2(pack2(v.x, v.y), pack2(v.z, v.w));
+    }
+}
+
+static void cast_all(nn_cuda_queue* q, const nn_cuda_vit* v, const kept& k) {
+    int w = v->width, m = v->mlp;
+    casts c = {{v->param[VIT_QKV], v->param[VIT_QKV_BIAS], v->param[VIT_OUT], v->param[VIT_UP],
+                v->param[VIT_UP_BIAS], v->param[VIT_DOWN]},
+               {k.qkv_w, k.qkv_b, k.out_w, k.up_w, k.up_b, k.down_w},
+               {3 * w * w, 3 * w, w * w, w * m, m, w * m}};
+    cast_params<<<dim3(32, CASTS), THREADS, 0, q->stream>>>(c);
+    nn_cuda_check(q, "parameters in bfloat16");
+}
+
+// ---- norms: a warp has a row, a lane the pairs of columns 2 lane + 64 j ----
+
+template <int NV>
+__global__ void __launch_bounds__(THREADS)
+    norm_forward(int64_t rows, const float* x, const float* gamma, const float* beta, float eps,
+                 bf16* y, float2* stat) {
+    const int width = NV * 64, lane = threadIdx.x % 32;
+    int64_t row = (int64_t)blockIdx.x * WARPS + threadIdx.x / 32;
+    if (row >= rows) return;
+    float2 v[NV];
+    float sum = 0, square = 0;
+#pragma unroll
+    for (int j = 0; j < NV; j++) {
+        v[j] = *(const float2*)(x + row * width + 2 * lane + 64 * j);
+        sum += v[j].x + v[j].y;
+    }
+    float mean = warp_sum(sum) / width;
+#pragma unroll
+    for (int j = 0; j < NV; j++) {
+        v[j].x -= mean;
+        v[j].y -= mean;
+        square += v[j].x * v[j].x + v[j].y * v[j].y;
+    }
+    float by = rsqrtf(warp_sum(square) / width + eps);
+#pragma unroll
+    for (int j = 0; j < NV; j++) {
+        int c = 2 * lane + 64 * j;
+        float2 g = *(const float2*)(gamma + c), b = *(const float2*)(beta + c);
+        *(uint32_t*)(y + row * width + c) =
+            pack2(v[j].x * by * g.x + b.x, v[j].y * by * g.y + b.y);
+    }
+    if (lane == 0) stat[row] = make_float2(mean, by);
+}
+
+struct norm_back {
+    int64_t rows;
+    const float *x, *gamma, *base;  // base: the gradient that goes past the norm
+    const float2* stat;
+    const bf16* du;
+    float* dx;
+    bf16* copy;  // dx again, or NULL
+    int add;
+    float* part;  // (3, blocks, width): sums over rows of du h, du, dx
+};
+
+template <int NV>
+__global__ void __launch_bounds__(THREADS) norm_backward(norm_back a) {
+    const int width = NV * 64, lane = threadIdx.x % 32, warp = threadIdx.x / 32;
+    __shared__ float shared[WARPS][width];
+    float2 gamma[NV], sums[3][NV] = {};
+#pragma unroll
+    for (int j = 0; j < NV; j++) gamma[j] = *(const float2*)(a.gamma + 2 * lane + 64 * j);
+    for (int64_t row = (int64_t)blockIdx.x * WARPS + warp; row < a.rows;
+         row += (int64_t)gridDim.x * WARPS) {
+        float2 stat = a.stat[row], h[NV], du[NV], base[NV];
+        float one = 0, two = 0;
+#pragma unroll
+        for (int j = 0; j < NV; j++) {
+            int64_t at = row * width + 2 * lane + 64 * j;
+            float2 x = *(const float2*)(a.x + at);
+            base[j] = *(const float2*)(a.base + at);
+            du[j] = unpack2(*(const uint32_t*)(a.du + at));
+            h[j] = make_float2((x.x - stat.x) * stat.y, (x.y - stat.x) * stat.y);
+            float gx = du[j].x * gamma[j].x, gy = du[j].y * gamma[j].y;
+            one += gx + gy;
+            two += gx * h[j].x + gy * h[j].y;
+        }
+        one = warp_sum(one) / width;
+        two = warp_sum(two) / width;
+#pragma unroll
+        for (int j = 0; j < NV; j++) {
+            int64_t at = row * width + 2 * lane + 64 * j;
+            float2 d = make_float2(
+                base[j].x + stat.y * (du[j].x * gamma[j].x - one - h[j].x * two),
+                base[j].y + stat.y * (du[j].y * gamma[j].y - one - h[j].y * two));
+            sums[0][j].x += du[j].x * h[j].x, sums[0][j].y += du[j].y * h[j].y;
+            sums[1][j].x += du[j].x, sums[1][j].y += du[j].y;
+            sums[2][j].x += d.x, sums[2][j].y += d.y;
+            if (a.copy) *(uint32_t*)(a.copy + at) = pack2(d.x, d.y);
+            float2* to = (float2*)(a.dx + at);
+            if (a.add) d.x += to->x, d.y += to->y;
+            *to = d;
+        }
+    }
+#pragma unroll
+    for (int k = 0; k < 3; k++) {
+        __syncthreads();
+#pragma unroll
+        for (int j = 0; j < NV; j++) *(float2*)(&shared[warp][2 * lane + 64 * j]) = sums[k][j];
+        __syncthreads();
+        for (int c = threadIdx.x; c < width; c += THREADS) {
+            float sum = 0;
+            for (int i = 0; i < WARPS; i++) sum += shared[i][c];
+            a.part[((size_t)k * gridDim.x + blockIdx.x) * width + c] = sum;
+        }
+    }
+}
+
+// ---- element by element, with sums over rows: a thread has eight columns ----
+
+enum { VEC = 8 };
+
+__device__ __forceinline__ void load8(float (&x)[VEC], const bf16* p) {
+    uint4 v = *(const uint4*)p;
+    const uint32_t w[4] = {v.x, v.y, v.z, v.w};
+#pragma unroll
+    for (int i = 0; i < 4; i++) {
+        float2 f = unpack2(w[i]);
+        x[2 * i] = f.x, x[2 * i + 1] = f.y;
+    }
+}
+
+__device__ __forceinline__ void store8(bf16* p, const float (&x)[VEC]) {
+    *(uint4*)p = make_uint4(pack2(x[0], x[1]), pack2(x[2], x[3]), pack2(x[4], x[5]),
+                            pack2(x[6], x[7]));
+}
+
+// Phi(x) by Abramowitz and Stegun 7.1.26 (off by at most 1e-7), and the density at x
+__device__ __forceinline__ float normal_below(float x, float* density) {
+    float z = fabsf(x) * 0.70710678f, t = __fdividef(1.0f, 1.0f + 0.3275911f * z);
+    float e = exp2f(-0.72134752f * x * x);
+    float p = 1.061405429f;
+    p = p * t - 1.453152027f;
+    p = p * t + 1.421413741f;
+    p = p * t - 0.284496736f;
+    p = p * t + 0.254829592f;
+    float tail = 0.5f * p * t * e;
+    *density = 0.39894228f * e;
+    return x < 0 ? tail : 1.0f - tail;
+}
+
+__global__ void __launch_bounds__(THREADS) gelu_forward(int64_t pieces, const bf16* x, bf16* y) {
+    int64_t i = (int64_t)blockIdx.x * THREADS + threadIdx.x;
+    if (i >= pieces) return;
+    float v[VEC], density;
+    load8(v, x + i * VEC);
+#pragma unroll
+    for (int j = 0; j < VEC; j++) v[j] *= normal_below(v[j], &density);
+    store8(y + i * VEC, v);
+}
+
+// f(row, col, v) gives the eight numbers of a thread's columns, whose sums go to part (blocks, cols)
+template <class F>
+__global__ void __launch_bounds__(THREADS) row_sums(int64_t rows, int cols, float* part, F f) {
+    extern __shared__ float shared[];  // (blockDim.y, cols)
+    int col = (int)threadIdx.x * VEC;
+    float sum[VEC] = {};
+    for (int64_t r = (int64_t)blockIdx.x * blockDim.y + threadIdx.y; r < rows;
+         r += (int64_t)gridDim.x * blockDim.y) {
+        float v[VEC];
+        f(r, col, v);
+#pragma unroll
+        for (int j = 0; j < VEC; j++) sum[j] += v[j];
+    }
+#pragma unroll
+    for (int j = 0; j < VEC; j++) shared[threadIdx.y * cols + col + j] = sum[j];
+    __syncthreads();
+    if (threadIdx.y != 0) return;
+#pragma unroll
+    for (int j = 0; j < VEC; j++) {
+        float total = 0;
+        for (int y = 0; y < (int)blockDim.y; y++) total += shared[y * cols + col + j];
+        part[(size_t)blockIdx.x * cols + col + j] = total;
+    }
+}
+
+struct to_half {
+    const float* from;
+    bf16* to;
+    int cols;
+    __device__ void operator()(int64_t row, int col, float (&v)[VEC]) const {
+        int64_t at = row * cols + col;
+        float4 a = *(const float4*)(from + at), b = *(const float4*)(from + at + 4);
+        v[0] = a.x, v[1] = a.y, v[2] = a.z, v[3] = a.w;
+        v[4] = b.x, v[5] = b.y, v[6] = b.z, v[7] = b.w;
+        store8(to + at, v);
+    }
+};
+
+struct gelu_slopes {
+    const bf16* x;
+    bf16* d;
+    int cols;
+    __device__ void operator()(int64_t row, int col, float (&v)[VEC]) const {
+        int64_t at = row * cols + col;
+        float in[VEC];
+        load8(in, x + at);
+        load8(v, d + at);
+#pragma unroll
+        for (int j = 0; j < VEC; j++) {
+            float density, below = normal_below(in[j], &density);
+            v[j] *= below + in[j] * density;
+        }
+        store8(d + at, v);
+    }
+};
+
+struct as_it_is {
+    const bf16* x;
+    int cols;
+    __device__ void operator()(int64_t row, int col, float (&v)[VEC]) const {
+        load8(v, x + row * cols + col);
+    }
+};
+
+template <int K>
+static void finish(nn_cuda_queue* q, int cols, int blocks, float* part, float* const (&dst)[K]) {
+    column_sink<K> sink;
+    for (int k = 0; k < K; k++) sink.dst[k] = dst[k];
+    sink.part = part;
+    launch(q, "sums over rows", column_finish<K>, blocks_for(cols, COLUMN_TILE),
+           dim3(COLUMN_TILE, COLUMN_LANES), cols, blocks, sink);
+}
+
+template <class F>
+static void sum_rows(nn_cuda_queue* q, int64_t rows, int cols, float* part, float* dst, F f) {
+    int wide = cols / VEC, high = THREADS / wide > 0 ? THREADS / wide : 1;
+    int64_t most = (rows + high - 1) / high;
+    int blocks = (int)(most < MOST_BLOCKS ? most : MOST_BLOCKS);
+    row_sums<<<blocks, dim3(wide, high), (size_t)high * cols * sizeof(float), q->stream>>>(
+        rows, cols, part, f);
+    nn_cuda_check(q, "sums over rows");
+    finish<1>(q, cols, blocks, part, {dst});
+}
+
+// ---- steps --------------------------------------------------------------------------------------
+
+static void norm(nn_cuda_queue* q, const nn_cuda_vit* v, const float* x, int gamma, bf16* y,
+                 float2* stat) {
+    int64_t rows = shape_of(v).rows;
+    auto kernel = v->width == 64 ? norm_forward<1> : v->width == 128 ? norm_forward<2>
+                                                                     : norm_forward<3>;
+    launch(q, "norm", kernel, blocks_for(rows, WARPS), THREADS, rows, x, v->param[gamma],
+           v->param[gamma + 1], v->eps, y, stat);
+}
+
+// the gradient through a norm; `sum` gets the sums of dx over rows
+static void norm_slopes(nn_cuda_queue* q, const nn_cuda_vit* v, norm_back a, int gamma,
+                        float* sum) {
+    int64_t most = (a.rows + WARPS - 1) / WARPS;
+    int blocks = (int)(most < MOST_BLOCKS ? most : MOST_BLOCKS);
+    auto kernel = v->width == 64 ? norm_backward<1> : v->width == 128 ? norm_backward<2>
+                                                                      : norm_backward<3>;
+    launch(q, "norm", kernel, (uint32_t)blocks, THREADS, a);
+    finish<3>(q, v->width, blocks, a.part, {v->grad[gamma], v->grad[gamma + 1], sum});
+}
+
+// y (rows, n) = x (rows, k) w (k, n) + bias, in bfloat16
+static void multiply(nn_cuda_queue* q, int64_t rows, int k, int n, const bf16* x, const bf16* w,
+                     const bf16* bias, bf16* y) {
+    nn_cuda_product p = {};
+    p.half = p.half_out = 1;
+    p.m = rows, p.n = n, p.k = k;
+    p.a = x, p.lda = k, p.b = w, p.ldb = n, p.bias = bias, p.d = y, p.ldc = n;
+    nn_cuda_multiply(q, &p);
+}
+
+// y = base + x w + bias in float32
+static void multiply_onto(nn_cuda_queue* q, const nn_cuda_product& size, const bf16* x,
+                          const bf16* w, const float* bias, const float* base, float* y) {
+    nn_cuda_product p = size;
+    p.half = 1, p.beta = 1;
+    p.a = x, p.lda = p.k, p.b = w, p.ldb = p.n, p.bias = bias;
+    p.c = base, p.d = y, p.ldc = p.n;
+    nn_cuda_multiply(q, &p);
+}
+
+static nn_cuda_product size_of(int64_t m, int64_t k, int64_t n) {
+    nn_cuda_product p = {};
+    p.m = m, p.n = n, p.k = k;
+    return p;
+}
+
+// dw (k, n) += x' dy; dx (rows, k) = dy w'
+static void multiply_back(nn_cuda_queue* q, const nn_cuda_product& size, const bf16* x,
+                          const bf16* w, const bf16* dy, float* dw, bf16* dx) {
+    int64_t rows = size.m, k = size.k, n = size.n;
+    nn_cuda_product p = {};
+    p.half = 1, p.ta = 1, p.m = k, p.n = n, p.k = rows;
+    p.a = x, p.lda = k, p.b = dy, p.ldb = n, p.beta = 1, p.c = p.d = dw, p.ldc = n;
+    if (dw) nn_cuda_multiply(q, &p);
+    nn_cuda_product b = {};
+    b.half = b.half_out = 1, b.tb = 1, b.m = rows, b.n = k, b.k = n;
+    b.a = dy, b.lda = n, b.b = w, b.ldb = n, b.d = dx, b.ldc = k;
+    nn_cuda_multiply(q, &b);
+}
+
+static nn_cuda_flash flash_of(const nn_cuda_vit* v, const kept& k) {
+    nn_cuda_flash f = {};
+    f.groups = v->groups, f.tokens = v->tokens, f.heads = v->heads;
+    f.qkv = k.qkv, f.y = k.mixed, f.lse = k.lse;
+    return f;
+}
+
+}  // namespace
+
+int nn_cuda_vit_fits(int tokens, int heads, int width, int mlp) {
+    return tokens <= NN_CUDA_FLASH_TOKENS && width == heads * NN_CUDA_FLASH_DEPTH && heads <= 3 &&
+           mlp % 64 == 0 && mlp <= 1024;
+}
+
+size_t nn_cuda_vit_save(const nn_cuda_vit* v) {
+    return (size_t)(kept_of(shape_of(v), NULL).end - (char*)NULL);
+}
+
+size_t nn_cuda_vit_scratch(const nn_cuda_vit* v) {
+    return (size_t)(rooms_of(shape_of(v), NULL).end - (char*)NULL);
+}
+
+void nn_cuda_vit_forward(nn_cuda_queue* q, const nn_cuda_vit* v) {
+    shape s = shape_of(v);
+    kept k = kept_of(s, v->save);
+    cast_all(q, v, k);
+    norm(q, v, v->x, VIT_GAMMA1, k.u1, k.stat1);
+    multiply(q, s.rows, s.width, 3 * s.width, k.u1, k.qkv_w, k.qkv_b, k.qkv);
+    nn_cuda_flash f = flash_of(v, k);
+    nn_cuda_flash_forward(q, &f);
+    multiply_onto(q, size_of(s.rows, s.width, s.width), k.mixed, k.out_w, v->param[VIT_OUT_BIAS],
+                  v->x, k.x2);
+    norm(q, v, k.x2, VIT_GAMMA2, k.u2, k.stat2);
+    multiply(q, s.rows, s.width, s.mlp, k.u2, k.up_w, k.up_b, k.pre);
+    int64_t pieces = s.rows * s.mlp / VEC;
+    launch(q, "gelu", gelu_forward, blocks_for(pieces, THREADS), THREADS, pieces, k.pre, k.hidden);
+    multiply_onto(q, size_of(s.rows, s.mlp, s.width), k.hidden, k.down_w,
+                  v->param[VIT_DOWN_BIAS], k.x2, v->y);
+}
+
+void nn_cuda_vit_backward(nn_cuda_queue* q, const nn_cuda_vit* v) {
+    shape s = shape_of(v);
+    kept k = kept_of(s, v->save);
+    rooms r = rooms_of(s, v->scratch);
+    sum_rows(q, s.rows, s.width, r.part, v->grad[VIT_DOWN_BIAS], to_half{v->dy, r.dy, s.width});
+    multiply_back(q, size_of(s.rows, s.mlp, s.width), k.hidden, k.down_w, r.dy, v->grad[VIT_DOWN],
+                  r.dhidden);
+    sum_rows(q, s.rows, s.mlp, r.part, v->grad[VIT_UP_BIAS],
+             gelu_slopes{k.pre, r.dhidden, s.mlp});
+    multiply_back(q, size_of(s.rows, s.width, s.mlp), k.u2, k.up_w, r.dhidden, v->grad[VIT_UP],
+                  r.du);
+    norm_back second = {s.rows, k.x2, v->param[VIT_GAMMA2], v->dy, k.stat2,
+                        r.du,   r.dx2, r.dy, 0, r.part};
+    norm_slopes(q, v, second, VIT_GAMMA2, v->grad[VIT_OUT_BIAS]);
+    multiply_back(q, size_of(s.rows, s.width, s.width), k.mixed, k.out_w, r.dy, v->grad[VIT_OUT],
+                  r.du);
+    nn_cuda_flash f = flash_of(v, k);
+    f.dy = r.du, f.dqkv = r.dqkv;
+    nn_cuda_flash_backward(q, &f);
+    sum_rows(q, s.rows, 3 * s.width, r.part, v->grad[VIT_QKV_BIAS],
+             as_it_is{r.dqkv, 3 * s.width});
+    multiply_back(q, size_of(s.rows, s.width, 3 * s.width), k.u1, k.qkv_w, r.dqkv,
+                  v->grad[VIT_QKV], r.du);
+    norm_back first = {s.rows, v->x, v->param[VIT_GAMMA1], r.dx2, k.stat1,
+                       r.du,   v->dx, NULL, v->add, r.part};
+    norm_slopes(q, v, first, VIT_GAMMA1, NULL);
+}
