@@ -61,6 +61,7 @@ int main(void) {
     const task_typed task = {.name = "bench",
                              .image = 224,
                              .controls = 5,
+                             .horizon = 5,
                              .action_dim = 2,
                              .action_low = -1,
                              .action_high = 1,
