@@ -24,7 +24,7 @@ int names_of_file(const char* stem, const char* task, result_name* out);
 // The path of a run folder; what it does not say is left empty. `task` likewise.
 void names_of_folder(const char* path, const char* task, result_name* out);
 // The flat name, without .json, of a file in a study's run folder: "eval-contract-25" in
-// OUT/cube-plus/seed-2 is "eval-cube-plus-2-contract-25". A name that is flat stays. Returns 0
+// OUT/TASK-plus/seed-2 is "eval-TASK-plus-2-contract-25". A name that is flat stays. Returns 0
 // where the path says too little or the name does not fit.
 int names_flat(const char* folder, const char* stem, const char* task, char* out, size_t room);
 // Is a folder of that name one of a study: TASK, TASK-plus, seed-N, lewm, ensemble or
