@@ -134,8 +134,8 @@ static void show_lewm(const cJSON* j) {
 
 // What belongs to FIRM's stages has no meaning here.
 static firm_status check_lewm(const args* a, firm_error* err) {
-    static const char* const others[] = {"branches", "structured", "pack",     "init",    "from",
-                                         "until",    "sources",    "no-fiber", "mismatch"};
+    static const char* const others[] = {"branches", "structured", "pack",     "init",
+                                         "from",     "sources",    "no-fiber", "mismatch"};
     for (size_t i = 0; i < sizeof others / sizeof *others; i++)
         if (args_given(a, others[i]))
             return FAIL(err, FIRM_E_USAGE, "--%s is for --world firm; leave it out", others[i]);
