@@ -407,7 +407,7 @@ TEST(cuda, plan_solve_like_cpu) {
                     EXPECT_INT(a.nonfinite, 0);
                     gpu.distance[i][k] = search_end(&s, i, a.plan);
                     float again[HORIZON * 2];
-                    plan_net_rollout(s.net, s.scratch, 1, HORIZON, q.c0, q.m0, a.plan, again);
+                    plan_net_rollout(s.net, s.scratch, 1, HORIZON, q.now, q.memory, a.plan, again);
                     for (int j = 0; j < HORIZON * 2; j++)
                         path =
                             test_worse(path, fabs(a.path[j] - again[j]) / fmax(1, fabs(again[j])));
@@ -456,7 +456,7 @@ static void first_iteration(int priced) {
                                   0};
                 plan_answer a;
                 REQUIRE_OK(plan_gpu_solve(g, 1, &q, 1, 1, &a, &err), err);
-                plan_net_rollout(s.net, s.scratch, N, HORIZON, q.c0, q.m0, u, want);
+                plan_net_rollout(s.net, s.scratch, N, HORIZON, q.now, q.memory, u, want);
                 double mean[HORIZON * A] = {0};
                 for (int k = 0; k < N; k++) {
                     const float *end = a.paths + (k * HORIZON + HORIZON - 1) * 2,
