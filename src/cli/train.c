@@ -198,8 +198,8 @@ static firm_status run(const args* a, firm_error* err) {
                          .mismatch = args_switch(a, "mismatch"),
                          .device = args_text(a, "device")};
     firm_status status = load_settings(a, spec, &settings, err);
-    if (status == FIRM_OK) say_choices(a, spec);
     if (status == FIRM_OK) status = cli_train_inputs(a, spec, args_text(a, "pack"), &in, err);
+    if (status == FIRM_OK) say_choices(a, spec);
     if (status == FIRM_OK) status = train_run(settings, spec, &in, &opt, &json, err);
     cli_free_inputs(&in);
     config_free(settings);
