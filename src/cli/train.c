@@ -134,8 +134,8 @@ static void show_lewm(const cJSON* j) {
 
 // What belongs to FIRM's stages has no meaning here.
 static firm_status check_lewm(const args* a, firm_error* err) {
-    static const char* const others[] = {"branches", "structured", "pack",     "init",    "from",
-                                         "until",    "sources",    "no-fiber", "mismatch"};
+    static const char* const others[] = {"branches", "structured", "pack",     "init",
+                                         "from",     "sources",    "no-fiber", "mismatch"};
     for (size_t i = 0; i < sizeof others / sizeof *others; i++)
         if (args_given(a, others[i]))
             return FAIL(err, FIRM_E_USAGE, "--%s is for --world firm; leave it out", others[i]);
@@ -198,8 +198,8 @@ static firm_status run(const args* a, firm_error* err) {
                          .mismatch = args_switch(a, "mismatch"),
                          .device = args_text(a, "device")};
     firm_status status = load_settings(a, spec, &settings, err);
-    if (status == FIRM_OK) say_choices(a, spec);
     if (status == FIRM_OK) status = cli_train_inputs(a, spec, args_text(a, "pack"), &in, err);
+    if (status == FIRM_OK) say_choices(a, spec);
     if (status == FIRM_OK) status = train_run(settings, spec, &in, &opt, &json, err);
     cli_free_inputs(&in);
     config_free(settings);

@@ -3,8 +3,6 @@
 #include "plan/lewm_net.h"
 
 #include <math.h>
-#include <pthread.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "core/mem.h"
@@ -12,9 +10,10 @@
 #include "nn/cpu/gemm.h"
 #include "nn/cpu/loops.h"
 #include "plan/lewm_rows.h"
+#include "plan/lewm_weights.h"
 
 // Candidates at a time: their activations stay in the second cache.
-enum { BLOCK = 96, CHUNKS = 6 };
+enum { BLOCK = 96, CHUNKS = LEWM_CHUNKS };
 
 // y = x w + b
 typedef struct layer {
@@ -41,168 +40,45 @@ struct lewm_net {
 
 // ---- packing ------------------------------------------------------------------------------------
 
-// How the input of a layer is changed before it: x * gamma + beta, and its sum after it:
-// y * scale + shift. NULL: not.
-typedef struct fold {
-    const float *gamma, *beta;   // (in)
-    const float *scale, *shift;  // (out)
-} fold;
-
-// Columns first .. first + n - 1 of the weights (in, columns) as a layer of its own.
-typedef struct source {
-    const float *w, *b;  // b may be NULL
-    int in, columns, first, n;
-} source;
-
-static firm_status pack(lewm_net* net, const source* s, const fold* f, layer* out,
-                        firm_error* err) {
-    const size_t in = (size_t)s->in, n = (size_t)s->n, packed = nn_gemm_packed(s->in, s->n);
-    float* plain = mem_alloc(in * n * sizeof *plain);
-    out->in = s->in;
-    out->out = s->n;
+// Columns first .. first + n - 1 of a layer.
+static firm_status pack_columns(lewm_net* net, const lewm_fold* from, int first, int n, layer* out,
+                                firm_error* err) {
+    const size_t packed = nn_gemm_packed(from->in, n);
+    out->in = from->in;
+    out->out = n;
     out->w = mem_alloc(packed * sizeof *out->w);
-    out->b = mem_calloc(n, sizeof *out->b);
-    net->bytes += (packed + n) * sizeof(float);
-    if (!plain || !out->w || !out->b) {
-        mem_free(plain);
+    out->b = mem_alloc((size_t)n * sizeof *out->b);
+    net->bytes += (packed + (size_t)n) * sizeof(float);
+    if (!out->w || !out->b)
         return FAIL(err, FIRM_E_MEMORY, "no memory for the planner's copy of the model");
-    }
-    for (size_t j = 0; j < n; j++) {
-        const float* column = s->w + (size_t)s->first + j;
-        double sum = s->b ? (double)s->b[(size_t)s->first + j] : 0;
-        const double scale = f && f->scale ? (double)f->scale[j] : 1;
-        for (size_t i = 0; i < in; i++) {
-            double w = (double)column[i * (size_t)s->columns];
-            if (f && f->beta) sum += w * (double)f->beta[i];
-            plain[i * n + j] = (float)(w * (f && f->gamma ? (double)f->gamma[i] : 1) * scale);
-        }
-        out->b[j] = (float)(sum * scale + (f && f->shift ? (double)f->shift[j] : 0));
-    }
-    nn_gemm_pack(s->in, s->n, plain, s->n, 0, out->w);
-    mem_free(plain);
+    nn_gemm_pack(from->in, n, from->w + first, from->out, 0, out->w);
+    memcpy(out->b, from->b + first, (size_t)n * sizeof *out->b);
     return FIRM_OK;
 }
 
-static const float* named(const lewm_model* m, const char* module, int block, const char* part) {
-    char name[96];
-    if (block < 0)
-        snprintf(name, sizeof name, "%s.%s", module, part);
-    else
-        snprintf(name, sizeof name, "%s.%d.%s", module, block, part);
-    return lewm_weight(m, name);
+static firm_status pack(lewm_net* net, const lewm_fold* from, layer* out, firm_error* err) {
+    return pack_columns(net, from, 0, from->out, out, err);
 }
 
-static firm_status pack_block(lewm_net* net, const lewm_model* m, int i, firm_error* err) {
-    const lewm_shape* s = &net->shape;
-    const int w = s->width, inner = net->inner;
-    block* b = &net->block[i];
-    const float* qkv = named(m, "predictor", i, "qkv.weight");
-    const fold one = {.gamma = named(m, "predictor", i, "norm1.weight"),
-                      .beta = named(m, "predictor", i, "norm1.bias")},
-               two = {.gamma = named(m, "predictor", i, "norm2.weight"),
-                      .beta = named(m, "predictor", i, "norm2.bias")};
-    TRY(pack(net, &(source){qkv, NULL, w, 3 * inner, 0, inner}, &one, &b->q, err));
-    TRY(pack(net, &(source){qkv, NULL, w, 3 * inner, inner, 2 * inner}, &one, &b->kv, err));
-    TRY(pack(net,
-             &(source){named(m, "predictor", i, "out.weight"), named(m, "predictor", i, "out.bias"),
-                       inner, w, 0, w},
-             NULL, &b->out, err));
-    TRY(pack(net,
-             &(source){named(m, "predictor", i, "up.weight"), named(m, "predictor", i, "up.bias"),
-                       w, s->predictor_mlp, 0, s->predictor_mlp},
-             &two, &b->up, err));
-    return pack(net,
-                &(source){named(m, "predictor", i, "down.weight"),
-                          named(m, "predictor", i, "down.bias"), s->predictor_mlp, w, 0, w},
-                NULL, &b->down, err);
-}
-
-// The modulations of all blocks as one product.
-static firm_status pack_modulation(lewm_net* net, const lewm_model* m, firm_error* err) {
-    const size_t w = (size_t)net->shape.width, depth = (size_t)net->shape.predictor_depth,
-                 each = CHUNKS * w, all = depth * each;
-    float *weight = mem_alloc(w * all * sizeof *weight), *bias = mem_alloc(all * sizeof *bias);
-    firm_status st =
-        weight && bias ? FIRM_OK
-                       : FAIL(err, FIRM_E_MEMORY, "no memory for the planner's copy of the model");
-    for (size_t d = 0; d < depth && st == FIRM_OK; d++) {
-        const float* from = named(m, "predictor", (int)d, "modulation.weight");
-        for (size_t i = 0; i < w; i++)
-            memcpy(weight + i * all + d * each, from + i * each, each * sizeof *weight);
-        memcpy(bias + d * each, named(m, "predictor", (int)d, "modulation.bias"),
-               each * sizeof *bias);
+static firm_status pack_all(lewm_net* net, lewm_weights* w, firm_error* err) {
+    const int inner = net->inner;
+    TRY(pack(net, &w->patch, &net->patch, err));
+    TRY(pack(net, &w->embed_up, &net->embed_up, err));
+    TRY(pack(net, &w->embed_down, &net->embed_down, err));
+    TRY(pack(net, &w->modulation, &net->modulation, err));
+    for (int i = 0; i < net->shape.predictor_depth; i++) {
+        const lewm_folded* from = &w->block[i];
+        block* to = &net->block[i];
+        TRY(pack_columns(net, &from->qkv, 0, inner, &to->q, err));
+        TRY(pack_columns(net, &from->qkv, inner, 2 * inner, &to->kv, err));
+        TRY(pack(net, &from->out, &to->out, err));
+        TRY(pack(net, &from->up, &to->up, err));
+        TRY(pack(net, &from->down, &to->down, err));
     }
-    if (st == FIRM_OK)
-        st = pack(net, &(source){weight, bias, (int)w, (int)all, 0, (int)all}, NULL,
-                  &net->modulation, err);
-    mem_free(weight);
-    mem_free(bias);
-    return st;
-}
-
-// head = down(GELU(BN(up(LN(x)))))
-static firm_status pack_head(lewm_net* net, const lewm_model* m, firm_error* err) {
-    const lewm_shape* s = &net->shape;
-    const int n = s->projector;
-    const float *gamma = named(m, "head", -1, "norm.weight"),
-                *beta = named(m, "head", -1, "norm.bias"),
-                *mean = named(m, "head", -1, "norm.running_mean"),
-                *variance = named(m, "head", -1, "norm.running_var");
-    float *scale = mem_alloc((size_t)n * sizeof *scale),
-          *shift = mem_alloc((size_t)n * sizeof *shift);
-    firm_status st =
-        scale && shift ? FIRM_OK
-                       : FAIL(err, FIRM_E_MEMORY, "no memory for the planner's copy of the model");
-    for (int i = 0; i < n && st == FIRM_OK; i++) {
-        double by = (double)gamma[i] / sqrt((double)variance[i] + 1e-5);
-        scale[i] = (float)by;
-        shift[i] = (float)((double)beta[i] - (double)mean[i] * by);
-    }
-    const fold f = {.gamma = named(m, "predictor", -1, "norm.weight"),
-                    .beta = named(m, "predictor", -1, "norm.bias"),
-                    .scale = scale,
-                    .shift = shift};
-    if (st == FIRM_OK)
-        st = pack(net,
-                  &(source){named(m, "head", -1, "up.weight"), named(m, "head", -1, "up.bias"),
-                            s->width, n, 0, n},
-                  &f, &net->head_up, err);
-    if (st == FIRM_OK)
-        st = pack(net,
-                  &(source){named(m, "head", -1, "down.weight"), named(m, "head", -1, "down.bias"),
-                            n, s->width, 0, s->width},
-                  NULL, &net->head_down, err);
-    mem_free(scale);
-    mem_free(shift);
-    return st;
-}
-
-static firm_status pack_all(lewm_net* net, const lewm_model* m, firm_error* err) {
-    const lewm_shape* s = &net->shape;
-    const struct {
-        const char* name;
-        int in, out;
-        layer* to;
-    } part[] = {{"patch", net->action, s->action_hidden, &net->patch},
-                {"up", s->action_hidden, s->action_mlp, &net->embed_up},
-                {"down", s->action_mlp, s->width, &net->embed_down}};
-    for (size_t i = 0; i < sizeof part / sizeof *part; i++) {
-        char weight[32], bias[32];
-        snprintf(weight, sizeof weight, "%s.weight", part[i].name);
-        snprintf(bias, sizeof bias, "%s.bias", part[i].name);
-        TRY(pack(net,
-                 &(source){named(m, "actions", -1, weight), named(m, "actions", -1, bias),
-                           part[i].in, part[i].out, 0, part[i].out},
-                 NULL, part[i].to, err));
-    }
-    TRY(pack_modulation(net, m, err));
-    for (int i = 0; i < s->predictor_depth; i++) TRY(pack_block(net, m, i, err));
-    TRY(pack_head(net, m, err));
-    const size_t positions = (size_t)(s->context * s->width);
-    net->positions = mem_alloc(positions * sizeof *net->positions);
-    if (!net->positions) return FAIL(err, FIRM_E_MEMORY, "no memory for the planner");
-    memcpy(net->positions, lewm_weight(m, "predictor.positions"),
-           positions * sizeof *net->positions);
+    TRY(pack(net, &w->head_up, &net->head_up, err));
+    TRY(pack(net, &w->head_down, &net->head_down, err));
+    net->positions = w->positions;  // taken over
+    w->positions = NULL;
     return FIRM_OK;
 }
 
@@ -234,8 +110,11 @@ firm_status lewm_net_create(const lewm_model* m, lewm_net** out, firm_error* err
     net->loops = nn_loops_get();
     net->bytes = sizeof *net;
     net->block = mem_calloc((size_t)m->shape.predictor_depth, sizeof *net->block);
-    firm_status st =
-        net->block ? pack_all(net, m, err) : FAIL(err, FIRM_E_MEMORY, "no memory for the planner");
+    lewm_weights w = {0};
+    firm_status st = net->block ? lewm_weights_take(m, &w, err)
+                                : FAIL(err, FIRM_E_MEMORY, "no memory for the planner");
+    if (st == FIRM_OK) st = pack_all(net, &w, err);
+    lewm_weights_free(&w);
     if (st != FIRM_OK) {
         lewm_net_free(net);
         return st;

@@ -155,6 +155,8 @@ TEST(cli, recorded_data_has_no_simulator) {
     EXPECT_REFUSAL(
         firm_run(folder, 0, "train robot.ini --data robot.h5 --sources F -o run --quiet"), "train",
         "robot.h5");
+    const outcome* o = firm_run(folder, 0, "tasks robot.ini");
+    EXPECT(o->code == 0 && strstr(o->out, "no simulator") && !strstr(o->out, "policies"));
     EXPECT_REFUSAL(firm_run(folder, 0, "describe none.ini --data robot.h5"), "describe",
                    "none.ini");
     put_file(folder, "bad.ini", "[task]\nname = a b\n", 18);

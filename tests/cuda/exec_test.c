@@ -250,7 +250,7 @@ TEST(cuda, exec_gates) {
             if (st != FIRM_OK) test_fail(__FILE__, __LINE__, "%s", err.message);
         }
         EXPECT(rollout[0].mean[0] > 0 && ground[0].mean_units > 0);
-        for (int k = 0; k < STEPS; k++) {
+        for (int k = 0; k < w.model->task.horizon; k++) {
             EXPECT_NEAR(rollout[1].mean[k], rollout[0].mean[k], FP32 * rollout[0].mean[k]);
             EXPECT_NEAR(rollout[1].p95[k], rollout[0].p95[k], FP32 * rollout[0].p95[k]);
         }

@@ -456,3 +456,43 @@ TEST(model, lewm_reads_files_of_others) {
     }
     lewm_free(m);
 }
+
+// A model accepted from changed bytes is sound: its sizes fit its tensors and all numbers are
+// finite. Nothing else may happen but a refusal with a sentence.
+TEST(model, lewm_survives_changed_bytes) {
+    firm_error err = {0};
+    lewm_shape shape = lewm_small();
+    shape.predictor_head = 64, shape.predictor_heads = 1, shape.heads = 1;
+    lewm_model *m = lewm_formula(&shape), *back;
+    const float mean[2] = {0, 0}, std[2] = {1, 1};
+    lewm_foreign foreign = {&m->task, mean, std};
+    const char* path = path_of("changed.safetensors");
+    write_foreign(m, path, 0);
+    char *bytes, *copy;
+    size_t n, accepted = 0;
+    uint64_t header;
+    REQUIRE_OK(file_read_all(path, &bytes, &n, &err), err);
+    memcpy(&header, bytes, sizeof header);
+    copy = malloc(n);
+    if (!copy) abort();
+    for (size_t i = 0; i < (test_short() ? 100 : 1500); i++) {
+        size_t at = (size_t)((lewm_noise("place", i) + 1) / 2 * (float)(header + 7));
+        memcpy(copy, bytes, n);
+        copy[at] = (char)((lewm_noise("byte", i) + 1) * 127);
+        size_t length = i % 5 ? n : (size_t)((lewm_noise("cut", i) + 1) / 2 * (float)n);
+        err.message[0] = 0;
+        if (lewm_parse("changed", copy, length, &foreign, &back, &err) == FIRM_OK) {
+            accepted++;
+            EXPECT(lewm_params(back) == lewm_params(m));
+            for (size_t k = 0; k < back->store->count; k++)
+                if (!isfinite(back->store->value[k])) EXPECT(0);
+            lewm_free(back);
+        } else {
+            EXPECT(back == NULL && err.message[0] != 0);
+        }
+    }
+    EXPECT(accepted < 1500);
+    free(copy);
+    mem_free(bytes);
+    lewm_free(m);
+}

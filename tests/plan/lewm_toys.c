@@ -16,26 +16,11 @@ static int ends(const char* name, const char* with) {
     return n >= k && strcmp(name + n - k, with) == 0;
 }
 
-lewm_model* toy_lewm(int context, uint64_t seed) {
-    const lewm_shape shape = {.image = 224,
-                              .patch = 56,
-                              .width = 42,
-                              .depth = 1,
-                              .heads = 2,
-                              .mlp = 20,
-                              .projector = 50,
-                              .context = context,
-                              .predictor_depth = 3,
-                              .predictor_heads = 3,
-                              .predictor_head = 18,
-                              .predictor_mlp = 37,
-                              .action_hidden = 5,
-                              .action_mlp = 33,
-                              .dropout = 0.1f};
+static lewm_model* make(const lewm_shape* shape, uint64_t seed) {
     const task_typed task = toy_lewm_task();
     lewm_model* m = NULL;
     firm_error err = {0};
-    if (lewm_create(&task, &shape, seed, &m, &err) != FIRM_OK) {
+    if (lewm_create(&task, shape, seed, &m, &err) != FIRM_OK) {
         test_fail(__FILE__, __LINE__, "%s", err.message);
         return NULL;
     }
@@ -46,7 +31,9 @@ lewm_model* toy_lewm(int context, uint64_t seed) {
         const int norm = strstr(entry->name, "norm") != NULL;
         for (size_t i = 0; i < entry->count; i++) {
             float x = (float)rng_gauss(&r);
-            if (strstr(entry->name, "modulation"))
+            if (strncmp(entry->name, "actions.", 8) == 0)
+                value[i] *= 3;  // so that actions matter
+            else if (strstr(entry->name, "modulation"))
                 value[i] = 0.3f * x;
             else if (ends(entry->name, "running_var"))
                 value[i] = 0.5f + 0.2f * x * x;
@@ -59,4 +46,27 @@ lewm_model* toy_lewm(int context, uint64_t seed) {
         }
     }
     return m;
+}
+
+static lewm_shape odd_shape(int context) {
+    return (lewm_shape){.image = 224,
+                        .patch = 56,
+                        .width = 42,
+                        .depth = 1,
+                        .heads = 2,
+                        .mlp = 20,
+                        .projector = 50,
+                        .context = context,
+                        .predictor_depth = 3,
+                        .predictor_heads = 3,
+                        .predictor_head = 18,
+                        .predictor_mlp = 37,
+                        .action_hidden = 5,
+                        .action_mlp = 33,
+                        .dropout = 0.1f};
+}
+
+lewm_model* toy_lewm(int context, uint64_t seed) {
+    const lewm_shape shape = odd_shape(context);
+    return make(&shape, seed);
 }
