@@ -53,6 +53,7 @@ static int run(const lewm_model* m, plan_precision precision, int searches) {
         plan_precision_name(precision), searches, ms[ROUNDS / 2], ms[0], ms[ROUNDS / 2] / searches,
         each / ms[ROUNDS / 2] * 1e-9, (double)lewm_gpu_bytes(g) * 1e-9, created,
         (double)a[0].elite_cost);
+    fflush(stdout);
     lewm_gpu_free(g);
     return 0;
 }

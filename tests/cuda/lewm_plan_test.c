@@ -71,10 +71,11 @@ TEST(cuda, lewm_rollouts_equal_the_cpus) {
             EXPECT_INT(bad, 0);
             EXPECT_NEAR(worst, 0, cases[c].tolerance);
             // fewer candidates and steps, one of them not finite
+            const float kept = u[2 * 4 * action];
             u[2 * 4 * action] = NAN;
             REQUIRE_OK(lewm_gpu_rollout(g, 5, 4, z0, u, got, &bad, &err), err);
             EXPECT_INT(bad, 1);
-            u[2 * 4 * action] = 0.5f;
+            u[2 * 4 * action] = kept;
             lewm_gpu_free(g);
         }
         mem_free(scratch);
