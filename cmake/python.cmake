@@ -1,9 +1,10 @@
 # The extension of the Python package (python/): built by `pip install ./python` and `make wheel`, through scikit-build-core.
 #
-#   firm/_core            libfirm's folders and src/env, behind nanobind; needs libc and libm alone
+#   firm/_core               libfirm's folders and src/env, behind nanobind; needs libc and libm alone
 #   firm/engines/pusht.so    src/env with Chipmunk, where it is found; Chipmunk's library goes beside it
-#   firm/engines/mujoco.so  src/env with MuJoCo, whose library comes with the `mujoco` wheel at run time
-#   firm/models           the shipped models
+#   firm/engines/mujoco.so   src/env with MuJoCo, whose library comes with the `mujoco` wheel at run time
+#   firm/engines/served_task.so  tasks of gymnasium environments, a plug-in of firm_task.h
+#   firm/models              the shipped models
 enable_language(CXX)
 set(CMAKE_CXX_STANDARD 17)
 find_package(Python 3.9 REQUIRED COMPONENTS Interpreter Development.Module OPTIONAL_COMPONENTS Development.SABIModule)
@@ -12,7 +13,7 @@ find_package(nanobind CONFIG REQUIRED)
 
 set(here ${CMAKE_SOURCE_DIR}/python/ext)
 file(GLOB python_sources CONFIGURE_DEPENDS ${here}/*.cpp ${here}/*.c)
-list(FILTER python_sources EXCLUDE REGEX "/sims_library\\.c$")
+list(FILTER python_sources EXCLUDE REGEX "/(sims_library|served_task)\\.c$")
 nanobind_add_module(_core STABLE_ABI NB_STATIC ${python_sources} ${FIRM_RUNTIME_OBJECTS} $<TARGET_OBJECTS:firm_env>)
 target_include_directories(_core PRIVATE ${CMAKE_SOURCE_DIR}/include ${CMAKE_SOURCE_DIR}/src ${here})
 target_link_options(_core PRIVATE -static-libstdc++ -static-libgcc -Wl,--exclude-libs,ALL -Wl,--gc-sections)
@@ -20,6 +21,14 @@ target_link_libraries(_core PRIVATE Threads::Threads ${CMAKE_DL_LIBS} m)
 install(TARGETS _core LIBRARY DESTINATION firm COMPONENT python)
 install(DIRECTORY ${CMAKE_SOURCE_DIR}/models/ DESTINATION firm/models COMPONENT python FILES_MATCHING PATTERN "*.safetensors")
 add_custom_target(firm_python DEPENDS _core)
+
+# the plug-in behind firm.tasks.from_gymnasium()
+add_library(served_task MODULE ${here}/served_task.c)
+set_target_properties(served_task PROPERTIES PREFIX "" LIBRARY_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/engines)
+target_include_directories(served_task PRIVATE ${CMAKE_SOURCE_DIR}/include)
+target_link_libraries(served_task PRIVATE Threads::Threads ${CMAKE_DL_LIBS} m)
+install(TARGETS served_task LIBRARY DESTINATION firm/engines COMPONENT python)
+add_dependencies(firm_python served_task)
 
 # A library of simulators that need more than libc: src/env again with that engine, loaded when one of
 # its tasks is asked for. It exports one function, firm_sims_find (sims.h).

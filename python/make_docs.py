@@ -25,8 +25,10 @@ make test-python                         # the package's tests
 | Push-T | `libchipmunk-dev`; its library goes into the wheel | nothing more |
 | Reacher, Cube | the `mujoco` package, which pip fetches to build | `mujoco==3.11.0`, and the scenes |
 | `firm.torch` | nothing more | `torch` (extra `[torch]`) |
+| `firm.tasks.from_gymnasium` | nothing more | the environment's own package |
+| `firm.program`, `firm.train`, `firm.evaluate` | nothing more | the program `firm` (`make build`): it needs HDF5 and others, which the wheel does not have |
 
-Collecting data, training and evaluation are the program's ([commands](commands.md)); the package does not have them.
+Not there: LeWM and ensembles in `firm.torch`, reading and writing of episode files as arrays, converters of other packages' data sets.
 """
 
 
@@ -106,13 +108,15 @@ def torch_section():
 
 def page():
     import firm
-    from firm import controller, envs, errors, model, scenes, sims
+    from firm import controller, envs, errors, model, program, scenes, sims, tasks
 
     lines = HEAD.splitlines() + [""]
     lines += section("Models", model, ["load", "shipped", "Model", "Info", "Distance", "Prediction"])
     lines += section("Controllers", controller, ["Controller", "Step", "Controllers", "Steps"])
     lines += section("Environments", envs, ["Environment", "Environments"], "firm.envs.")
     lines += section("Simulators", sims, ["Simulators", "TaskInfo"])
+    lines += section("Tasks of your own", tasks, ["from_gymnasium", "angle", "position", "Task", "open_folder"], "firm.tasks.")
+    lines += section("Train and evaluate", program, ["collect", "intervene", "audit", "train", "evaluate", "Evaluation", "check", "run", "find"], "firm.program.")
     lines += torch_section()
     lines += section("Scenes of Reacher and Cube", scenes, ["find", "fetch"], "firm.scenes.")
     lines += ["## Errors", "", text(errors), "", "| exception | when |", "|---|---|"]

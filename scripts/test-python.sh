@@ -24,6 +24,8 @@ if [ "$form" = whole ] && ! $venv/bin/python -c 'import torch' 2>/dev/null; then
     install torch || echo "python: PyTorch could not be fetched; its tests are skipped"
 fi
 
+# firm.program runs the program, if it was built
+[ -x build/firm ] && export FIRM_PROGRAM=${FIRM_PROGRAM:-$PWD/build/firm}
 select=()
 [ "$form" = short ] && select=(-m "not long")
 $venv/bin/python -m pytest -q -p no:cacheprovider "${select[@]}" python/tests

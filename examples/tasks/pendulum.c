@@ -11,18 +11,18 @@
 
 #include "firm_task.h"
 
-enum { IMAGE = 224, STEPS = 5 };  // pixels a side; steps of the simulation in a control
-#define STEP 0.01                 // s
-#define GRAVITY 4.0               // rad/s^2 when it is level
-#define MOTOR 10.0                // rad/s^2 at full torque
-#define FRICTION 2.0              // 1/s
+enum { IMAGE = 96, STEPS = 5 };  // pixels a side; steps of the simulation in a control
+#define STEP 0.01                // s
+#define GRAVITY 4.0              // rad/s^2 when it is level
+#define MOTOR 10.0               // rad/s^2 at full torque
+#define FRICTION 2.0             // 1/s
 #define PI 3.14159265358979323846
 
 // What the numbers mean. One angle, which becomes the coordinates rod_sin and rod_cos.
 static const char typed[] =
     "[task]\n"
     "name = pendulum\n"
-    "image = 224\n"
+    "image = 96\n"
     "period_ms = 50\n"
     "controls = 5\n"
     "cost = sum\n"
@@ -37,7 +37,7 @@ static const char typed[] =
     "[distance]\n"
     "angle = angle rod, rad, 0.15\n"
     "[point]\n"
-    "bob = plain, 80 0 112, 0 80 112, 0 0 1\n";
+    "bob = plain, 34 0 48, 0 34 48, 0 0 1\n";
 
 // ---- dynamics ----
 
@@ -104,7 +104,7 @@ static double cover(double distance, double radius) {
 
 static void render(const void* sim, uint8_t* rgb) {
     const pendulum* p = sim;
-    const double middle = IMAGE / 2.0, length = IMAGE * 80.0 / 224, bob = IMAGE * 18.0 / 224;
+    const double middle = IMAGE / 2.0, length = 34, bob = 8;
     const double tx = length * sin(p->angle), ty = length * cos(p->angle);
     for (int row = 0; row < IMAGE; row++)
         for (int column = 0; column < IMAGE; column++, rgb += 3) {

@@ -17,16 +17,13 @@ static const arg_option options[] = {
     {"anchors", 0, ARG_INT, 1, 10000000, NULL, NULL, "N",
      "restored moments; the task's own number if not given"},
     {"branches", 0, ARG_INT, 1, 100000, NULL, NULL, "N", "action sequences from each; likewise"},
-    {"structured", 0, ARG_SWITCH, 0, 0, NULL, NULL, NULL,
-     "manoeuvres from anchors balanced over contact, for the tasks that have them (Push-T)"},
-    {"mixed", 0, ARG_SWITCH, 0, 0, NULL, NULL, NULL,
-     "wider than the paper's: independent, smooth and disturbed recorded actions, unclipped"},
-    {"planned", 0, ARG_SWITCH, 0, 0, NULL, NULL, NULL,
-     "what a contract search through --model does there: where the model is too hopeful"},
-    {"attempts", 0, ARG_SWITCH, 0, 0, NULL, NULL, NULL,
-     "two contract plans in a row of --model, carried out from --moments and added to --pack"},
-    {"searched", 0, ARG_SWITCH, 0, 0, NULL, NULL, NULL,
-     "what searches through the true simulator try from --moments, added to --pack"},
+    {"proposal", 0, ARG_CHOICE, 0, 0, NULL, "own|structured|mixed|planned|attempts|searched", NULL,
+     "where the actions come from; the task's own noise if not given"},
+    {"structured", 0, ARG_SWITCH, 0, 0, NULL, NULL, NULL, "short for --proposal structured"},
+    {"mixed", 0, ARG_SWITCH, 0, 0, NULL, NULL, NULL, "short for --proposal mixed"},
+    {"planned", 0, ARG_SWITCH, 0, 0, NULL, NULL, NULL, "short for --proposal planned"},
+    {"attempts", 0, ARG_SWITCH, 0, 0, NULL, NULL, NULL, "short for --proposal attempts"},
+    {"searched", 0, ARG_SWITCH, 0, 0, NULL, NULL, NULL, "short for --proposal searched"},
     {"moments", 0, ARG_TEXT, 0, 0, NULL, NULL, "T.h5",
      "--attempts, --searched: starts and goals in training episodes, of firm trials --training"},
     {"pack", 0, ARG_TEXT, 0, 0, NULL, NULL, "P.h5",
@@ -39,6 +36,49 @@ static const arg_option options[] = {
     {"seed", 0, ARG_SEED, 0, 0, NULL, NULL, "S", "seed of anchors and actions; 0 if not given"},
     CLI_DEVICE_OPTIONS,
 };
+
+// Where actions come from. A kind either branches off recorded moments of --data, or follows trials
+// from --moments and adds them to --pack.
+typedef struct kind {
+    const char* name;      // of --proposal, and of the switch that is short for it
+    const char* settings;  // [intervene] NAME_anchors, NAME_branches, NAME_candidates; NULL: none
+    int structured, mixed, planned;
+    int adds;  // to a pack
+} kind;
+
+static const kind kinds[] = {
+    {.name = "own"},
+    {.name = "structured", .structured = 1},
+    {.name = "mixed", .settings = "mixed", .mixed = 1},
+    {.name = "planned", .settings = "planned", .planned = 1},
+    {.name = "attempts", .adds = 1},
+    {.name = "searched", .adds = 1},
+};
+enum { OWN, KINDS = sizeof kinds / sizeof kinds[0] };
+
+// One kind, by --proposal or by its switch.
+static firm_status choose(const args* a, const kind** out, firm_error* err) {
+    const kind* found = NULL;
+    for (int i = 0; i < KINDS; i++) {
+        const kind* k = &kinds[i];
+        int named = args_given(a, "proposal") && strcmp(args_text(a, "proposal"), k->name) == 0;
+        if (!named && (i == OWN || !args_switch(a, k->name))) continue;
+        if (found && found->adds && k->adds)
+            return FAIL(err, FIRM_E_USAGE, "--%s and --%s are added one after the other",
+                        found->name, k->name);
+        if (found && (found->adds || k->adds))
+            return FAIL(err, FIRM_E_USAGE,
+                        "--%s takes its moments from --moments and adds to --pack; leave out the "
+                        "other sets",
+                        k->adds ? k->name : found->name);
+        if (found)
+            return FAIL(err, FIRM_E_USAGE, "%s and %s are two sets; make one after the other",
+                        found->name, k->name);
+        found = k;
+    }
+    *out = found ? found : &kinds[OWN];
+    return FIRM_OK;
+}
 
 static void show_addition(const cJSON* j) {
     const char* what = cJSON_HasObjectItem(j, "searches") ? "searches" : "attempts";
@@ -70,39 +110,47 @@ static int add_classes(const branches* b, cJSON* j) {
 }
 
 // --NAME if given, else what the settings say for the set asked for; 0: nothing.
-static int count_of(const args* a, const config* settings, const char* name) {
-    const char* set = args_switch(a, "mixed")     ? "mixed"
-                      : args_switch(a, "planned") ? "planned"
-                                                  : NULL;
+static int count_of(const args* a, const kind* k, const config* settings, const char* name) {
     char key[64];
-    if (args_given(a, name) || !set) return (int)args_int(a, name);
-    snprintf(key, sizeof key, "%s_%s", set, name);
+    if (args_given(a, name) || !k->settings) return (int)args_int(a, name);
+    snprintf(key, sizeof key, "%s_%s", k->settings, name);
     return (int)config_int(settings, "intervene", key);
 }
 
-static firm_status branch(const args* a, const episodes* e, const config* settings, uint64_t seed,
-                          proposals* planned, pool* p, const char* path, cJSON** json,
+// Branches off recorded moments: what with, and the file to write.
+typedef struct branching {
+    const kind* kind;
+    const config* settings;
+    const char* path;
+    uint64_t seed;
+    episodes* e;
+    firm_model* model;   // of planned ones
+    proposals* planned;  // NULL: others
+} branching;
+
+static firm_status branch(const args* a, const branching* w, pool* p, cJSON** json,
                           firm_error* err) {
-    intervene_options opt = {.anchors = count_of(a, settings, "anchors"),
-                             .per_anchor = count_of(a, settings, "branches"),
-                             .structured = args_switch(a, "structured"),
-                             .mixed = args_switch(a, "mixed"),
-                             .propose = planned ? proposals_make : NULL,
-                             .ctx = planned,
-                             .seed = seed,
-                             .split_seed = (uint64_t)config_int(settings, "data", "split_seed")};
+    const episodes* e = w->e;
+    intervene_options opt = {.anchors = count_of(a, w->kind, w->settings, "anchors"),
+                             .per_anchor = count_of(a, w->kind, w->settings, "branches"),
+                             .structured = w->kind->structured,
+                             .mixed = w->kind->mixed,
+                             .propose = w->planned ? proposals_make : NULL,
+                             .ctx = w->planned,
+                             .seed = w->seed,
+                             .split_seed = (uint64_t)config_int(w->settings, "data", "split_seed")};
     double begun = clock_seconds();
     branches* b;
     TRY(branches_collect(e, &opt, p, &b, err));
-    firm_status status = branches_write(b, path, err);
+    firm_status status = branches_write(b, w->path, err);
     if (status == FIRM_OK) {
         cJSON* j = *json = cJSON_CreateObject();
         if (!(j && cJSON_AddStringToObject(j, "task", e->spec->task.name) &&
-              cJSON_AddStringToObject(j, "file", path) &&
+              cJSON_AddStringToObject(j, "file", w->path) &&
               cJSON_AddNumberToObject(j, "anchors", b->anchors) &&
               cJSON_AddNumberToObject(j, "per_anchor", b->per_anchor) &&
               cJSON_AddNumberToObject(j, "controls", task_span(&e->spec->task)) &&
-              cJSON_AddNumberToObject(j, "seed", (double)seed) &&
+              cJSON_AddNumberToObject(j, "seed", (double)w->seed) &&
               cJSON_AddStringToObject(j, "proposal", branches_proposal(b)) && add_classes(b, j) &&
               json_add_number(j, "seconds", clock_seconds() - begun, 4)))
             status = cli_no_memory(err);
@@ -111,20 +159,18 @@ static firm_status branch(const args* a, const episodes* e, const config* settin
     return status;
 }
 
-// The searches of --planned, NULL without it.
-static firm_status open_planned(const args* a, const env_spec* spec, const episodes* e,
-                                const config* settings, uint64_t seed, firm_model** model,
-                                proposals** out, firm_error* err) {
+// The searches of planned branches.
+static firm_status open_planned(const args* a, branching* w, firm_error* err) {
     char path[1024];
-    if (!args_switch(a, "planned")) {
+    if (!w->kind->planned) {
         if (args_given(a, "model") || args_given(a, "candidates"))
             return FAIL(err, FIRM_E_USAGE, "--model and --candidates belong to --planned");
         return FIRM_OK;
     }
-    TRY(cli_model_path(a, spec, path, err));
-    TRY(cli_load_model(path, spec, model, err));
-    return proposals_open(*model, e, seed, count_of(a, settings, "candidates"),
-                          (int)args_int(a, "threads"), out, err);
+    TRY(cli_model_path(a, w->e->spec, path, err));
+    TRY(cli_load_model(path, w->e->spec, &w->model, err));
+    return proposals_open(w->model, w->e, w->seed, count_of(a, w->kind, w->settings, "candidates"),
+                          (int)args_int(a, "threads"), &w->planned, err);
 }
 
 // ---- attempts and searches, into a pack ---------------------------------------------------------
@@ -209,12 +255,8 @@ static firm_status search(const args* a, const config* settings, const addition*
     return status;
 }
 
-static firm_status check_addition(const args* a, firm_error* err) {
-    int searched = args_switch(a, "searched");
-    if (searched && args_switch(a, "attempts"))
-        return FAIL(err, FIRM_E_USAGE, "--attempts and --searched are added one after the other");
-    if (args_given(a, "data") || args_given(a, "anchors") || args_given(a, "branches") ||
-        args_switch(a, "structured") || args_switch(a, "mixed") || args_switch(a, "planned"))
+static firm_status check_addition(const args* a, int searched, firm_error* err) {
+    if (args_given(a, "data") || args_given(a, "anchors") || args_given(a, "branches"))
         return FAIL(err, FIRM_E_USAGE,
                     "--%s takes its moments from --moments and adds to --pack; leave out "
                     "--data, --anchors, --branches and the other sets",
@@ -227,15 +269,16 @@ static firm_status check_addition(const args* a, firm_error* err) {
     return FIRM_OK;
 }
 
-static firm_status run_addition(const args* a, const env_spec* spec, const char* path,
-                                firm_error* err) {
+static firm_status run_addition(const args* a, const env_spec* spec, const kind* k,
+                                const char* path, firm_error* err) {
+    const int searched = strcmp(k->name, "searched") == 0;
     const char *moments, *from;
     trial_set* t = NULL;
     config* settings = NULL;
     pool* workers = NULL;
     pack p = {0};
     cJSON* json = NULL;
-    TRY(check_addition(a, err));
+    TRY(check_addition(a, searched, err));
     TRY(cli_required(a, "moments", &moments, err));
     TRY(cli_required(a, "pack", &from, err));
     TRY(cli_settings(a, &spec->task, NULL, &settings, err));
@@ -248,8 +291,8 @@ static firm_status run_addition(const args* a, const env_spec* spec, const char*
                       .to = &p,
                       .path = path,
                       .seed = args_given(a, "seed") ? (uint64_t)args_int(a, "seed") : 0};
-        status = args_switch(a, "searched") ? search(a, settings, &m, workers, &json, err)
-                                            : attempt(a, &m, workers, &json, err);
+        status = searched ? search(a, settings, &m, workers, &json, err)
+                          : attempt(a, &m, workers, &json, err);
     }
     pool_free(workers);
     pack_free(&p);
@@ -262,33 +305,30 @@ static firm_status run_addition(const args* a, const env_spec* spec, const char*
 
 static firm_status run(const args* a, firm_error* err) {
     const env_spec* spec;
-    const char* path;
     config* settings = NULL;
-    episodes* e = NULL;
     pool* p = NULL;
     cJSON* json = NULL;
-    firm_model* model = NULL;
-    proposals* planned = NULL;
+    branching w = {.seed = args_given(a, "seed") ? (uint64_t)args_int(a, "seed") : 0};
     TRY(cli_task(a, 0, &spec, err));
     TRY(env_need_simulator(spec, "intervening", err));
-    TRY(cli_required(a, "output", &path, err));
-    TRY(cli_check_output(path, err));
-    if (args_switch(a, "attempts") || args_switch(a, "searched"))
-        return run_addition(a, spec, path, err);
+    TRY(choose(a, &w.kind, err));
+    TRY(cli_required(a, "output", &w.path, err));
+    TRY(cli_check_output(w.path, err));
+    if (w.kind->adds) return run_addition(a, spec, w.kind, w.path, err);
     if (args_given(a, "moments") || args_given(a, "pack") || args_given(a, "device"))
         return FAIL(err, FIRM_E_USAGE,
                     "--moments and --pack belong to --attempts and --searched, --device to "
                     "--attempts");
     TRY(cli_settings(a, &spec->task, NULL, &settings, err));
-    uint64_t seed = args_given(a, "seed") ? (uint64_t)args_int(a, "seed") : 0;
-    firm_status status = cli_read_data(a, spec, &e, err);
+    w.settings = settings;
+    firm_status status = cli_read_data(a, spec, &w.e, err);
     if (status == FIRM_OK) status = pool_create((int)args_int(a, "threads"), &p, err);
-    if (status == FIRM_OK) status = open_planned(a, spec, e, settings, seed, &model, &planned, err);
-    if (status == FIRM_OK) status = branch(a, e, settings, seed, planned, p, path, &json, err);
-    proposals_free(planned);
-    firm_model_free(model);
+    if (status == FIRM_OK) status = open_planned(a, &w, err);
+    if (status == FIRM_OK) status = branch(a, &w, p, &json, err);
+    proposals_free(w.planned);
+    firm_model_free(w.model);
     pool_free(p);
-    episodes_free(e);
+    episodes_free(w.e);
     config_free(settings);
     if (status == FIRM_OK) return cli_finish(a, json, show, err);
     cJSON_Delete(json);
@@ -297,11 +337,16 @@ static firm_status run(const args* a, firm_error* err) {
 
 const cli_command cli_intervene = {
     "intervene",
-    "intervene TASK --data F.h5 -o I.h5 [--anchors N --branches N --structured|--mixed|--planned]\n"
-    "       firm intervene TASK --attempts --moments T.h5 --pack P.h5 --model M -o Q.h5\n"
-    "       firm intervene TASK --searched --moments T.h5 --pack P.h5 -o Q.h5",
+    "intervene TASK --data F.h5 -o I.h5 [--anchors N --branches N --proposal NAME]\n"
+    "       firm intervene TASK --proposal attempts --moments T.h5 --pack P.h5 --model M -o Q.h5\n"
+    "       firm intervene TASK --proposal searched --moments T.h5 --pack P.h5 -o Q.h5",
     "branch off recorded moments with other actions",
-    "",
+    "  own         the task's own noise, the paper's\n"
+    "  structured  manoeuvres from balanced moments, of tasks that have them\n"
+    "  mixed       wider: independent, smooth and disturbed recorded actions, unclipped\n"
+    "  planned     what a contract search through --model does: where it is too hopeful\n"
+    "  attempts    two contract plans of --model in a row from --moments, added to --pack\n"
+    "  searched    what searches through the true simulator try there, added to --pack\n",
     options,
     sizeof options / sizeof *options,
     1,

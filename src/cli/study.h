@@ -5,6 +5,7 @@
 //            params.json, pack.h5 (what several trainings read, drawn once),
 //            eval-oracle-MODE-25.json
 //   OUT/TASK/seed-N/             the run, eval-MODE-OFFSET.json, trace-*.json
+//   OUT/TASK-plus/ensemble/      all seeds of the plus settings as one model, and its evaluations
 //   OUT/TASK/lewm/               with --lewm: eval-MODE-OFFSET.json of LeWM, on the seeds' trials
 //   OUT/TASK/ablation-X-seed-N/  the run, eval-contract-25.json; X: F, I, no-fiber, mismatch
 //   OUT/TASK-plus/               branches, params and seed-N of the settings TASK-plus; where these

@@ -5,6 +5,7 @@
 #include "cli/study.h"
 #include "core/file.h"
 #include "core/log.h"
+#include "model/model.h"
 
 // ---- command lines ------------------------------------------------------------------------------
 
@@ -344,6 +345,37 @@ static firm_status train_again(study* s, places* p, const char* seed, char run[L
     return study_add(s, &l, (step_result){.file = result}, err);
 }
 
+// Evaluations of a run's model, when the chain `trained` has made it.
+static firm_status evaluate_all(study* s, places* p, const char* run, int trained,
+                                firm_error* err) {
+    for (size_t k = 0; k < sizeof evaluations / sizeof *evaluations; k++) {
+        TRY(study_chain_begin(s, trained, trained + 1, 0, err));
+        TRY(evaluate(s, p, run, evaluations[k].mode, evaluations[k].offset, evaluations[k].arms,
+                     err));
+    }
+    return FIRM_OK;
+}
+
+// All seeds of the plus settings as one, when the chains from `first` on have trained them.
+static firm_status ensemble(study* s, places* p, int first, firm_error* err) {
+    static line l;
+    char run[LINE_WORD], model[LINE_WORD];
+    const int members = s->seeds < 1 + MODEL_MEMBERS ? s->seeds : 1 + MODEL_MEMBERS;
+    snprintf(run, sizeof run, "%s/ensemble", p->folder);
+    if (!s->only_say) TRY(file_make_dirs(run, err));
+    l.words = 0;
+    line_add(&l, "export");
+    for (int i = 0; i < members; i++) {
+        snprintf(model, sizeof model, "%s/seed-%s/model.safetensors", p->folder, s->seed[i]);
+        if (i) line_add(&l, "--member");
+        line_add(&l, model);
+    }
+    line_flag(&l, "-o", in_folder_of(run, "model.safetensors", model));
+    TRY(study_chain_begin(s, first, first + s->seeds, 0, err));
+    TRY(study_add(s, &l, (step_result){.file = model}, err));
+    return evaluate_all(s, p, run, s->chains - 1, err);
+}
+
 // Every seed and its evaluations, when the chain `before` has ended.
 static firm_status train_seeds(study* s, places* p, int before, firm_error* err) {
     char run[LINE_WORD];
@@ -351,20 +383,21 @@ static firm_status train_seeds(study* s, places* p, int before, firm_error* err)
         TRY(attempts(s, p, before, err));
         before = s->chains - 1;
     }
+    const int first = s->chains;
     for (int i = 0; i < s->seeds; i++) {
         TRY(study_chain_begin(s, before, before + 1, 0, err));
         if (p->attempts)
             TRY(train_again(s, p, s->seed[i], run, err));
         else
             TRY(train(s, p, s->seed[i], NULL, "seed", run, err));
-        const int trained = s->chains - 1;
-        for (size_t k = 0; k < sizeof evaluations / sizeof *evaluations; k++) {
-            TRY(study_chain_begin(s, trained, trained + 1, 0, err));
-            TRY(evaluate(s, p, run, evaluations[k].mode, evaluations[k].offset, evaluations[k].arms,
-                         err));
-        }
+        if (!p->plus) TRY(evaluate_all(s, p, run, s->chains - 1, err));
     }
-    return FIRM_OK;
+    // of the plus settings the trainings stand together, so that the ensemble can wait for them
+    for (int i = 0; i < s->seeds && p->plus; i++) {
+        snprintf(run, sizeof run, "%s/seed-%s", p->folder, s->seed[i]);
+        TRY(evaluate_all(s, p, run, first + i, err));
+    }
+    return p->plus && s->seeds > 1 ? ensemble(s, p, first, err) : FIRM_OK;
 }
 
 static firm_status ablate(study* s, places* p, int before, firm_error* err) {

@@ -151,6 +151,9 @@ static firm_status add_plus(study* s, int task, const char* name, const speeds* 
         1.2 * s->seeds *
         (twice * training_seconds(settings, &v->train) + 2e-3 * s->attempts[task] * v->contract_ms +
          solving_seconds((double)args_int(s->a, "trials"), v));
+    // all seeds as one predict as many times as long
+    if (s->seeds > 1)
+        *seconds += 1.2 * s->seeds * solving_seconds((double)args_int(s->a, "trials"), v);
     *seconds += s->searched[task] * searching_steps(settings) / v->steps_per_s;
     config_free(settings);
     return FIRM_OK;

@@ -20,8 +20,9 @@ static void show(const cJSON* json) {
             first = 0;
         }
         const cJSON* model = cJSON_GetObjectItemCaseSensitive(t, "model");
-        printf("\n          policies:");
-        cJSON_ArrayForEach(d, cJSON_GetObjectItemCaseSensitive(t, "policies"))
+        const cJSON* policies = cJSON_GetObjectItemCaseSensitive(t, "policies");
+        printf("\n          %s", cJSON_GetArraySize(policies) ? "policies:" : "no simulator");
+        cJSON_ArrayForEach(d, policies)
             printf(" %s (%s)", cJSON_GetObjectItemCaseSensitive(d, "name")->valuestring,
                    cJSON_GetObjectItemCaseSensitive(d, "title")->valuestring);
         printf("\n          %s\n", cJSON_IsString(model) ? model->valuestring : "no shipped model");

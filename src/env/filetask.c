@@ -92,7 +92,7 @@ static firm_status fill(file_task* t, const char* path, firm_error* err) {
     t->collection =
         (env_collection){.episodes = EPISODES,
                          .validation = EPISODES / 10,
-                         .policies = 1,
+                         .policies = t->world ? 1 : 0,
                          .policy = &t->policy,
                          .interventions = {ENV_PROPOSAL_GAUSSIAN, 1, ANCHORS, BRANCHES}};
     t->spec.task = t->file.task;

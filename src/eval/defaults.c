@@ -1,7 +1,6 @@
 // defaults.c - the rules behind settings that nobody wrote. The stages are the paper's simplest;
-// sizes and numbers of updates follow the task. Times are for two cores that make 180 billion
-// multiply-adds a second together: about 20 minutes for pictures of 224 pixels and 2 to 4
-// coordinates.
+// sizes and numbers of updates follow the task. By the rates of docs/performance.md, pictures of
+// 224 pixels and 2 to 4 coordinates take 20 to 25 minutes of two cores.
 #include "eval/defaults.h"
 
 #include "core/text.h"
@@ -72,7 +71,7 @@ static void put_stages(const defaults* d, char* out) {
         "batch = 64\nschedule = constant\n",
         d->picture_updates);
     PUT("[stage.grounder]\nobjective = ground\nsources = FI\nupdates = %d\nrate = 3e-4\n"
-        "batch = 64\nschedule = cosine\nwarmup = 20\nbeta2 = 0.95\nclip = 0\nlag = %d\n"
+        "batch = 48\nschedule = cosine\nwarmup = 20\nbeta2 = 0.95\nclip = 0\nlag = %d\n"
         "refine = 2\ngate = %g\n",
         d->ground_updates, d->lag, d->ground_gate);
     PUT("[stage.history]\nobjective = dynamics\nsources = F\nupdates = %d\nrate = 3e-4\n"
@@ -82,7 +81,7 @@ static void put_stages(const defaults* d, char* out) {
         "batch = 256\nschedule = constant\nbeta2 = 0.95\nwarmup = 50\n",
         d->warm_updates);
     PUT("[stage.rollout-fi]\nobjective = rollout\nsources = FI\nupdates = %d\nrate = 3e-4\n"
-        "batch = 384\nschedule = cosine\nbeta2 = 0.95\nwarmup = 50\ngate = %g\n",
+        "batch = 256\nschedule = cosine\nbeta2 = 0.95\nwarmup = 50\ngate = %g\n",
         d->rollout_updates, d->rollout_gate);
 }
 

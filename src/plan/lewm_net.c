@@ -41,7 +41,7 @@ struct lewm_net {
 // ---- packing ------------------------------------------------------------------------------------
 
 // Columns first .. first + n - 1 of a layer.
-static firm_status pack_columns(lewm_net* net, const lewm_layer* from, int first, int n, layer* out,
+static firm_status pack_columns(lewm_net* net, const lewm_fold* from, int first, int n, layer* out,
                                 firm_error* err) {
     const size_t packed = nn_gemm_packed(from->in, n);
     out->in = from->in;
@@ -56,7 +56,7 @@ static firm_status pack_columns(lewm_net* net, const lewm_layer* from, int first
     return FIRM_OK;
 }
 
-static firm_status pack(lewm_net* net, const lewm_layer* from, layer* out, firm_error* err) {
+static firm_status pack(lewm_net* net, const lewm_fold* from, layer* out, firm_error* err) {
     return pack_columns(net, from, 0, from->out, out, err);
 }
 
@@ -67,7 +67,7 @@ static firm_status pack_all(lewm_net* net, lewm_weights* w, firm_error* err) {
     TRY(pack(net, &w->embed_down, &net->embed_down, err));
     TRY(pack(net, &w->modulation, &net->modulation, err));
     for (int i = 0; i < net->shape.predictor_depth; i++) {
-        const lewm_block* from = &w->block[i];
+        const lewm_folded* from = &w->block[i];
         block* to = &net->block[i];
         TRY(pack_columns(net, &from->qkv, 0, inner, &to->q, err));
         TRY(pack_columns(net, &from->qkv, inner, 2 * inner, &to->kv, err));

@@ -18,7 +18,7 @@ static firm_status no_memory(firm_error* err) {
     return FAIL(err, FIRM_E_MEMORY, "no memory for the planner's copy of the model");
 }
 
-static firm_status make(lewm_layer* l, int in, int out, firm_error* err) {
+static firm_status make(lewm_fold* l, int in, int out, firm_error* err) {
     l->in = in;
     l->out = out;
     l->w = mem_alloc((size_t)in * (size_t)out * sizeof *l->w);
@@ -34,7 +34,7 @@ static const float* part(const lewm_model* m, const char* name, const char* suff
 
 // The layer `name` of the model; biased: it has a bias.
 static firm_status take(const lewm_model* m, const char* name, int biased, const fold* f,
-                        lewm_layer* out, firm_error* err) {
+                        lewm_fold* out, firm_error* err) {
     const size_t in = (size_t)out->in, n = (size_t)out->out;
     TRY(make(out, out->in, out->out, err));
     const float *w = part(m, name, "weight"), *b = biased ? part(m, name, "bias") : NULL;
@@ -62,13 +62,13 @@ static const char* in_block(char name[64], int block, const char* of) {
 
 static firm_status take_block(lewm_weights* w, const lewm_model* m, int i, firm_error* err) {
     const lewm_shape* s = &w->shape;
-    lewm_block* b = &w->block[i];
+    lewm_folded* b = &w->block[i];
     char name[64];
     const fold one = norm(m, in_block(name, i, "norm1")), two = norm(m, in_block(name, i, "norm2"));
-    b->qkv = (lewm_layer){.in = s->width, .out = 3 * w->inner};
-    b->out = (lewm_layer){.in = w->inner, .out = s->width};
-    b->up = (lewm_layer){.in = s->width, .out = s->predictor_mlp};
-    b->down = (lewm_layer){.in = s->predictor_mlp, .out = s->width};
+    b->qkv = (lewm_fold){.in = s->width, .out = 3 * w->inner};
+    b->out = (lewm_fold){.in = w->inner, .out = s->width};
+    b->up = (lewm_fold){.in = s->width, .out = s->predictor_mlp};
+    b->down = (lewm_fold){.in = s->predictor_mlp, .out = s->width};
     TRY(take(m, in_block(name, i, "qkv"), 0, &one, &b->qkv, err));
     TRY(take(m, in_block(name, i, "out"), 1, NULL, &b->out, err));
     TRY(take(m, in_block(name, i, "up"), 1, &two, &b->up, err));
@@ -108,8 +108,8 @@ static firm_status take_head(lewm_weights* w, const lewm_model* m, firm_error* e
     fold f = norm(m, "predictor.norm");
     f.scale = scale;
     f.shift = scale + n;
-    w->head_up = (lewm_layer){.in = s->width, .out = n};
-    w->head_down = (lewm_layer){.in = n, .out = s->width};
+    w->head_up = (lewm_fold){.in = s->width, .out = n};
+    w->head_down = (lewm_fold){.in = n, .out = s->width};
     firm_status st = take(m, "head.up", 1, &f, &w->head_up, err);
     if (st == FIRM_OK) st = take(m, "head.down", 1, NULL, &w->head_down, err);
     mem_free(scale);
@@ -120,9 +120,9 @@ firm_status lewm_weights_take(const lewm_model* m, lewm_weights* w, firm_error* 
     const lewm_shape* s = &m->shape;
     *w = (lewm_weights){
         .shape = *s, .action = lewm_action_dim(m), .inner = s->predictor_heads * s->predictor_head};
-    w->patch = (lewm_layer){.in = w->action, .out = s->action_hidden};
-    w->embed_up = (lewm_layer){.in = s->action_hidden, .out = s->action_mlp};
-    w->embed_down = (lewm_layer){.in = s->action_mlp, .out = s->width};
+    w->patch = (lewm_fold){.in = w->action, .out = s->action_hidden};
+    w->embed_up = (lewm_fold){.in = s->action_hidden, .out = s->action_mlp};
+    w->embed_down = (lewm_fold){.in = s->action_mlp, .out = s->width};
     TRY(take(m, "actions.patch", 1, NULL, &w->patch, err));
     TRY(take(m, "actions.up", 1, NULL, &w->embed_up, err));
     TRY(take(m, "actions.down", 1, NULL, &w->embed_down, err));
@@ -138,18 +138,18 @@ firm_status lewm_weights_take(const lewm_model* m, lewm_weights* w, firm_error* 
     return FIRM_OK;
 }
 
-static void layer_free(lewm_layer* l) {
+static void layer_free(lewm_fold* l) {
     mem_free(l->w);
     mem_free(l->b);
 }
 
 void lewm_weights_free(lewm_weights* w) {
-    lewm_layer* one[] = {&w->patch,      &w->embed_up, &w->embed_down,
-                         &w->modulation, &w->head_up,  &w->head_down};
+    lewm_fold* one[] = {&w->patch,      &w->embed_up, &w->embed_down,
+                        &w->modulation, &w->head_up,  &w->head_down};
     for (size_t i = 0; i < sizeof one / sizeof *one; i++) layer_free(one[i]);
     for (int i = 0; w->block && i < w->shape.predictor_depth; i++) {
-        lewm_block* b = &w->block[i];
-        lewm_layer* of[] = {&b->qkv, &b->out, &b->up, &b->down};
+        lewm_folded* b = &w->block[i];
+        lewm_fold* of[] = {&b->qkv, &b->out, &b->up, &b->down};
         for (size_t k = 0; k < sizeof of / sizeof *of; k++) layer_free(of[k]);
     }
     mem_free(w->block);

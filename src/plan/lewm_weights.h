@@ -8,22 +8,22 @@
 enum { LEWM_CHUNKS = 6 };  // of a modulation: shift, scale and gate of either branch
 
 // y = x w + b
-typedef struct lewm_layer {
+typedef struct lewm_fold {
     int in, out;
     float *w, *b;  // (in, out), (out)
-} lewm_layer;
+} lewm_fold;
 
-typedef struct lewm_block {
-    lewm_layer qkv, out, up, down;
-} lewm_block;
+typedef struct lewm_folded {
+    lewm_fold qkv, out, up, down;
+} lewm_folded;
 
 typedef struct lewm_weights {
     lewm_shape shape;
     int action, inner;  // numbers of a macro action; heads * head of the predictor
-    lewm_layer patch, embed_up, embed_down;
-    lewm_layer modulation;  // of all blocks, side by side
-    lewm_block* block;      // (predictor_depth)
-    lewm_layer head_up, head_down;
+    lewm_fold patch, embed_up, embed_down;
+    lewm_fold modulation;  // of all blocks, side by side
+    lewm_folded* block;    // (predictor_depth)
+    lewm_fold head_up, head_down;
     float* positions;  // (context, width)
 } lewm_weights;
 

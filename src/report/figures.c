@@ -294,7 +294,7 @@ figure* figure_rollout(figure_list* list, const report_data* data, const char* t
     for (int k = 1, each = (horizon + 15) / 16; k <= horizon && tick_count < 16; k += each)
         ticks[tick_count++] = k;
     svg_axis_y(h, &p, "error (tolerances)");
-    svg_axis_x(h, &p, ticks, tick_count, "macro steps ahead (5 controls each)");
+    svg_axis_x(h, &p, ticks, tick_count, "macro steps ahead");
     for (int i = 0; i < n; i++) {
         int count = 0;
         char cls[48];

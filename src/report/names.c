@@ -83,6 +83,7 @@ int names_of_file(const char* stem, const char* task, result_name* out) {
 }
 
 void names_of_folder(const char* path, const char* task, result_name* out) {
+    int plus = 0, ensemble = 0;
     clear(out);
     for (const char* p = path; *p; p += strcspn(p, "/") + (p[strcspn(p, "/")] == '/')) {
         char part[128];
@@ -90,9 +91,13 @@ void names_of_folder(const char* path, const char* task, result_name* out) {
         if (starts(part, "ablation")) read_words(part, out);
         // only the scheme's own word counts here: a run folder may have any name
         size_t n = task[0] ? starts(part, task) : 0;
-        if (n && strcmp(part + n, "plus") == 0) snprintf(out->edition, sizeof out->edition, "plus");
+        if (n && strcmp(part + n, "plus") == 0)
+            plus = 1;
+        else if (strcmp(part, "ensemble") == 0)
+            ensemble = plus;
     }
-    if (strcmp(out->edition, "plus") != 0) out->edition[0] = 0;
+    snprintf(out->edition, sizeof out->edition, "%s%s", plus ? "plus" : "",
+             ensemble ? " ensemble" : "");
 }
 
 // "seed-2" as "2", "ablation-F-seed-2" as "ablation-F-2"; others as they are.
@@ -122,7 +127,8 @@ int names_flat(const char* folder, const char* stem, const char* task, char* out
 int names_study_folder(const char* name) {
     size_t n = starts(name, "seed");
     if (n) return all_digits(name + n, strlen(name + n));
-    if (starts(name, "ablation") || strcmp(name, "lewm") == 0) return 1;
+    if (starts(name, "ablation") || strcmp(name, "lewm") == 0 || strcmp(name, "ensemble") == 0)
+        return 1;
     for (int i = 0; paper_task(i); i++) {
         n = starts(name, paper_task(i));
         if (n && (!name[n] || strcmp(name + n, "plus") == 0)) return 1;

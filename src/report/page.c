@@ -154,13 +154,23 @@ static int has_model(const report_data* data) {
     return oracles == 0;
 }
 
+// Is one of the tasks the paper's?
+static int of_the_paper(const report_data* data) {
+    for (int i = 0; i < data->group_count; i++)
+        if (paper_find_params(data->groups[i].task)) return 1;
+    return 0;
+}
+
 static const char* lede(const report_data* data) {
     if (!has_model(data))
         return "Planning to goal images by search through the true simulator: what search alone "
                "reaches. No trained model took part.";
-    if (data->group_count)
+    if (of_the_paper(data))
         return "Planning to goal images from pixels with a compact typed world model: measured "
                "success, with the paper\u2019s numbers beside ours.";
+    if (data->group_count)
+        return "Planning to goal images from pixels with a compact typed world model: measured "
+               "success.";
     return "Planning to goal images from pixels with a compact typed world model.";
 }
 
@@ -224,8 +234,10 @@ static void section_success(page* p) {
     html_put(&p->body, seeds ? "; where an arm has several runs, one standard deviation around "
                                "their mean, with each run as a dot. "
                              : ". ");
-    html_put(&p->body,
-             "The small triangle marks the paper\u2019s figure where it reports one.</p>\n");
+    if (of_the_paper(data))
+        html_put(&p->body,
+                 "The small triangle marks the paper\u2019s figure where it reports one.");
+    html_put(&p->body, "</p>\n");
     close_section(p);
 }
 

@@ -152,8 +152,11 @@ TEST(cli, recorded_data_has_no_simulator) {
     };
     for (size_t i = 0; i < sizeof lines / sizeof *lines; i++)
         EXPECT_REFUSAL(firm_run(folder, 0, "%s", lines[i][1]), lines[i][0], "needs a simulator");
-    EXPECT_REFUSAL(firm_run(folder, 0, "train robot.ini --data robot.h5 --sources F -o run"),
-                   "train", "robot.h5");
+    EXPECT_REFUSAL(
+        firm_run(folder, 0, "train robot.ini --data robot.h5 --sources F -o run --quiet"), "train",
+        "robot.h5");
+    const outcome* o = firm_run(folder, 0, "tasks robot.ini");
+    EXPECT(o->code == 0 && strstr(o->out, "no simulator") && !strstr(o->out, "policies"));
     EXPECT_REFUSAL(firm_run(folder, 0, "describe none.ini --data robot.h5"), "describe",
                    "none.ini");
     put_file(folder, "bad.ini", "[task]\nname = a b\n", 18);

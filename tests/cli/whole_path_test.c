@@ -516,6 +516,21 @@ TEST(cli, reproduce_says_what_it_would_do) {
                1);
     EXPECT_INT(steps_with(j, "-o s/cube-plus/seed-2/eval-"), 4);
     EXPECT_INT(steps_with(j, "--searched"), 0);
+    EXPECT_INT(steps_with(j, "ensemble"), 0);  // of one seed
+    cJSON_Delete(j);
+    // several seeds are also evaluated as one
+    if (!(j = JSON_OF(firm_run(folder, 0,
+                               "reproduce --tasks cube --seeds 3,1 --plan-only --json --quiet "
+                               "--plus --no-ablations --config smoke-cube --oracle-minutes 0 "
+                               "--no-estimate -o s"))))
+        return;
+    EXPECT_INT(steps_with(j,
+                          "firm export s/cube-plus/seed-3/model.safetensors --member "
+                          "s/cube-plus/seed-1/model.safetensors -o "
+                          "s/cube-plus/ensemble/model.safetensors"),
+               1);
+    EXPECT_INT(steps_with(j, "--model s/cube-plus/ensemble/model.safetensors"), 4);
+    EXPECT_INT(steps_with(j, "-o s/cube/ensemble"), 0);
     cJSON_Delete(j);
     // with searches, which the attempts are then added to; and with more settings than words of a
     // study's own

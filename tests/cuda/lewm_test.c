@@ -179,6 +179,99 @@ static void compare_gradients(const lewm_shape* shape, nn_precision precision, i
     scene_close(&s);
 }
 
+// ---- a block alone ------------------------------------------------------------------------------
+
+static firm_status fill_noise(void* ctx, const nn_feed* f) {
+    (void)ctx;
+    for (int id = 0; id < f->graph->tensors; id++) {
+        const nn_tensor* t = &f->graph->tensor[id];
+        if (t->kind != NN_INPUT) continue;
+        for (int64_t i = 0; i < (int64_t)f->count * t->size; i++)
+            nn_feed_real(f, id)[i] =
+                2 * lewm_noise(t->name, (size_t)f->first * (size_t)t->size + (size_t)i);
+    }
+    return FIRM_OK;
+}
+
+// Two blocks in a row, so that the second one's input gradient is seen, with weights that give
+// every op work to do; in bfloat16 and op by op in float32.
+static void compare_block(int tokens, int heads, int groups) {
+    firm_error err = {0};
+    float* grad[2] = {NULL, NULL};
+    double loss[2];
+    size_t count = 0;
+    for (int run = 0; run < 2; run++) {
+        nn_device d;
+        if (!gpu_open(&d, run ? NN_MIXED : NN_FP32)) return;
+        lewm_shape shape = lewm_small();
+        shape.width = 64 * heads, shape.heads = heads, shape.mlp = 256 * heads;
+        nn_store* store;
+        nn_graph* g;
+        REQUIRE_OK(nn_store_create(&store, &err), err);
+        REQUIRE_OK(nn_graph_create(store, &g, &err), err);
+        nn_train(g, "");
+        nn_id x = nn_input(g, "x", 3, (int[]){groups, tokens, shape.width});
+        int size = tokens * shape.width;
+        x = nn_addp(g, x, nn_param(g, "encoder.shift", NN_INIT_ZERO, 0, 1, &size));
+        x = lewm_block(g, &shape, 0, x);
+        x = lewm_block(g, &shape, 1, x);
+        nn_id r = nn_input(g, "r", 3, (int[]){groups, tokens, shape.width});
+        nn_loss(g, "loss", nn_mul(g, x, r), 1);
+        REQUIRE_OK(nn_store_seal(store, 4, &err), err);
+        for (size_t i = 0; i < store->count; i++) store->value[i] *= 4;  // 0.02 is hardly there
+        for (int i = 0; i < store->entries; i++)
+            if (strstr(store->entry[i].name, "norm"))
+                for (size_t j = 0; j < store->entry[i].count; j++)
+                    store->value[store->entry[i].offset + j] =
+                        (strstr(store->entry[i].name, "weight") ? 1 : 0) +
+                        0.3f * lewm_noise(store->entry[i].name, j);
+        nn_exec* e;
+        nn_exec_options opt = {.batch = 3, .shard = 3, .lanes = 1, .train = 1, .queue = d.queue};
+        REQUIRE_OK(nn_exec_create(g, d.backend, &opt, NULL, &e, &err), err);
+        EXPECT_INT(nn_exec_gradient(e, fill_noise, NULL), FIRM_OK);
+        loss[run] = nn_exec_loss(e);
+        count = nn_exec_grad_count(e);
+        grad[run] = malloc(count * sizeof(float));
+        memcpy(grad[run], nn_exec_grad(e), count * sizeof(float));
+        const nn_trained* list;
+        int entries = nn_exec_trained(e, &list);
+        double worst = 0;
+        for (int i = 0; run && i < entries; i++) {
+            const char* name = store->entry[list[i].entry].name;
+            double miss = 0, size = 0;
+            for (size_t j = 0; j < list[i].count; j++) {
+                // a bias of keys has no gradient
+                if (strstr(name, "qkv.bias") && j / (list[i].count / 3) == 1) continue;
+                double a = grad[1][list[i].offset + j], b = grad[0][list[i].offset + j];
+                miss += (a - b) * (a - b);
+                size += b * b;
+            }
+            double error = sqrt(miss / (size + 1e-30));
+            worst = test_worse(worst, error);
+            if (!(error <= 0.02 * test_tolerance_scale()))
+                test_fail(__FILE__, __LINE__, "%d tokens, %d heads: gradient of %s is off by %.3g",
+                          tokens, heads, name, error);
+        }
+        if (run)
+            printf("  blocks of %d tokens, %d heads: gradients off by up to %.2g\n", tokens, heads,
+                   worst);
+        nn_exec_free(e);
+        nn_graph_free(g);
+        nn_store_free(store);
+        nn_device_close(&d);
+    }
+    EXPECT_NEAR(loss[1], loss[0], 0.02 * fabs(loss[0]) + 1e-3);
+    free(grad[0]);
+    free(grad[1]);
+}
+
+TEST(cuda, lewm_block_equals_its_ops) {
+    static const int tokens[] = {1, 5, 16, 17, 33, 100, 255, 256, 257};
+    for (size_t i = 0; i < sizeof tokens / sizeof *tokens; i++)
+        compare_block(tokens[i], 1 + (int)i % 3, 2);
+    compare_block(257, 3, 3);
+}
+
 static lewm_shape wide(int heads, int image) {
     lewm_shape s = lewm_small();
     s.image = image;
@@ -201,7 +294,8 @@ TEST(cuda, lewm_gradients_equal_the_host) {
         compare_gradients(&s, NN_MIXED, 5, 8e-2);
     }
     compare_gradients(&full, NN_FP32, 2, 2e-3);
-    compare_gradients(&full, NN_MIXED, 2, 8e-2);
+    // batch norm over the eight pictures of two clips enlarges the encoder's rounding
+    compare_gradients(&full, NN_MIXED, 2, 2e-1);
 }
 
 // ---- updates ------------------------------------------------------------------------------------

@@ -24,6 +24,7 @@ typedef struct recording {
     double* state;             // (rows, 2) y, x instead of the recorded ones; NULL: those
     float action;              // of episode 1, row 3; 0: as recorded
     double late;               // seconds that row 7 of episode 0 comes late
+    int arm;                   // columns qpos and xpos, as examples/tasks/robot.ini has them
     int whole;                 // poses as whole numbers
 } recording;
 
@@ -86,7 +87,11 @@ static inline firm_status recording_numbers(hdf5_writer* w, const recording* r, 
     const hsize_t dims[2] = {recording_rows(r, "pose", e->rows), 2}, rows = (hsize_t)e->rows;
     const hsize_t motor[2] = {recording_rows(r, "motor", e->rows), 2}, count = (hsize_t)e->count;
     const hid_t d = H5T_NATIVE_DOUBLE;
-    if (recording_has(r, "pose"))
+    for (size_t i = 0; r->arm && i < 2 * n; i++) pose[i] /= 200;  // rad, m
+    if (r->arm) {
+        TRY(hdf5_put(w, "qpos", H5T_IEEE_F64LE, d, 2, dims, pose, err));
+        TRY(hdf5_put(w, "xpos", H5T_IEEE_F64LE, d, 2, dims, pose, err));
+    } else if (recording_has(r, "pose"))
         TRY(hdf5_put(w, "pose", r->whole ? H5T_STD_I32LE : H5T_IEEE_F64LE, d, 2, dims, pose, err));
     if (recording_has(r, "stamp"))
         TRY(hdf5_put(w, "stamp", H5T_IEEE_F64LE, d, 1, &rows, stamp, err));

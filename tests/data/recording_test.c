@@ -88,7 +88,9 @@ TEST(data, recording_pictures_are_resized) {
     }
 }
 
-static void expect_bad(const recording* r, const char* words, const char* says) {
+static void expect_bad(const recording* harm, const char* words, const char* says) {
+    recording small = *harm, *r = &small;
+    if (!r->height) r->height = r->width = 16;  // what is refused is not looked at
     static int number;
     char name[32];
     firm_error err = {0};

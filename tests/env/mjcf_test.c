@@ -272,7 +272,7 @@ TEST(env, mjcf_files_stay_in_their_folder) {
 TEST(env, mjcf_examples_open_and_draw) {
     NEEDS_MUJOCO;
     static const char* const name[] = {"point_mass", "ball_in_cup", "finger",
-                                       "cartpole",   "pendulum",    "pusher"};
+                                       "cartpole",   "pole",    "pusher"};
     for (size_t i = 0; i < sizeof name / sizeof *name; i++) {
         char path[700];
         const env_spec* spec;

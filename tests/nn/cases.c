@@ -355,7 +355,7 @@ const nn_case nn_cases[] = {
     {NN_ATTENTION, build_attention, {3, 4, 2, 1, 2, 30}, 5, 2, 0},
     {NN_ATTENTION, build_attention, {2, 6, 3, -2, 0, 50}, 5, 2, 0},
     {NN_ATTENTION, build_attention, {3, 1024, 16, 1, 0, 10}, 9, 4, 1},
-    {NN_ATTENTION, build_attention, {257, 192, 3, -2, 2}, 2, 1, 1},
+    {NN_ATTENTION, build_attention, {257, 64, 1, -2, 2}, 1, 1, 1},
     {NN_COORDS, build_coords, {3, 2, 4}, 3, 2, 0},
     {NN_COORDS, build_coords, {1, 5, 1}, 2, 1, 0},
     {NN_COORDS, build_coords, {14, 14, 64}, 5, 2, 1},

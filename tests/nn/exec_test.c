@@ -50,6 +50,37 @@ TEST(nn, exec_gradient_of_a_network) {
     nn_setup_free(&s);
 }
 
+enum { MANY = 20 };  // parts, more than one op takes
+static nn_id many_part[MANY];
+
+static void build_many(nn_graph* g, nn_setup* s) {
+    nn_id x = nn_input1(g, "x", 3);
+    int width = 0;
+    for (int i = 0; i < MANY; i++) {
+        char name[16];
+        snprintf(name, sizeof name, "part%d", i);
+        many_part[i] = nn_linear(g, name, x, 1 + i % 3, 1);
+        width += 1 + i % 3;
+        nn_output(g, many_part[i]);
+    }
+    s->out = nn_concat(g, 0, MANY, many_part);
+    nn_output(g, s->out);
+    nn_loss(g, "mse", nn_mse(g, s->out, nn_input1(g, "target", width)), 1);
+}
+
+// A concat of any number of parts has them in their order, and each its own gradient.
+TEST(nn, exec_concat_of_many) {
+    nn_exec_options opt = {.batch = 1, .shard = 1, .lanes = 1, .train = 1};
+    nn_setup s;
+    if (!nn_setup_graph(&s, build_many, nn_backend_ref(), &opt, NULL)) return;
+    nn_check_gradient(&s, "concat of many", 40);
+    const float* whole = nn_exec_output(s.exec, s.out);
+    for (int i = 0, at = 0; i < MANY; i++)
+        for (int k = 0; k < 1 + i % 3; k++, at++)
+            EXPECT(whole[at] == nn_exec_output(s.exec, many_part[i])[k]);
+    nn_setup_free(&s);
+}
+
 // A run with memory reused as soon as possible (no backward), with everything kept for the backward
 // pass, and with all shards kept gives the same outputs and losses to the bit.
 TEST(nn, exec_memory_reuse) {

@@ -60,7 +60,7 @@ TEST(train, a_stage_leaves_the_mean_of_its_last_weights) {
     size_t n = 0;
     if (!small_collect(&s, &few)) return;
     for (int i = 0; i < 3; i++) {
-        char name[16];
+        char name[24];
         snprintf(name, sizeof name, "plain-%d", i);
         w[i] = weights_after(&s, name, (const char* const[6]){updates[i], constant}, 0, &n);
     }

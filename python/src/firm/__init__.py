@@ -8,10 +8,11 @@
 
 Environments are in firm.envs (gymnasium: "firm/TwoRoom-v0"), PyTorch modules in firm.torch."""
 
-from . import errors
+from . import errors, program, tasks
 from .controller import Controller, Controllers, Step, Steps
 from .errors import Error
 from .model import Distance, Info, Model, Prediction, load, shipped
+from .program import evaluate, train
 from .sims import Simulators, TaskInfo
 
 __version__ = "0.1.0"
@@ -28,8 +29,12 @@ __all__ = [
     "Steps",
     "TaskInfo",
     "errors",
+    "evaluate",
     "load",
+    "program",
     "shipped",
+    "tasks",
+    "train",
 ]
 
 # gymnasium 1 reads no entry points: importing this package is what registers the environments

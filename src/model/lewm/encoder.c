@@ -7,7 +7,7 @@ static const float MEAN[3] = {0.485f, 0.456f, 0.406f}, STD[3] = {0.229f, 0.224f,
 
 #define EPS 1e-12f
 
-static nn_id block(nn_graph* g, const lewm_shape* s, int i, nn_id x) {
+nn_id lewm_block(nn_graph* g, const lewm_shape* s, int i, nn_id x) {
     layer_name before = lewm_name("encoder", i, "norm1"), qkv = lewm_name("encoder", i, "qkv");
     layer_name out = lewm_name("encoder", i, "out"), after = lewm_name("encoder", i, "norm2");
     layer_name up = lewm_name("encoder", i, "up"), down = lewm_name("encoder", i, "down");
@@ -29,7 +29,7 @@ nn_id lewm_encode(nn_graph* g, const lewm_model* m, nn_id frames) {
     x = nn_addp(g, x,
                 nn_param(g, "encoder.positions", NN_INIT_NORMAL, 0.02f, 2,
                          (int[]){grid * grid + 1, s->width}));
-    for (int i = 0; i < s->depth; i++) x = block(g, s, i, x);
+    for (int i = 0; i < s->depth; i++) x = lewm_block(g, s, i, x);
     x = nn_reshape(g, nn_slice(g, x, 1, 0, 1), 2, (int[]){count, s->width});
     return lewm_head(g, m, "projector", lewm_norm(g, "encoder.norm", x, EPS));
 }

@@ -51,6 +51,8 @@ size_t lewm_params(const lewm_model* m);   // parameters, without the running st
 // ---- builders ----
 // Frames (F, image, image, 3) bytes -> latents (F, width).
 nn_id lewm_encode(nn_graph* g, const lewm_model* m, nn_id frames);
+// Block i of the encoder over tokens (..., T, width).
+nn_id lewm_block(nn_graph* g, const lewm_shape* s, int i, nn_id x);
 // Standardised macro actions (n, action) -> embeddings (n, width). Element j * action_dim + d is
 // dimension d of raw control j.
 nn_id lewm_embed(nn_graph* g, const lewm_model* m, nn_id actions);

@@ -44,7 +44,7 @@ static size_t save_bytes(const nn_graph* g, const nn_node* n, int rows) {
 static size_t scratch_bytes(const nn_graph* g, const nn_node* n, int rows) {
     sizes s = sizes_of(g, n, rows);
     return pieces::bytes(2 * (size_t)place_blocks(s)) +
-           pieces::bytes((size_t)s.samples * s.T * s.M) + pieces::bytes(1);
+           pieces::bytes((size_t)s.samples * s.T * s.M) + pieces::bytes(2);
 }
 
 // number i of all directions before they are scaled; rng_normal4's formula
@@ -142,15 +142,16 @@ static void forward(const nn_call* c) {
     launch(q, "sigreg", loss_kernel, 1, 128, s.samples, (int)place_blocks(s), part, (float*)c->out);
 }
 
-__global__ void sum_kernel(int samples, const float* dout, float* to) {
-    float sum = 0;
+// in double: gradients of either sign may nearly cancel
+__global__ void sum_kernel(int samples, const float* dout, double* to) {
+    double sum = 0;
     for (int i = threadIdx.x; i < samples; i += 32) sum += dout[i];
     sum = warp_sum(sum);
     if (threadIdx.x == 0) *to = sum;
 }
 
 __global__ void __launch_bounds__(THREADS)
-    slope_kernel(sizes s, knots at, const float* projected, const float* off, const float* total,
+    slope_kernel(sizes s, knots at, const float* projected, const float* off, const double* total,
                  float* ds) {
     int i = (int)(blockIdx.x * THREADS + threadIdx.x), places = s.T * s.M, b = blockIdx.y;
     if (i >= places) return;
@@ -165,7 +166,7 @@ __global__ void __launch_bounds__(THREADS)
         sw = sw * c1 + cw * s1;
         cw = turned;
     }
-    ds[(size_t)b * places + i] = sum * (2.0f / (float)places) * *total;
+    ds[(size_t)b * places + i] = sum * (float)(2.0 / places * *total);
 }
 
 static void backward(const nn_call* c) {
@@ -174,7 +175,8 @@ static void backward(const nn_call* c) {
     parts p = parts_of(c, s);
     pieces room = {(char*)c->scratch};
     room.take(2 * (size_t)place_blocks(s));
-    float *ds = room.take((size_t)s.samples * s.T * s.M), *total = room.take(1);
+    float* ds = room.take((size_t)s.samples * s.T * s.M);
+    double* total = (double*)room.take(2);
     launch(q, "sigreg", sum_kernel, 1, 32, s.samples, (const float*)c->dout, total);
     dim3 blocks(place_blocks(s), (uint32_t)s.samples);
     slope_kernel<<<blocks, THREADS, 0, (cudaStream_t)nn_cuda_stream(q)>>>(

@@ -361,13 +361,18 @@ static void norm_slopes(nn_cuda_queue* q, const nn_cuda_vit* v, norm_back a, int
     finish<3>(q, v->width, blocks, a.part, {v->grad[gamma], v->grad[gamma + 1], sum});
 }
 
-// y (rows, n) = x (rows, k) w (k, n) + bias, in bfloat16
-static void multiply(nn_cuda_queue* q, int64_t rows, int k, int n, const bf16* x, const bf16* w,
-                     const bf16* bias, bf16* y) {
+static nn_cuda_product size_of(int64_t m, int64_t k, int64_t n) {
     nn_cuda_product p = {};
+    p.m = m, p.n = n, p.k = k;
+    return p;
+}
+
+// y (rows, n) = x (rows, k) w (k, n) + bias, in bfloat16
+static void multiply(nn_cuda_queue* q, const nn_cuda_product& size, const bf16* x, const bf16* w,
+                     const bf16* bias, bf16* y) {
+    nn_cuda_product p = size;
     p.half = p.half_out = 1;
-    p.m = rows, p.n = n, p.k = k;
-    p.a = x, p.lda = k, p.b = w, p.ldb = n, p.bias = bias, p.d = y, p.ldc = n;
+    p.a = x, p.lda = p.k, p.b = w, p.ldb = p.n, p.bias = bias, p.d = y, p.ldc = p.n;
     nn_cuda_multiply(q, &p);
 }
 
@@ -379,12 +384,6 @@ static void multiply_onto(nn_cuda_queue* q, const nn_cuda_product& size, const b
     p.a = x, p.lda = p.k, p.b = w, p.ldb = p.n, p.bias = bias;
     p.c = base, p.d = y, p.ldc = p.n;
     nn_cuda_multiply(q, &p);
-}
-
-static nn_cuda_product size_of(int64_t m, int64_t k, int64_t n) {
-    nn_cuda_product p = {};
-    p.m = m, p.n = n, p.k = k;
-    return p;
 }
 
 // dw (k, n) += x' dy; dx (rows, k) = dy w'
@@ -428,13 +427,13 @@ void nn_cuda_vit_forward(nn_cuda_queue* q, const nn_cuda_vit* v) {
     kept k = kept_of(s, v->save);
     cast_all(q, v, k);
     norm(q, v, v->x, VIT_GAMMA1, k.u1, k.stat1);
-    multiply(q, s.rows, s.width, 3 * s.width, k.u1, k.qkv_w, k.qkv_b, k.qkv);
+    multiply(q, size_of(s.rows, s.width, 3 * s.width), k.u1, k.qkv_w, k.qkv_b, k.qkv);
     nn_cuda_flash f = flash_of(v, k);
     nn_cuda_flash_forward(q, &f);
     multiply_onto(q, size_of(s.rows, s.width, s.width), k.mixed, k.out_w, v->param[VIT_OUT_BIAS],
                   v->x, k.x2);
     norm(q, v, k.x2, VIT_GAMMA2, k.u2, k.stat2);
-    multiply(q, s.rows, s.width, s.mlp, k.u2, k.up_w, k.up_b, k.pre);
+    multiply(q, size_of(s.rows, s.width, s.mlp), k.u2, k.up_w, k.up_b, k.pre);
     int64_t pieces = s.rows * s.mlp / VEC;
     launch(q, "gelu", gelu_forward, blocks_for(pieces, THREADS), THREADS, pieces, k.pre, k.hidden);
     multiply_onto(q, size_of(s.rows, s.mlp, s.width), k.hidden, k.down_w,

@@ -52,6 +52,7 @@ NN_REF_BOTH(sigreg)
 extern const nn_gather nn_ref_batchnorm_gather, nn_ref_sigreg_gather;
 // Factor of an element of the batch under the node's dropout: 0 or 1 / (1 - alpha); deployed 1.
 double nn_ref_dropped(const nn_call* c, uint64_t element);
+size_t nn_ref_sigreg_scratch(const nn_graph* g, const nn_node* n, int rows);
 size_t nn_ref_softpool_scratch(const nn_graph* g, const nn_node* n, int rows);
 void nn_ref_patches_forward(const nn_call* c);
 void nn_ref_patchdiff_forward(const nn_call* c);

@@ -22,28 +22,38 @@ static sizes sizes_of(const nn_graph* g, const nn_node* n) {
     return (sizes){z->dim[0], z->dim[1], n->groups};
 }
 
-// number `d` of direction m before it is scaled to length 1
-static double draw(const nn_key* key, int D, int m, int d) {
-    uint32_t word[4];
-    float four[4];
-    uint64_t at = (uint64_t)m * (uint64_t)D + (uint64_t)d;
-    rng_block(key->seed, key->stream, key->first + at / 4, word);
-    rng_normal4(word, four);
-    return (double)four[at % 4];
+// directions of length 1, (M, D) in scratch
+static const double* directions(const nn_call* c) {
+    sizes s = sizes_of(c->graph, c->node);
+    nn_key key = nn_key_of(c, RNG_DIRECTIONS);
+    double* a = c->scratch;
+    for (int i = 0; i < s.M * s.D; i++) {
+        uint32_t word[4];
+        float four[4];
+        rng_block(key.seed, key.stream, key.first + (uint64_t)i / 4, word);
+        rng_normal4(word, four);
+        a[i] = (double)four[i % 4];
+    }
+    for (int m = 0; m < s.M; m++) {
+        double square = 0;
+        for (int d = 0; d < s.D; d++) square += a[m * s.D + d] * a[m * s.D + d];
+        for (int d = 0; d < s.D; d++) a[m * s.D + d] /= sqrt(square);
+    }
+    return a;
 }
 
-static double length(const nn_key* key, int D, int m) {
-    double sum = 0;
-    for (int d = 0; d < D; d++) sum += draw(key, D, m, d) * draw(key, D, m, d);
-    return sqrt(sum);
+size_t nn_ref_sigreg_scratch(const nn_graph* g, const nn_node* n, int rows) {
+    (void)rows;
+    sizes s = sizes_of(g, n);
+    return (size_t)s.M * s.D * sizeof(double);
 }
 
-static double project(const nn_call* c, const nn_key* key, int row, int t, int m) {
+static double project(const nn_call* c, const double* a, int row, int t, int m) {
     sizes s = sizes_of(c->graph, c->node);
     const double* z = (const double*)c->in[0] + ((size_t)row * s.T + t) * s.D;
     double sum = 0;
-    for (int d = 0; d < s.D; d++) sum += z[d] * draw(key, s.D, m, d);
-    return sum / length(key, s.D, m);
+    for (int d = 0; d < s.D; d++) sum += z[d] * a[m * s.D + d];
+    return sum;
 }
 
 static size_t count(const nn_graph* g, const nn_node* n, int back) {
@@ -53,12 +63,12 @@ static size_t count(const nn_graph* g, const nn_node* n, int back) {
 
 static void shard(const nn_call* c, int back, double* sum) {
     sizes s = sizes_of(c->graph, c->node);
-    nn_key key = nn_key_of(c, RNG_DIRECTIONS);
+    const double* a = directions(c);
     memset(sum, 0, count(c->graph, c->node, back) * sizeof *sum);
     for (int r = 0; back && r < c->rows; r++) *sum += ((const double*)c->dout)[r];
     for (int i = 0; !back && i < s.T * s.M; i++)
         for (int r = 0; r < c->rows; r++) {
-            double p = project(c, &key, r, i / s.M, i % s.M);
+            double p = project(c, a, r, i / s.M, i % s.M);
             for (int k = 0; k < SIGREG_KNOTS; k++) {
                 sum[(i * SIGREG_KNOTS + k) * 2] += cos(sigreg_tau(k) * p);
                 sum[(i * SIGREG_KNOTS + k) * 2 + 1] += sin(sigreg_tau(k) * p);
@@ -77,13 +87,12 @@ void nn_ref_sigreg_forward(const nn_call* c) {
 // dL/ds = 2 / (T M) sum_k W_k tau_k (S_k cos(tau_k s) - (C_k - phi_k) sin(tau_k s)), along a
 void nn_ref_sigreg_backward(const nn_call* c) {
     sizes s = sizes_of(c->graph, c->node);
-    nn_key key = nn_key_of(c, RNG_DIRECTIONS);
+    const double* a = directions(c);
     double* dz = nn_ref_grad(c, 0);
     for (int i = 0; dz && i < s.T * s.M; i++) {
         int t = i / s.M, m = i % s.M;
-        double unit = length(&key, s.D, m);
         for (int r = 0; r < c->rows; r++) {
-            double p = project(c, &key, r, t, m), ds = 0;
+            double p = project(c, a, r, t, m), ds = 0;
             for (int k = 0; k < SIGREG_KNOTS; k++) {
                 const double* e = c->sum + (i * SIGREG_KNOTS + k) * 2;
                 double tau = sigreg_tau(k);
@@ -93,7 +102,7 @@ void nn_ref_sigreg_backward(const nn_call* c) {
             }
             ds *= 2.0 / (s.T * s.M) * *c->sum_back;
             for (int d = 0; d < s.D; d++)
-                dz[((size_t)r * s.T + t) * s.D + d] += ds * draw(&key, s.D, m, d) / unit;
+                dz[((size_t)r * s.T + t) * s.D + d] += ds * a[m * s.D + d];
         }
     }
 }

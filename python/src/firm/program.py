@@ -1,0 +1,172 @@
+"""The program's long work from Python: collect, intervene, audit, train, evaluate.
+
+These functions run the program `firm` (make build), which needs HDF5 and other libraries that the wheel does not have. It is
+found by the variable FIRM_PROGRAM, or on the PATH. Ctrl-C reaches it: a training run stops after its checkpoint, and resume=True continues."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import threading
+from dataclasses import dataclass
+from typing import Any, Callable, Dict, List, Optional, Sequence, Union
+
+from .errors import Error, GateError, UnavailableError
+from .tasks import Task
+
+PathLike = Union[str, "os.PathLike[str]"]
+
+
+def find() -> str:
+    """The program's path."""
+    given = os.environ.get("FIRM_PROGRAM")
+    path = shutil.which(given) if given else shutil.which("firm")
+    if path is None:
+        there = f"FIRM_PROGRAM names {given!r}, which cannot be run" if given else "the program firm is not on the PATH"
+        raise UnavailableError(f"{there}; run `make build` in the repository and set FIRM_PROGRAM=build/firm, or `make install`")
+    return path
+
+
+def run(command: str, *arguments: Any, callback: Optional[Callable[[str], None]] = None, accept_gate: bool = False) -> Dict[str, Any]:
+    """Runs `firm COMMAND ARGUMENTS --json` and returns its object. callback gets each line of progress; without one they go to
+    standard error. A failure raises with the program's sentence; accept_gate=True returns the object where a check failed."""
+    words = [find(), command, *(os.fspath(a) if isinstance(a, os.PathLike) else str(a) for a in arguments), "--json"]
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(p for p in sys.path if p)}
+    child = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment)
+    said: List[str] = []
+
+    def listen() -> None:
+        for line in child.stderr:  # type: ignore[union-attr]
+            line = line.rstrip("\n").split("\r")[-1]
+            said.append(line)
+            if callback:
+                callback(line)
+            else:
+                print(line, file=sys.stderr)
+
+    ear = threading.Thread(target=listen, daemon=True)
+    ear.start()
+    try:
+        out = child.stdout.read()  # type: ignore[union-attr]
+        status = child.wait()
+    except KeyboardInterrupt:
+        child.wait()  # it heard the signal, too, and leaves its files whole
+        raise
+    ear.join()
+    sentence = next((line for line in reversed(said) if line.strip()), f"firm {command} ended with status {status}")
+    if status == 0 or (status == 1 and accept_gate):
+        return json.loads(out)
+    if status == 1:
+        raise GateError(sentence)
+    raise Error(sentence)
+
+
+def _options(options: Dict[str, Any]) -> List[str]:
+    """Keywords as flags: episodes=5 -> --episodes 5; True -> the flag alone; None and False: left out."""
+    words: List[str] = []
+    for name, value in options.items():
+        flag = "--" + name.replace("_", "-")
+        if value is True:
+            words.append(flag)
+        elif value is not None and value is not False:
+            words += [flag, os.fspath(value) if isinstance(value, os.PathLike) else str(value)]
+    return words
+
+
+def _settings(settings: Optional[Dict[str, Any]]) -> List[str]:
+    return [word for key, value in (settings or {}).items() for word in ("--set", f"{key}={value}")]
+
+
+def _task(task: Union[Task, str]) -> str:
+    return task.path if isinstance(task, Task) else task
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """What an evaluation found."""
+
+    raw: Dict[str, Any]  #: everything the program says, as in its JSON
+
+    @property
+    def rows(self) -> List[Dict[str, Any]]:
+        """One row for each arm, for pandas.DataFrame: rates in percent with 95 % intervals, times, counts."""
+        rows = []
+        for name, arm in self.raw["arms"].items():
+            row = {"arm": name, **{k: v for k, v in arm.items() if not isinstance(v, list)}}
+            row["ci95_low"], row["ci95_high"] = arm["ci95"]
+            rows.append(row)
+        return rows
+
+    @property
+    def pairs(self) -> List[Dict[str, Any]]:
+        """Paired statistics of every two arms on the same trials: difference in percent, its interval, trials rescued and harmed."""
+        rows = []
+        for pair in self.raw["pairs"]:
+            row = {k: v for k, v in pair.items() if k != "ci95"}
+            row["ci95_low"], row["ci95_high"] = pair["ci95"]
+            rows.append(row)
+        return rows
+
+    @property
+    def outcomes(self) -> Dict[str, List[int]]:
+        """Every arm's outcome of every trial, 1 where the goal was reached."""
+        return {name: arm["outcomes"] for name, arm in self.raw["arms"].items()}
+
+
+def check(task: Union[Task, str], **options: Any) -> Dict[str, Any]:
+    """Finds out what is wrong with a task of one's own; raises GateError if anything is."""
+    return run("check", _task(task), *_options(options))
+
+
+def collect(task: Union[Task, str], out: PathLike, *, episodes: Optional[int] = None, seed: int = 0, **options: Any) -> Dict[str, Any]:
+    """Records episodes into a file. Options are the flags of `firm collect` (docs/commands.md)."""
+    return run("collect", _task(task), "-o", out, *_options(dict(episodes=episodes, seed=seed, **options)))
+
+
+def intervene(task: Union[Task, str], data: PathLike, out: PathLike, **options: Any) -> Dict[str, Any]:
+    """Restores recorded moments and tries other actions from there."""
+    return run("intervene", _task(task), "--data", data, "-o", out, *_options(options))
+
+
+def audit(task: Union[Task, str], data: PathLike, **options: Any) -> Dict[str, Any]:
+    """Does restoring bring moments back? Raises GateError if it does not."""
+    return run("audit", _task(task), "--data", data, *_options(options))
+
+
+def train(
+    task: Union[Task, str],
+    data: PathLike,
+    branches: PathLike,
+    *,
+    out: PathLike,
+    device: str = "cpu",
+    seed: int = 1,
+    resume: bool = False,
+    callback: Optional[Callable[[str], None]] = None,
+    config: Optional[str] = None,
+    settings: Optional[Dict[str, Any]] = None,
+    **options: Any,
+) -> Dict[str, Any]:
+    """Trains through all stages into the run folder `out`; the model is out/model.safetensors. settings: {"train.segments": 1000}.
+    A missed gate is in the result and does not raise."""
+    flags = _options(dict(data=data, branches=branches, device=device, seed=seed, resume=resume, config=config, **options))
+    return run("train", _task(task), "-o", out, *flags, *_settings(settings), callback=callback, accept_gate=True)
+
+
+def evaluate(
+    task: Union[Task, str],
+    model: Optional[PathLike] = None,
+    *,
+    arms: Sequence[str] = ("firm",),
+    trials: int = 100,
+    mode: str = "reach",
+    callback: Optional[Callable[[str], None]] = None,
+    settings: Optional[Dict[str, Any]] = None,
+    **options: Any,
+) -> Evaluation:
+    """Plays the same trials with every arm. Options are the flags of `firm eval`: offset=25, unsolved=True, seed=42."""
+    flags = _options(dict(model=model, arms=",".join(arms), trials=trials, mode=mode, **options))
+    return Evaluation(run("eval", _task(task), *flags, *_settings(settings), callback=callback))

@@ -1,0 +1,242 @@
+"""Tasks of one's own from gymnasium environments, for everything the program does: collect, intervene, audit, train, evaluate.
+
+    task = firm.tasks.from_gymnasium(
+        "Pendulum-v1", "runs/pendulum",
+        state=lambda env: env.unwrapped.state,
+        set_state=lambda env, s: setattr(env.unwrapped, "state", np.array(s)),
+        config={"rod": firm.tasks.angle(lambda s: s[0])},
+        distances={"angle": ("rod", "rad", 0.15)},
+    )
+
+The task is a folder with a plug-in of firm_task.h, so the program's commands take it, too: firm check runs/pendulum/task.so. Every
+simulator runs in a Python process of its own. The folder holds pickled functions: open only folders that you made."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+from dataclasses import dataclass
+from typing import Any, Callable, Dict, List, Optional, Sequence, Tuple, Union
+
+import numpy as np
+
+from . import _arrays
+from .errors import MissingError, UnavailableError, UsageError
+
+_PLUGIN = os.path.join(os.path.dirname(os.path.abspath(__file__)), "engines", "served_task.so")
+
+
+@dataclass(frozen=True)
+class Coordinate:
+    """A named number of a configuration as a function of the state; an angle, in rad, becomes a sine and a cosine."""
+
+    of: Callable[[np.ndarray], float]
+    is_angle: bool = False
+
+
+def angle(of: Callable[[np.ndarray], float]) -> Coordinate:
+    """An angle in rad of the state."""
+    return Coordinate(of, True)
+
+
+def position(of: Callable[[np.ndarray], float]) -> Coordinate:
+    """A number of the state; best scaled to about -1 .. 1."""
+    return Coordinate(of)
+
+
+@dataclass(frozen=True)
+class Task:
+    """A task in a folder."""
+
+    folder: str  #: holds everything; keep it as long as models of the task are trained
+    name: str
+    state_dim: int
+    action_dim: int
+    image: int
+    typed: str  #: the typed task (docs/formats.md)
+
+    @property
+    def path(self) -> str:
+        """The plug-in, as the program takes it."""
+        return os.path.join(self.folder, "task.so")
+
+
+def _make(env: Any) -> Any:
+    import gymnasium
+
+    if isinstance(env, str):
+        return gymnasium.make(env, render_mode="rgb_array").unwrapped
+    return env()
+
+
+def _bounds(env: Any) -> Tuple[int, Optional[np.ndarray], Optional[np.ndarray]]:
+    """Numbers of a control, and what -1 and 1 stand for; None for a choice among n."""
+    from gymnasium import spaces
+
+    space = env.action_space
+    if isinstance(space, spaces.Discrete):
+        return 1, None, None
+    if not isinstance(space, spaces.Box) or not space.is_bounded():
+        raise UsageError(f"actions must be a bounded Box or Discrete, not {space}")
+    return int(np.prod(space.shape)), space.low.astype(np.float64).ravel(), space.high.astype(np.float64).ravel()
+
+
+def _resize(picture: np.ndarray, size: int) -> np.ndarray:
+    """The mean over each cell of a size x size grid; rows and columns that do not divide are shared out whole."""
+    for axis in (0, 1):
+        n = picture.shape[axis]
+        first = np.arange(size) * n // size
+        last = np.maximum(first + 1, np.arange(1, size + 1) * n // size)
+        if n == size:
+            continue
+        sums = np.concatenate([np.zeros_like(picture.take([0], axis), np.float64), picture.cumsum(axis, dtype=np.float64)], axis)
+        width = (last - first).reshape(-1, *([1] * (2 - axis)))
+        picture = (sums.take(last, axis) - sums.take(first, axis)) / width
+    return np.rint(picture).astype(np.uint8)
+
+
+class Served:
+    """One simulator of a task's folder, in this process."""
+
+    def __init__(self, folder: str):
+        import cloudpickle
+
+        with open(os.path.join(folder, "functions.pickle"), "rb") as file:
+            # functions of modules are pickled by name: they are looked for where they were
+            sys.path += [p for p in cloudpickle.load(file) if p not in sys.path]
+            self._f = cloudpickle.load(file)
+        self.task: Task = self._f["task"]
+        self._coordinates: Sequence[Coordinate] = self._f["coordinates"]
+        self._env = _make(self._f["env"])
+        _, self._low, self._high = _bounds(self._env)
+        self._env.reset(seed=0)
+
+    def state(self) -> np.ndarray:
+        """What `state` says, as (state_dim,) float64."""
+        return _arrays.numbers(self._f["state"](self._env), (self.task.state_dim,), "state", np.float64)
+
+    def reset(self, seed: int) -> np.ndarray:
+        self._env.reset(seed=int(seed % 2**31))
+        # through the setter, so that nothing is left that a state does not tell
+        return self.set(self.state())
+
+    def set(self, state: np.ndarray) -> np.ndarray:
+        self._f["set_state"](self._env, np.array(state))
+        return self.state()
+
+    def step(self, action: np.ndarray) -> np.ndarray:
+        if self._low is None or self._high is None:
+            count = int(self._env.action_space.n)
+            choice = min(count - 1, int((np.clip(action[0], -1, 1) + 1) / 2 * count))
+            self._env.step(choice + int(self._env.action_space.start))
+        else:
+            raw = self._low + (np.clip(action, -1, 1) + 1) / 2 * (self._high - self._low)
+            space = self._env.action_space
+            self._env.step(raw.reshape(space.shape).astype(space.dtype))
+        return self.state()
+
+    def picture(self) -> np.ndarray:
+        render = self._f["render"]
+        picture = np.asarray(render(self._env) if render else self._env.render())
+        if picture.ndim != 3 or picture.shape[2] != 3 or picture.dtype != np.uint8:
+            raise UsageError(f"render gives {picture.dtype} of the shape {picture.shape}; it must give RGB bytes (H, W, 3)")
+        return _resize(picture, self.task.image)
+
+    def config(self, state: np.ndarray) -> np.ndarray:
+        out: List[float] = []
+        for coordinate in self._coordinates:
+            value = float(coordinate.of(state))
+            out += [np.sin(value), np.cos(value)] if coordinate.is_angle else [value]
+        return np.array(out, np.float32)
+
+
+def _distance_lines(config: Dict[str, Coordinate], distances: Dict[str, Sequence[Any]]) -> List[str]:
+    lines = []
+    for name, words in distances.items():
+        if not isinstance(words, (tuple, list)) or len(words) not in (3, 4):
+            raise UsageError(f"the distance {name!r} must be (coordinates, unit, tolerance) or (coordinates, unit, tolerance, scale)")
+        of = [words[0]] if isinstance(words[0], str) else list(words[0])
+        for one in of:
+            if one not in config:
+                raise UsageError(f"the distance {name!r} is of {one!r}, which config does not have")
+        scale = f"{words[3]:g} " if len(words) == 4 else "1 "
+        if len(of) == 1 and config[of[0]].is_angle:
+            lines.append(f"{name} = angle {of[0]}, {words[1]}, {words[2]:.9g}")
+        elif any(config[one].is_angle for one in of):
+            raise UsageError(f"the distance {name!r} joins an angle with others; give angles distances of their own")
+        else:
+            lines.append(f"{name} = norm {' '.join(of)}, {scale}{words[1]}, {words[2]:.9g}")
+    return lines
+
+
+def from_gymnasium(
+    env: Union[str, Callable[[], Any]],
+    folder: Union[str, "os.PathLike[str]"],
+    *,
+    config: Dict[str, Coordinate],
+    distances: Dict[str, Sequence[Any]],
+    state: Callable[[Any], Any],
+    set_state: Callable[[Any, np.ndarray], None],
+    render: Optional[Callable[[Any], np.ndarray]] = None,
+    name: str = "own",
+    image: int = 224,
+    controls: int = 5,
+    steps: int = 100,
+    episodes: int = 1000,
+    anchors: int = 128,
+    branches: int = 32,
+) -> Task:
+    """Writes a task into `folder`, which must be new or a task's.
+
+    env: a registered name, or a function that makes the environment. config: the named coordinates that a picture shows, angles
+    first. distances: (coordinates, unit, tolerance[, scale]) each. state, set_state: read a moment as numbers and bring it back, exactly.
+    render: the picture, where env.render() shows more than the state. Controls are scaled to -1 .. 1; a choice among n is one number.
+    image: pixels a side; controls: of a macro action; steps: controls of an episode."""
+    import cloudpickle
+
+    if not os.path.isfile(_PLUGIN):
+        raise UnavailableError(f"{_PLUGIN} is missing; install firm-wm again")
+    if not name.isidentifier():
+        raise UsageError(f"the name {name!r} must be a word of letters, digits and _")
+    kinds = [c.is_angle for c in config.values() if isinstance(c, Coordinate)]
+    if not config or len(kinds) != len(config):
+        raise UsageError("config must map names to firm.tasks.angle(...) or firm.tasks.position(...)")
+    if kinds != sorted(kinds, reverse=True):
+        raise UsageError("angles come first in config")
+    made = _make(env)
+    made.reset(seed=0)
+    dim = len(np.ravel(np.asarray(state(made), np.float64)))
+    if not 1 <= dim <= 64:
+        raise UsageError(f"a state has {dim} numbers; 1 to 64 are possible")
+    numbers, *_ = _bounds(made)
+    wide = sum(2 if k else 1 for k in kinds)
+    lines = ["[task]", f"name = {name}", f"image = {image}", "period_ms = 0", f"controls = {controls}", "cost = sum", f"chi = {wide}"]
+    lines += ["[action]", f"count = {numbers}", "low = -1", "high = 1", "clamped = yes", "[config]"]
+    lines += [f"{word} = {'angle' if c.is_angle else 'position'}" for word, c in config.items()]
+    lines += ["[distance]", *_distance_lines(config, distances), ""]
+    folder = os.path.abspath(os.fspath(folder))
+    task = Task(folder, name, dim, numbers, image, "\n".join(lines))
+    if os.path.isdir(folder) and os.listdir(folder) and not os.path.isfile(os.path.join(folder, "typed")):
+        raise UsageError(f"{folder} holds other things; name a new folder")
+    os.makedirs(folder, exist_ok=True)
+    title = f"{env if isinstance(env, str) else getattr(env, '__name__', 'an environment')} of gymnasium"
+    serve = dict(state=dim, action=numbers, config=wide, image=image, steps=steps, episodes=episodes, anchors=anchors, branches=branches)
+    serve.update(title=title, version=f"{name} 1", python=sys.executable)
+    with open(os.path.join(folder, "functions.pickle"), "wb") as file:
+        functions = dict(task=task, env=env, coordinates=list(config.values()), state=state, set_state=set_state, render=render)
+        cloudpickle.dump([os.path.abspath(p) for p in sys.path], file)
+        cloudpickle.dump(functions, file)
+    for part, text in (("serve", "".join(f"{k} {v}\n" for k, v in serve.items())), ("typed", task.typed)):
+        with open(os.path.join(folder, part), "w") as out:
+            out.write(text)
+    shutil.copyfile(_PLUGIN, task.path)
+    return task
+
+
+def open_folder(folder: Union[str, "os.PathLike[str]"]) -> Task:
+    """The task that from_gymnasium() wrote there. It runs what is pickled there: open only what you made."""
+    path = os.path.join(os.fspath(folder), "functions.pickle")
+    if not os.path.isfile(path):
+        raise MissingError(f"{os.fspath(folder)} holds no task of from_gymnasium()")
+    return Served(os.fspath(folder)).task

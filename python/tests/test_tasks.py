@@ -1,0 +1,181 @@
+"""Tasks from gymnasium environments: the folder, the plug-in, the program's whole path."""
+
+import os
+
+import numpy as np
+import pytest
+
+import firm
+
+gymnasium = pytest.importorskip("gymnasium")
+
+
+class Cart(gymnasium.Env):
+    """A square on a line; a control pushes it, and it slows down. Colours by place, 96 x 96."""
+
+    metadata = {"render_modes": ["rgb_array"]}
+
+    def __init__(self):
+        self.action_space = gymnasium.spaces.Box(-2.0, 2.0, (1,), np.float32)
+        self.observation_space = gymnasium.spaces.Box(-np.inf, np.inf, (2,), np.float64)
+        self.render_mode = "rgb_array"
+        self.place = np.zeros(2)
+
+    def reset(self, *, seed=None, options=None):
+        super().reset(seed=seed)
+        self.place = np.array([self.np_random.uniform(-0.8, 0.8), 0.0])
+        return self.place.copy(), {}
+
+    def step(self, action):
+        x, speed = self.place
+        speed = 0.7 * speed + 0.02 * float(action[0])
+        self.place = np.array([np.clip(x + speed, -0.9, 0.9), speed])
+        return self.place.copy(), 0.0, False, False, {}
+
+    def render(self):
+        picture = np.full((96, 96, 3), 255, np.uint8)
+        middle = int(round(48 + 44 * self.place[0]))
+        picture[40:56, max(0, middle - 8) : middle + 8] = (200, 30, 30)
+        return picture
+
+
+def place_of(env):
+    return env.place
+
+
+def set_place(env, state):
+    env.place = np.array(state)
+
+
+def make(folder, **more):
+    options = dict(
+        config={"x": firm.tasks.position(lambda s: s[0])},
+        distances={"cart": ("x", "m", 0.05)},
+        state=place_of,
+        set_state=set_place,
+        name="cart",
+        image=64,
+        steps=40,
+    )
+    return firm.tasks.from_gymnasium(Cart, folder, **{**options, **more})
+
+
+@pytest.fixture()
+def task(tmp_path):
+    return make(tmp_path / "cart")
+
+
+def test_the_plug_in_runs_the_environment(task):
+    sims = firm.Simulators(task.path, 2)
+    assert sims.info.config == ("x",) and sims.info.image_size == 64 and sims.info.state_dim == 2
+    sims.set(0, [0.5, 0.0], [0.25, 0.0])
+    assert sims.distances()[0, 0] == pytest.approx(0.25)
+    sims.step([[-0.5], [0.0]])  # -1 .. 1 stands for -2 .. 2
+    env = Cart()
+    env.reset(seed=0)
+    env.place = np.array([0.5, 0.0])
+    env.step([-1.0])
+    assert np.array_equal(sims.states()[0], env.place)
+    want = firm.tasks._resize(env.render(), 64)
+    assert np.array_equal(sims.frames()[0], want)
+    sims.reset([1, 2])
+    assert not np.array_equal(sims.states()[0], sims.states()[1])
+    again = firm.Simulators(task.path, 2)
+    again.reset([1, 2])
+    assert np.array_equal(sims.states(), again.states())
+
+
+def test_pictures_shrink_by_means():
+    picture = np.arange(4 * 6 * 3, dtype=np.uint8).reshape(4, 6, 3)
+    half = firm.tasks._resize(picture, 2)
+    assert half.shape == (2, 2, 3) and half[0, 0, 0] == round(picture[:2, :3, 0].mean())
+    assert np.array_equal(firm.tasks._resize(picture[:, :4], 4), picture[:, :4])
+    assert firm.tasks._resize(picture, 8).shape == (8, 8, 3)
+
+
+def test_choices_are_one_number(tmp_path):
+    def choose():
+        env = Cart()
+        env.action_space = gymnasium.spaces.Discrete(3, start=-1)
+        env.step = lambda action, old=env.step: old([2.0 * action])
+        return env
+
+    firm.tasks.from_gymnasium(
+        choose, tmp_path / "t", config={"x": firm.tasks.position(lambda s: s[0])}, distances={"cart": ("x", "m", 0.05)},
+        state=place_of, set_state=set_place, name="choice", image=64,
+    )
+    sims = firm.Simulators(str(tmp_path / "t" / "task.so"), 3)
+    for i in range(3):
+        sims.set(i, [0.0, 0.0])
+    sims.step([[-1.0], [0.1], [1.0]])
+    assert np.sign(sims.states()[:, 0]).tolist() == [-1, 0, 1]
+
+
+def test_a_failing_environment_stops_with_a_sentence(tmp_path, capfd):
+    def broken(env, state):
+        raise RuntimeError("the motor is off")
+
+    task = make(tmp_path / "t", set_state=broken)
+    sims = firm.Simulators(task.path)
+    with pytest.raises(firm.Error, match="simulator 0 of cart"):
+        sims.reset([1])
+    assert "the motor is off" in capfd.readouterr().err
+
+
+@pytest.mark.parametrize(
+    "more, words",
+    [
+        (dict(config={}), "config must map names"),
+        (dict(config={"x": lambda s: s[0]}), "config must map names"),
+        (dict(distances={"cart": ("y", "m", 0.1)}), "is of 'y', which config does not have"),
+        (dict(distances={"cart": "x"}), r"must be \(coordinates, unit, tolerance\)"),
+        (dict(name="two words"), "must be a word"),
+        (dict(state=lambda env: np.zeros(65)), "65 numbers; 1 to 64"),
+    ],
+)
+def test_wrong_descriptions_say_so(tmp_path, more, words):
+    with pytest.raises(ValueError, match=words):
+        make(tmp_path / "t", **more)
+    assert not (tmp_path / "t").exists()
+
+
+def test_other_folders_are_left_alone(tmp_path):
+    (tmp_path / "letter.txt").write_text("mine")
+    with pytest.raises(ValueError, match="holds other things"):
+        make(tmp_path)
+    with pytest.raises(FileNotFoundError, match="holds no task"):
+        firm.tasks.open_folder(tmp_path)
+
+
+def test_a_missing_program_says_what_to_do(task, monkeypatch):
+    monkeypatch.setenv("FIRM_PROGRAM", "/none/firm")
+    with pytest.raises(firm.errors.UnavailableError, match="make build"):
+        firm.program.collect(task, "x.h5")
+
+
+def program():
+    try:
+        return firm.program.find()
+    except firm.errors.UnavailableError as error:
+        pytest.skip(str(error))
+
+
+@pytest.mark.long
+def test_the_whole_path_from_python(task, tmp_path):
+    program()
+    data, branches, out = tmp_path / "f.h5", tmp_path / "i.h5", tmp_path / "run"
+    assert firm.program.collect(task, data, episodes=30)["rows"] == 30 * 41
+    firm.program.intervene(task, data, branches, anchors=8)
+    assert firm.program.audit(task, data)["task"] == "cart"
+    lines = []
+    firm.train(task, data, branches, out=out, config="smoke", settings={"model.grid": 4}, callback=lines.append)
+    assert lines and os.path.isfile(out / "model.safetensors")
+    result = firm.evaluate(task, out / "model.safetensors", arms=["firm", "random"], trials=4, offset=10, callback=lines.append)
+    assert [row["arm"] for row in result.rows] == ["firm", "random"]
+    assert {"success_rate", "ci95_low", "ci95_high"} <= result.rows[0].keys()
+    assert [(pair["a"], pair["b"]) for pair in result.pairs] == [("firm", "random")]
+    assert result.pairs[0]["rescue"] - result.pairs[0]["harm"] == sum(result.outcomes["firm"]) - sum(result.outcomes["random"])
+    model = firm.load(out / "model.safetensors")
+    assert model.info.task == "cart" and model.info.image_size == 64
+    with pytest.raises(firm.Error, match="none.h5"):
+        firm.train(task, tmp_path / "none.h5", branches, out=tmp_path / "other", callback=lines.append)
