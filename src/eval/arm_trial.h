@@ -68,6 +68,8 @@ typedef struct arm_trial {
     firm_step step;     // the latest decision
 } arm_trial;
 
+// The searches of many such arms at once; its context is NULL where there are none.
+plan_device arm_batch(const arm_ops* ops, const eval_setup* setup);
 // Reads start and goal and sets the world; pictures are used by this call alone.
 firm_status arm_trial_open(arm_trial* t, eval_arm* arm, const eval_trials* trials, frames* pictures,
                            int number, eval_outcome* out, eval_trace* trace, firm_error* err);

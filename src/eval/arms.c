@@ -163,7 +163,7 @@ static firm_status random_act(eval_arm* arm, int64_t deadline_ns, firm_step* ste
 
 static const arm_ops arms[] = {
     {"firm", ARM_FIRM, 1, firm_open, firm_begin, firm_act, firm_look, firm_pose},
-    {"lewm", ARM_LEWM, 1, firm_open, firm_begin, firm_act, firm_look, NULL},
+    {"lewm", ARM_LEWM, 1, firm_open, firm_begin, firm_act, firm_look, firm_pose},
     {"oracle-config", ARM_FIRM, 1, firm_open, firm_begin, truth_act, firm_look, truth_pose},
     {"oracle-dynamics", ARM_NONE, 0, oracle_open, oracle_begin, oracle_act, NULL, NULL},
     {"random", ARM_NONE, 0, random_open, random_begin, random_act, NULL, NULL},
@@ -175,10 +175,15 @@ static const arm_ops* find_arm(const char* name) {
     return NULL;
 }
 
+plan_device arm_batch(const arm_ops* ops, const eval_setup* setup) {
+    return ops->needs == ARM_LEWM ? setup->lewm_batch : setup->batch;
+}
+
 int eval_arms_together(const char* name, const eval_setup* setup) {
     const arm_ops* ops = find_arm(name);
-    return ops && ops->pose && setup->batch.context && setup->options.mode == FIRM_MODE_CONTRACT &&
-           setup->options.solver == PLAN_CEM && !setup->model->members;
+    return ops && ops->pose && arm_batch(ops, setup).context &&
+           setup->options.mode == FIRM_MODE_CONTRACT && setup->options.solver == PLAN_CEM &&
+           !model_of(ops, setup)->members;
 }
 
 firm_status eval_arm_create(const char* name, const eval_setup* setup, eval_arm** out,

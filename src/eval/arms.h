@@ -33,7 +33,8 @@ typedef struct eval_setup {
     int fan;             // candidates recorded in traces
     firm_device device;  // where the learned arms plan
     firm_precision precision;
-    plan_device batch;  // contract searches of many trials at once; none for an ensemble
+    // contract searches of many trials at once, of `model` (none for an ensemble) and of `lewm`
+    plan_device batch, lewm_batch;
 } eval_setup;
 
 typedef struct eval_outcome {

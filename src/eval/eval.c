@@ -15,6 +15,8 @@
 #include "eval/paired.h"
 #include "eval/settings.h"
 #include "model/model.h"
+#include "plan/gpu.h"
+#include "plan/lewm_gpu.h"
 
 // 25 searches of 300 candidates keep a large GPU busy and its activations in its cache
 enum { MAX_ARMS = 8, ARM_NAME = 32, FAN = 24, BATCH = 25 };
@@ -37,8 +39,10 @@ typedef struct evaluation {
     eval_trials* trials;
     frames* pictures;
     eval_setup setup;
-    plan_gpu* gpu;  // for searches of many trials at once; NULL: the arms plan one by one
-    int batch;      // searches that fit it at once
+    // for searches of many trials at once; NULL: the arms plan one by one
+    plan_gpu* gpu;
+    lewm_gpu* lewm_gpu;
+    int batch;  // searches that fit it at once
     arm_result arm[MAX_ARMS];
     int arms;
     double begun;  // clock_seconds()
@@ -87,21 +91,31 @@ static firm_status read_arms(evaluation* e, firm_error* err) {
                    : FAIL(err, FIRM_E_USAGE, "no arm is given; the arms are %s", eval_arm_names);
 }
 
-// One GPU planner for all arms and trials. The batch way, whatever the batch: a search gives the
-// same bits alone and among others there.
+// One GPU planner of a kind for all arms and trials. The batch way, whatever the batch: a search
+// gives the same bits alone and among others there.
 static firm_status prepare_gpu(evaluation* e, firm_error* err) {
     const eval_params* p = e->p;
+    const int searches = p->mode == FIRM_MODE_CONTRACT && e->setup.options.solver == PLAN_CEM;
     e->setup.precision = p->precision;
     if (p->device != FIRM_DEVICE_CUDA) return FIRM_OK;
-    if (!p->model)
+    if (!p->model && !p->lewm)
         return FAIL(err, FIRM_E_USAGE,
                     "only arms with a model plan on a GPU; give --model, or --device cpu");
     e->setup.device = p->device;
-    // batches of searches are of one model: trials run one by one, each member on the GPU
-    if (p->model->members) return FIRM_OK;
     e->batch = p->batch ? p->batch : BATCH;
     if (e->batch > p->trials) e->batch = p->trials;
-    if (p->mode == FIRM_MODE_REACH || e->setup.options.solver != PLAN_CEM) e->batch = 1;
+    if (!searches) e->batch = 1;
+    if (p->lewm && searches) {
+        TRY(lewm_gpu_create(&(lewm_gpu_setup){.model = p->lewm->lewm,
+                                              .options = e->setup.options,
+                                              .precision = (plan_precision)p->precision,
+                                              .searches = e->batch},
+                            &e->lewm_gpu, err));
+        e->setup.lewm_batch = lewm_gpu_device_of(e->lewm_gpu);
+    }
+    // batches of searches are of one model: an ensemble's trials run one by one, each member on the
+    // GPU
+    if (!p->model || p->model->members) return FIRM_OK;
     plan_gpu_choice choice = {(plan_precision)p->precision, PLAN_GPU_BATCH, e->batch, 0};
     TRY(plan_gpu_for_model(p->model, &e->setup.options, &choice, &e->gpu, err));
     e->setup.batch = plan_gpu_device_of(e->gpu);
@@ -484,7 +498,7 @@ static firm_status header_json(const evaluation* e, cJSON* json, firm_error* err
                                 e->setup.device == FIRM_DEVICE_CUDA ? "cuda" : "cpu") &&
         cJSON_AddStringToObject(json, "precision",
                                 plan_precision_name((plan_precision)p->precision)) &&
-        cJSON_AddNumberToObject(json, "batch", e->gpu ? e->batch : 1) &&
+        cJSON_AddNumberToObject(json, "batch", e->gpu || e->lewm_gpu ? e->batch : 1) &&
         (plan = cJSON_AddObjectToObject(json, "plan")) &&
         cJSON_AddNumberToObject(plan, "candidates", o->candidates) &&
         cJSON_AddNumberToObject(plan, "iterations", o->iterations) &&
@@ -541,6 +555,7 @@ firm_status eval_run(const eval_params* p, cJSON** result, cJSON** traces, firm_
         eval_times_free(&e.arm[i].late);
     }
     plan_gpu_free(e.gpu);
+    lewm_gpu_free(e.lewm_gpu);
     frames_free(e.pictures);
     eval_trials_free(e.trials);
     data_split_free(&e.split);

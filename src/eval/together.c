@@ -68,9 +68,10 @@ static firm_status solve(group* g, firm_error* err) {
         if (g->slot[i].due) g->problem[due++] = g->slot[i].problem;
     if (due == 0) return FIRM_OK;
     const eval_setup* setup = &g->slot[0].trial.arm->setup;
+    const plan_device device = arm_batch(g->slot[0].trial.arm->ops, setup);
     int64_t begun = clock_ns();
-    TRY(setup->batch.solve(setup->batch.context, due, g->problem, setup->options.iterations,
-                           setup->fan > 0, g->answer, err));
+    TRY(device.solve(device.context, due, g->problem, setup->options.iterations, setup->fan > 0,
+                     g->answer, err));
     double ms = (double)(clock_ns() - begun) * 1e-6 / due;  // each one's share
     due = 0;
     for (int i = 0; i < g->count; i++) {

@@ -14,17 +14,20 @@
 #include "core/mem.h"
 #include "model/lewm/lewm.h"
 #include "nn/exec.h"
+#include "plan/lewm_gpu.h"
 #include "plan/lewm_net.h"
 #include "plan/worlds.h"
 
 typedef struct lewm_world {
     const lewm_model* m;
     pool* threads;
-    lewm_net *net, *own_net;  // in use; to be freed
+    lewm_net *net, *own_net;  // on the CPU: in use; to be freed
     size_t stride;            // bytes of one thread's scratch
     char* scratch;            // (threads)
     int workers;
-    float* z0;  // (width) where rollouts start
+    lewm_gpu* gpu;       // on a GPU
+    firm_status failed;  // of its last rollout
+    float* z0;           // (width) where rollouts start
     // the encoder
     nn_graph* graph;
     nn_exec* encoder;
@@ -71,8 +74,7 @@ static firm_status start(void* context, float* state) {
 }
 
 static firm_status status(const void* context) {
-    (void)context;
-    return FIRM_OK;
+    return ((const lewm_world*)context)->failed;
 }
 
 static int frames(const void* context) {
@@ -92,16 +94,18 @@ static void walk(void* context, blob* b) {
 static size_t bytes(const void* context) {
     const lewm_world* w = context;
     return sizeof *w + (w->own_net ? lewm_net_bytes(w->own_net) : 0) +
-           (size_t)w->workers * w->stride + nn_exec_bytes(w->encoder) + picture_bytes(w);
+           (w->gpu ? lewm_gpu_bytes(w->gpu) : 0) + (size_t)w->workers * w->stride +
+           nn_exec_bytes(w->encoder) + picture_bytes(w);
 }
 
 static const char* device_name(const void* context) {
-    (void)context;
-    return "cpu";
+    const lewm_world* w = context;
+    return w->gpu ? lewm_gpu_device(w->gpu) : "cpu";
 }
 
 static const char* way(const void* context) {
-    return lewm_net_simd(((const lewm_world*)context)->net);
+    const lewm_world* w = context;
+    return w->gpu ? "graph" : lewm_net_simd(w->net);
 }
 
 // ---- roll out -----------------------------------------------------------------------------------
@@ -110,6 +114,15 @@ static int rollout(void* context, int worker, int n, int horizon, const float* u
     lewm_world* w = context;
     return lewm_net_rollout(w->net, w->scratch + (size_t)worker * w->stride, n, horizon, w->z0, u,
                             path);
+}
+
+static int gpu_rollout(void* context, int worker, int n, int horizon, const float* u, float* path) {
+    (void)worker;
+    lewm_world* w = context;
+    int nonfinite = n;
+    w->failed = lewm_gpu_rollout(w->gpu, n, horizon, w->z0, u, path, &nonfinite, NULL);
+    for (int i = 0; i < n * horizon * w->m->shape.width && w->failed != FIRM_OK; i++) path[i] = NAN;
+    return nonfinite;
 }
 
 // ---- price --------------------------------------------------------------------------------------
@@ -147,6 +160,7 @@ static void close_world(void* context) {
     lewm_world* w = context;
     if (!w) return;
     lewm_net_free(w->own_net);
+    lewm_gpu_free(w->gpu);
     nn_exec_free(w->encoder);
     nn_graph_free(w->graph);
     mem_free(w->scratch);
@@ -165,13 +179,23 @@ static firm_status open_encoder(lewm_world* w, firm_error* err) {
 }
 
 static firm_status open_world(lewm_world* w, const plan_world_setup* s, firm_error* err) {
-    if (s->device != FIRM_DEVICE_CPU || s->precision != PLAN_FP32)
+    if (s->device == FIRM_DEVICE_CPU && s->precision != PLAN_FP32)
         return FAIL(err, FIRM_E_UNAVAILABLE,
-                    "models of LeWM plan on the CPU in fp32; use --device cpu --precision fp32");
+                    "models of LeWM plan on the CPU in fp32 alone; use --precision fp32");
     if (w->m->shape.image != w->m->task.image)
         return FAIL(err, FIRM_E_TASK, "the model sees pictures of %d pixels, its task has %d",
                     w->m->shape.image, w->m->task.image);
     TRY(open_encoder(w, err));
+    w->z0 = mem_calloc((size_t)w->m->shape.width, sizeof *w->z0);
+    w->frame = mem_calloc(1, picture_bytes(w));
+    if (!w->z0 || !w->frame) return FAIL(err, FIRM_E_MEMORY, "no memory for a controller");
+    if (s->device == FIRM_DEVICE_CUDA)
+        return lewm_gpu_create(&(lewm_gpu_setup){.model = w->m,
+                                                 .options = *s->options,
+                                                 .precision = s->precision,
+                                                 .searches = 1,
+                                                 .device = s->gpu},
+                               &w->gpu, err);
     if (s->like)
         w->net = ((const lewm_world*)s->like->sight.context)->net;
     else
@@ -181,11 +205,8 @@ static firm_status open_world(lewm_world* w, const plan_world_setup* s, firm_err
     w->stride = (lewm_net_scratch_bytes(w->net) + 4095) / 4096 * 4096;
     // zeroed, so that the pages are there before the first solve
     w->scratch = mem_calloc((size_t)w->workers, w->stride);
-    w->z0 = mem_calloc((size_t)w->m->shape.width, sizeof *w->z0);
-    w->frame = mem_calloc(1, picture_bytes(w));
-    return w->scratch && w->z0 && w->frame
-               ? FIRM_OK
-               : FAIL(err, FIRM_E_MEMORY, "no memory for %d planner threads", w->workers);
+    return w->scratch ? FIRM_OK
+                      : FAIL(err, FIRM_E_MEMORY, "no memory for %d planner threads", w->workers);
 }
 
 firm_status plan_world_lewm(const plan_world_setup* setup, plan_world* out, firm_error* err) {
@@ -213,15 +234,20 @@ firm_status plan_world_lewm(const plan_world_setup* setup, plan_world* out, firm
                                   .close = close_world},
                         .model = {.context = w,
                                   .state = w->m->shape.width,
-                                  .action = lewm_net_action(w->net),
-                                  .lanes = 4,
-                                  .workers = w->workers,
-                                  .rollout = rollout},
+                                  .action = lewm_action_dim(w->m),
+                                  .lanes = w->gpu ? 1 : 4,
+                                  .workers = w->gpu ? 1 : w->workers,
+                                  .whole = w->gpu != NULL,
+                                  .rollout = w->gpu ? gpu_rollout : rollout},
                         .price = {.context = w,
                                   .state = w->m->shape.width,
                                   .distances = 1,
                                   .cost = cost,
                                   .units = units,
-                                  .measure = measure}};
+                                  .measure = measure},
+                        .memory = w->z0};
+    // a whole search on the GPU knows the rule cem
+    if (setup->options->mode == FIRM_MODE_CONTRACT && setup->options->solver == PLAN_CEM)
+        out->device = lewm_gpu_device_of(w->gpu);
     return FIRM_OK;
 }

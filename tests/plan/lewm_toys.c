@@ -70,3 +70,14 @@ lewm_model* toy_lewm(int context, uint64_t seed) {
     const lewm_shape shape = odd_shape(context);
     return make(&shape, seed);
 }
+
+lewm_model* toy_lewm_even(int context, uint64_t seed) {
+    lewm_shape shape = odd_shape(context);
+    shape.width = 48;
+    shape.projector = 56;
+    shape.predictor_heads = 2;
+    shape.predictor_head = 40;
+    shape.predictor_mlp = 72;
+    shape.action_mlp = 32;
+    return make(&shape, seed);
+}

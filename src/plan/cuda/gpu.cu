@@ -20,8 +20,8 @@ firm_status gpu_failed(cudaError_t code, const char* what, firm_error* err) {
 
 // ---- the device ---------------------------------------------------------------------------------
 
-static firm_status find_device(plan_gpu* g, firm_error* err) {
-    int count = 0, driver = 0, number = g->setup.device;
+firm_status gpu_choose(int number, cudaDeviceProp* prop, firm_error* err) {
+    int count = 0, driver = 0;
     cudaError_t code = cudaGetDeviceCount(&count);
     if (code == cudaErrorInsufficientDriver) {
         cudaDriverGetVersion(&driver);
@@ -37,13 +37,18 @@ static firm_status find_device(plan_gpu* g, firm_error* err) {
         return FAIL(err, FIRM_E_UNAVAILABLE, "there is no GPU %d; the driver lists %d, from 0",
                     number, count);
     GPU(cudaSetDevice(number));
-    cudaDeviceProp prop;
-    GPU(cudaGetDeviceProperties(&prop, number));
-    if (prop.major < 8)
+    GPU(cudaGetDeviceProperties(prop, number));
+    if (prop->major < 8)
         return FAIL(err, FIRM_E_UNAVAILABLE,
                     "%s has compute capability %d.%d; the planner needs 8.0 or newer, or --device "
                     "cpu",
-                    prop.name, prop.major, prop.minor);
+                    prop->name, prop->major, prop->minor);
+    return FIRM_OK;
+}
+
+static firm_status find_device(plan_gpu* g, firm_error* err) {
+    cudaDeviceProp prop;
+    TRY(gpu_choose(g->setup.device, &prop, err));
     memcpy(g->device, prop.name, sizeof g->device);
     g->major = prop.major;
     g->minor = prop.minor;

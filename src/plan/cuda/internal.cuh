@@ -139,6 +139,8 @@ struct plan_gpu {
 };
 
 // ---- gpu.cu ----
+// Makes GPU `number` this thread's, if there is one and it is new enough.
+firm_status gpu_choose(int number, cudaDeviceProp* prop, firm_error* err);
 // The power of two that a layer's weights are divided by before they become 16-bit numbers: it
 // brings the largest to 2^8 .. 2^9 in float16, so that what matters stays a normal number.
 float gpu_weight_scale(const host_layer* l, plan_precision precision);

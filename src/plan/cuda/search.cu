@@ -4,26 +4,8 @@
 // Muller's functions evaluated in double and rounded, so that the two differ by an ulp here and
 // there at most. Elites are ranked by (cost, number) and summed in that order in double, as in
 // plan/cem.c: with equal predictions the fit is equal to the bit.
-#include "plan/cuda/internal.cuh"
-
-// ---- noise --------------------------------------------------------------------------------------
-
-// Normals 4 quad .. 4 quad + 3 of a candidate.
-static __device__ void normals(uint64_t seed, uint64_t solve, int iteration, int candidate,
-                               int quad, float out[4]) {
-    uint64_t stream = ((uint64_t)RNG_PLAN << 48) ^ solve;
-    uint64_t first = ((uint64_t)iteration << 32) | ((uint64_t)candidate << 16);
-    uint32_t word[4];
-    rng_block(seed, stream, first / 4 + (uint64_t)quad, word);
-#pragma unroll
-    for (int i = 0; i < 4; i += 2) {
-        float radius = __fsqrt_rn(__fmul_rn(-2.0f, (float)log((double)rng_unit(word[i]))));
-        double s, c;
-        sincos((double)__fmul_rn(6.283185307f, rng_unit(word[i + 1])), &s, &c);
-        out[i] = __fmul_rn(radius, (float)c);
-        out[i + 1] = __fmul_rn(radius, (float)s);
-    }
-}
+#include "plan/cuda/fit.cuh"
+#include "plan/cuda/noise.cuh"
 
 // ---- draw ---------------------------------------------------------------------------------------
 
@@ -191,38 +173,11 @@ __global__ void __launch_bounds__(512) fit_kernel(const __grid_constant__ fit_ar
         key[i] = order_key(v);
     }
     __syncthreads();
-    for (int i = tid; i < n; i += blockDim.x) {
-        uint32_t mine = key[i];
-        int rank = 0;
-        for (int j = 0; j < i; j++) rank += key[j] <= mine;
-        for (int j = i + 1; j < n; j++) rank += key[j] < mine;
-        if (rank < s.elites) {
-            elite[rank] = i;
-            if (isfinite(value[i])) atomicAdd(&count, 1);
-        }
-    }
-    __syncthreads();
-    int elites = count;  // finite ones come first
-    float *mean = search_mean(q, s), *spread = search_spread(q, s);
-    int width = s.horizon * s.action;
-    for (int j = tid; j < width && elites > 0; j += blockDim.x) {
-        double sum = 0.0, squares = 0.0;
-#pragma unroll 8
-        for (int i = 0; i < elites; i++) sum += (double)u[(size_t)elite[i] * width + j];
-        double centre = sum / elites;
-#pragma unroll 8
-        for (int i = 0; i < elites; i++) {
-            double d = (double)u[(size_t)elite[i] * width + j] - centre;
-            squares = __dadd_rn(squares, __dmul_rn(d, d));
-        }
-        mean[j] = (float)centre;
-        if (elites > 1) spread[j] = (float)sqrt(squares / (elites - 1));
-    }
+    const fit_ranked ranked = {n, s.elites, s.horizon * s.action, key, elite, value, u};
+    fit_result r = fit_elites(ranked, search_mean(q, s), search_spread(q, s), &count);
     if (tid == 0) {
-        double sum = 0.0;
-        for (int i = 0; i < elites; i++) sum += (double)value[elite[i]];
-        q->elites = elites;
-        q->elite_cost = elites ? (float)(sum / elites) : __int_as_float(0x7f800000);
+        q->elites = r.elites;
+        q->elite_cost = r.cost;
         q->nonfinite += nonfinite;
         q->iteration++;
     }

@@ -1,0 +1,451 @@
+// lewm_rows.cu - the kernels between LeWM's products. One warp takes one row (of one head, in the
+// attention); its numbers lie in registers, lane + 32 k. Residual stream, norms and softmax are
+// float32; biases are added here, since the products leave them out.
+#include "plan/cuda/fit.cuh"
+#include "plan/cuda/lewm.cuh"
+#include "plan/cuda/noise.cuh"
+
+enum { WARPS = 8, EACH = 16 };  // rows of a block; numbers of a lane: widths up to 512
+
+static unsigned blocks_of(int rows) {
+    return (unsigned)((rows + WARPS - 1) / WARPS);
+}
+
+static __device__ __forceinline__ float real(float x) {
+    return x;
+}
+static __device__ __forceinline__ float real(__nv_bfloat16 x) {
+    return __bfloat162float(x);
+}
+
+static __device__ __forceinline__ float warp_sum(float x) {
+#pragma unroll
+    for (int k = 16; k; k /= 2) x += __shfl_xor_sync(~0u, x, k);
+    return x;
+}
+
+// v = LN(v; eps)
+static __device__ __forceinline__ void standardise(float v[EACH], int width, int lane, float eps) {
+    float sum = 0, square = 0;
+#pragma unroll
+    for (int k = 0; k < EACH; k++)
+        if (lane + 32 * k < width) sum += v[k];
+    const float mean = warp_sum(sum) / (float)width;
+#pragma unroll
+    for (int k = 0; k < EACH; k++)
+        if (lane + 32 * k < width) square += (v[k] - mean) * (v[k] - mean);
+    const float scale = rsqrtf(warp_sum(square) / (float)width + eps);
+#pragma unroll
+    for (int k = 0; k < EACH; k++) v[k] = (v[k] - mean) * scale;
+}
+
+// What the kernels know of the job; passed by value.
+typedef struct rows_args {
+    lewm_sizes s;
+    int rows, each, horizon;
+    char* searches;
+    float *u, *x, *y, *path, *value;
+    void *mod, *a, *qkv, *o, *embedding, *condition;
+    const float *mod_bias, *positions;
+} rows_args;
+
+static rows_args args_of(const lewm_gpu* g, const lewm_job* j) {
+    rows_args r = {g->size,
+                   j->count * j->each,
+                   j->each,
+                   j->horizon,
+                   g->searches,
+                   g->u,
+                   g->x,
+                   g->y,
+                   g->path,
+                   g->value,
+                   g->mod,
+                   g->a,
+                   g->qkv,
+                   g->o,
+                   g->embedding,
+                   g->condition,
+                   g->modulation.b,
+                   g->positions};
+    return r;
+}
+
+// chunk i of the modulation of a block by action t, number f of a row
+template <typename T>
+static __device__ __forceinline__ float chunk(const rows_args& r, int t, int row, int block, int i,
+                                              int f) {
+    const int at = (block * LEWM_CHUNKS + i) * r.s.width + f;
+    return real(((const T*)r.mod)[((size_t)t * r.rows + row) * r.s.modulation + at]) +
+           r.mod_bias[at];
+}
+
+// a = LN(LN(v) (1 + scale) + shift), with chunks `first` and `first` + 1 of a block's modulation
+template <typename T>
+static __device__ __forceinline__ void modulate(const rows_args& r, float v[EACH], int t, int row,
+                                                int block, int first, T* a) {
+    const int lane = (int)threadIdx.x % 32, width = r.s.width;
+    standardise(v, width, lane, 1e-6f);
+#pragma unroll
+    for (int k = 0; k < EACH; k++) {
+        const int f = lane + 32 * k;
+        if (f < width)
+            v[k] = v[k] * (1.0f + chunk<T>(r, t, row, block, first + 1, f)) +
+                   chunk<T>(r, t, row, block, first, f);
+    }
+    standardise(v, width, lane, 1e-5f);
+#pragma unroll
+    for (int k = 0; k < EACH; k++)
+        if (lane + 32 * k < width) a[lane + 32 * k] = operand<T>(v[k]);
+}
+
+// ---- draw ---------------------------------------------------------------------------------------
+
+__global__ void __launch_bounds__(256)
+    lewm_draw_kernel(const __grid_constant__ rows_args r, int means) {
+    const int n = r.horizon * r.s.action, quads = (n + 3) / 4,
+              i = (int)(blockIdx.x * 256 + threadIdx.x), row = i / quads, quad = i % quads,
+              candidate = row % r.each;
+    if (row >= r.rows) return;
+    lewm_search* q = lewm_search_at(r.searches, r.s, row / r.each);
+    const float *mean = lewm_part(q, r.s.mean_at), *spread = lewm_part(q, r.s.spread_at);
+    float noise[4] = {0, 0, 0, 0};
+    const bool drawn = !means && candidate;
+    if (drawn) normals(q->seed, q->solve, q->iteration, candidate, quad, noise);
+#pragma unroll
+    for (int k = 0; k < 4; k++) {
+        const int j = 4 * quad + k;
+        if (j >= n) break;
+        float v = mean[j];
+        if (drawn) v = __fadd_rn(v, __fmul_rn(spread[j], noise[k]));
+        r.u[(size_t)row * n + j] = v;
+    }
+}
+
+firm_status lewm_draw(lewm_gpu* g, const lewm_job* j, lewm_drawn kind, firm_error* err) {
+    const rows_args r = args_of(g, j);
+    const int quads = (j->horizon * g->size.action + 3) / 4;
+    lewm_draw_kernel<<<(unsigned)((r.rows * quads + 255) / 256), 256, 0, g->stream>>>(
+        r, kind == LEWM_MEANS);
+    GPU(cudaGetLastError());
+    return FIRM_OK;
+}
+
+// ---- actions ------------------------------------------------------------------------------------
+
+typedef struct embed_args {
+    const float *w1, *b1, *w2, *b2;  // (out, in) float32
+} embed_args;
+
+// One block per row and step: the affine map, then the hidden layer with SiLU.
+template <typename T>
+__global__ void __launch_bounds__(128)
+    lewm_embed_kernel(const __grid_constant__ rows_args r, const embed_args e) {
+    __shared__ float hidden[256];
+    const int row = (int)blockIdx.x % r.rows, t = (int)blockIdx.x / r.rows, n1 = r.s.action_hidden;
+    const float* u = r.u + ((size_t)row * r.horizon + t) * r.s.action;
+    for (int i = (int)threadIdx.x; i < n1; i += 128) {
+        float sum = e.b1[i];
+        for (int k = 0; k < r.s.action; k++) sum += e.w1[i * r.s.action + k] * u[k];
+        hidden[i] = sum;
+    }
+    __syncthreads();
+    T* out = (T*)r.embedding + ((size_t)t * r.rows + row) * r.s.action_mlp;
+    for (int i = (int)threadIdx.x; i < r.s.action_mlp; i += 128) {
+        float sum = e.b2[i];
+        for (int k = 0; k < n1; k++) sum += e.w2[i * n1 + k] * hidden[k];
+        out[i] = operand<T>(sum / (1.0f + expf(-sum)));
+    }
+}
+
+#define BY_PRECISION(g, kernel, grid, block, ...)                                    \
+    do {                                                                             \
+        if ((g)->setup.precision == PLAN_BF16)                                       \
+            kernel<__nv_bfloat16><<<(grid), (block), 0, (g)->stream>>>(__VA_ARGS__); \
+        else                                                                         \
+            kernel<float><<<(grid), (block), 0, (g)->stream>>>(__VA_ARGS__);         \
+        GPU(cudaGetLastError());                                                     \
+    } while (0)
+
+firm_status lewm_embed(lewm_gpu* g, const lewm_job* j, firm_error* err) {
+    const rows_args r = args_of(g, j);
+    const embed_args e = {(const float*)g->patch.w, g->patch.b, (const float*)g->embed_up.w,
+                          g->embed_up.b};
+    BY_PRECISION(g, lewm_embed_kernel, (unsigned)(r.rows * j->horizon), 128, r, e);
+    return FIRM_OK;
+}
+
+template <typename T>
+__global__ void __launch_bounds__(256)
+    lewm_silu_kernel(const __grid_constant__ rows_args r, const float* bias) {
+    const size_t i = (size_t)blockIdx.x * 256 + threadIdx.x;
+    if (i >= (size_t)r.rows * r.horizon * r.s.width) return;
+    const float x = r.y[i] + bias[i % r.s.width];
+    ((T*)r.condition)[i] = operand<T>(x / (1.0f + expf(-x)));
+}
+
+firm_status lewm_silu(lewm_gpu* g, const lewm_job* j, firm_error* err) {
+    const rows_args r = args_of(g, j);
+    const size_t n = (size_t)r.rows * (size_t)(j->horizon * g->size.width);
+    BY_PRECISION(g, lewm_silu_kernel, (unsigned)((n + 255) / 256), 256, r, g->embed_down.b);
+    return FIRM_OK;
+}
+
+// ---- tokens -------------------------------------------------------------------------------------
+
+template <typename T>
+__global__ void __launch_bounds__(32 * WARPS)
+    lewm_place_kernel(const __grid_constant__ rows_args r, int t, int first, int last,
+                      const float* bias) {
+    const int at = (int)(blockIdx.x * WARPS + threadIdx.x / 32), lane = (int)threadIdx.x % 32;
+    if (at >= (last - first + 1) * r.rows) return;
+    const int token = first + at / r.rows, row = at % r.rows, from = t - last + token,
+              width = r.s.width;
+    const float* z0 = lewm_part(lewm_search_at(r.searches, r.s, row / r.each), r.s.z0_at);
+    float* path = r.path + (size_t)row * r.horizon * width;
+    float* x = r.x + ((size_t)token * r.rows + row) * width;
+    float v[EACH];
+#pragma unroll
+    for (int k = 0; k < EACH; k++) {
+        const int f = lane + 32 * k;
+        v[k] = 0;
+        if (f >= width) continue;
+        float z;
+        if (from == 0) {
+            z = z0[f];
+        } else if (token == last) {  // just predicted
+            z = r.y[(size_t)row * width + f] + bias[f];
+            path[(size_t)(from - 1) * width + f] = z;
+        } else {
+            z = path[(size_t)(from - 1) * width + f];
+        }
+        v[k] = z + r.positions[token * width + f];
+        x[f] = v[k];
+    }
+    modulate<T>(r, v, from, row, 0, 0, (T*)r.a + ((size_t)token * r.rows + row) * width);
+}
+
+firm_status lewm_place(lewm_gpu* g, const lewm_job* j, int t, int first, int last,
+                       firm_error* err) {
+    const rows_args r = args_of(g, j);
+    BY_PRECISION(g, lewm_place_kernel, blocks_of((last - first + 1) * r.rows), 32 * WARPS, r, t,
+                 first, last, g->head_down.b);
+    return FIRM_OK;
+}
+
+template <typename T>
+__global__ void __launch_bounds__(32 * WARPS)
+    lewm_gate_kernel(const __grid_constant__ rows_args r, int t, int block, int branch, int first,
+                     int last, int window_last, const float* bias) {
+    const int at = (int)(blockIdx.x * WARPS + threadIdx.x / 32), lane = (int)threadIdx.x % 32;
+    if (at >= (last - first + 1) * r.rows) return;
+    const int token = first + at / r.rows, row = at % r.rows, from = t - window_last + token,
+              width = r.s.width;
+    const float* y = r.y + (size_t)at * width;
+    float* x = r.x + ((size_t)token * r.rows + row) * width;
+    T* a = (T*)r.a + ((size_t)token * r.rows + row) * width;
+    float v[EACH];
+#pragma unroll
+    for (int k = 0; k < EACH; k++) {
+        const int f = lane + 32 * k;
+        v[k] = 0;
+        if (f >= width) continue;
+        v[k] = x[f] + chunk<T>(r, from, row, block, branch ? 5 : 2, f) * (y[f] + bias[f]);
+        x[f] = v[k];
+    }
+    if (branch == 0) {
+        modulate<T>(r, v, from, row, block, 3, a);
+    } else if (block + 1 < r.s.depth) {
+        modulate<T>(r, v, from, row, block + 1, 0, a);
+    } else {  // the head comes next
+        standardise(v, width, lane, 1e-5f);
+#pragma unroll
+        for (int k = 0; k < EACH; k++)
+            if (lane + 32 * k < width) a[lane + 32 * k] = operand<T>(v[k]);
+    }
+}
+
+firm_status lewm_gate(lewm_gpu* g, const lewm_job* j, int t, int block, int branch, int first,
+                      int last, firm_error* err) {
+    const rows_args r = args_of(g, j);
+    const gpu_block* w = &g->block[block];
+    BY_PRECISION(g, lewm_gate_kernel, blocks_of((last - first + 1) * r.rows), 32 * WARPS, r, t,
+                 block, branch, first, last, last, branch ? w->down.b : w->out.b);
+    return FIRM_OK;
+}
+
+// ---- attention ----------------------------------------------------------------------------------
+
+// One warp per row and head.
+template <typename T>
+__global__ void __launch_bounds__(32 * WARPS)
+    lewm_attention_kernel(const __grid_constant__ rows_args r, const T* qkv, int first, int last,
+                          const float* bias) {
+    enum { PER = 8 };  // numbers of a lane: heads up to 256 wide
+    const int warp = (int)(blockIdx.x * WARPS + threadIdx.x / 32), lane = (int)threadIdx.x % 32,
+              head = r.s.head, inner = r.s.inner, of = warp % r.s.heads, at = warp / r.s.heads;
+    if (at >= (last - first + 1) * r.rows) return;
+    const int token = first + at / r.rows, row = at % r.rows, base = of * head;
+    const size_t step = (size_t)r.rows * 3 * inner;  // from token to token
+    const T* own = qkv + (size_t)row * 3 * inner + base;
+    float q[PER], out[PER], weight[LEWM_MAX_CONTEXT], top = -INFINITY, sum = 0;
+#pragma unroll
+    for (int k = 0; k < PER; k++) {
+        const int f = lane + 32 * k;
+        q[k] = f < head ? real(own[token * step + f]) + bias[base + f] : 0;
+        out[k] = 0;
+    }
+    const float scale = rsqrtf((float)head);
+    for (int j = 0; j <= token; j++) {
+        float dot = 0;
+#pragma unroll
+        for (int k = 0; k < PER; k++) {
+            const int f = lane + 32 * k;
+            if (f < head) dot += q[k] * (real(own[j * step + inner + f]) + bias[inner + base + f]);
+        }
+        weight[j] = warp_sum(dot) * scale;
+        top = fmaxf(top, weight[j]);
+    }
+    for (int j = 0; j <= token; j++) {
+        // what is not finite must stay so
+        weight[j] = expf(weight[j] - top) + 0.0f * weight[j];
+        sum += weight[j];
+    }
+    for (int j = 0; j <= token; j++) {
+        const float w = weight[j] / sum;
+#pragma unroll
+        for (int k = 0; k < PER; k++) {
+            const int f = lane + 32 * k;
+            if (f < head)
+                out[k] += w * (real(own[j * step + 2 * inner + f]) + bias[2 * inner + base + f]);
+        }
+    }
+    T* to = (T*)r.o + ((size_t)token * r.rows + row) * inner + base;
+#pragma unroll
+    for (int k = 0; k < PER; k++)
+        if (lane + 32 * k < head) to[lane + 32 * k] = operand<T>(out[k]);
+}
+
+firm_status lewm_attention(lewm_gpu* g, const lewm_job* j, int block, int window, int first,
+                           int last, firm_error* err) {
+    const rows_args r = args_of(g, j);
+    const size_t at = (size_t)(window * g->size.context) * (size_t)r.rows * 3 *
+                      (size_t)g->size.inner * g->element;
+    const unsigned grid = blocks_of((last - first + 1) * r.rows * g->size.heads);
+    const float* bias = g->block[block].qkv.b;
+    if (g->setup.precision == PLAN_BF16)
+        lewm_attention_kernel<<<grid, 32 * WARPS, 0, g->stream>>>(
+            r, (const __nv_bfloat16*)(g->qkv + at), first, last, bias);
+    else
+        lewm_attention_kernel<<<grid, 32 * WARPS, 0, g->stream>>>(r, (const float*)(g->qkv + at),
+                                                                  first, last, bias);
+    GPU(cudaGetLastError());
+    return FIRM_OK;
+}
+
+// ---- pointwise ----------------------------------------------------------------------------------
+
+template <typename T>
+__global__ void __launch_bounds__(256)
+    lewm_gelu_kernel(T* h, const float* bias, int width, size_t pairs) {
+    const size_t i = (size_t)blockIdx.x * 256 + threadIdx.x;
+    if (i >= pairs) return;
+    const int f = (int)(2 * i % (size_t)width);
+    float x[2] = {real(h[2 * i]) + bias[f], real(h[2 * i + 1]) + bias[f + 1]};
+#pragma unroll
+    for (int k = 0; k < 2; k++) {
+        x[k] *= 0.5f * (1.0f + erff(x[k] * 0.70710678f));
+        h[2 * i + k] = operand<T>(x[k]);
+    }
+}
+
+firm_status lewm_gelu(lewm_gpu* g, int rows, const gpu_layer* l, void* h, firm_error* err) {
+    const size_t pairs = (size_t)rows * (size_t)l->out / 2;
+    const unsigned grid = (unsigned)((pairs + 255) / 256);
+    if (g->setup.precision == PLAN_BF16)
+        lewm_gelu_kernel<<<grid, 256, 0, g->stream>>>((__nv_bfloat16*)h, l->b, l->out, pairs);
+    else
+        lewm_gelu_kernel<<<grid, 256, 0, g->stream>>>((float*)h, l->b, l->out, pairs);
+    GPU(cudaGetLastError());
+    return FIRM_OK;
+}
+
+__global__ void __launch_bounds__(256)
+    lewm_finish_kernel(const __grid_constant__ rows_args r, const float* bias) {
+    const size_t i = (size_t)blockIdx.x * 256 + threadIdx.x;
+    const int width = r.s.width;
+    if (i >= (size_t)r.rows * width) return;
+    const size_t row = i / width, f = i % width;
+    r.path[(row * r.horizon + r.horizon - 1) * width + f] = r.y[i] + bias[f];
+}
+
+firm_status lewm_finish(lewm_gpu* g, const lewm_job* j, firm_error* err) {
+    const rows_args r = args_of(g, j);
+    const size_t n = (size_t)r.rows * (size_t)g->size.width;
+    lewm_finish_kernel<<<(unsigned)((n + 255) / 256), 256, 0, g->stream>>>(r, g->head_down.b);
+    GPU(cudaGetLastError());
+    return FIRM_OK;
+}
+
+// ---- fit ----------------------------------------------------------------------------------------
+
+// One block per search; a warp prices a candidate.
+__global__ void __launch_bounds__(512) lewm_fit_kernel(const __grid_constant__ rows_args r) {
+    extern __shared__ uint32_t key[];  // (candidates), then the elites' numbers
+    const int n = r.each, tid = (int)threadIdx.x, lane = tid % 32, width = r.s.width;
+    int* elite = (int*)(key + n);
+    lewm_search* q = lewm_search_at(r.searches, r.s, (int)blockIdx.x);
+    const float* goal = lewm_part(q, r.s.goal_at);
+    const size_t first = (size_t)blockIdx.x * n;
+    __shared__ int count, nonfinite;
+    if (tid == 0) count = nonfinite = 0;
+    __syncthreads();
+    for (int i = tid / 32; i < n; i += (int)blockDim.x / 32) {
+        const float* path = r.path + (first + i) * r.horizon * width;
+        int finite = 1;
+        for (int k = lane; k < r.horizon * width; k += 32) finite &= isfinite(path[k]) != 0;
+        finite = __all_sync(~0u, finite);
+        const float* end = path + (size_t)(r.horizon - 1) * width;
+        float sum = 0;
+        for (int f = lane; f < width; f += 32) sum += (end[f] - goal[f]) * (end[f] - goal[f]);
+        sum = warp_sum(sum);
+        if (lane) continue;
+        const float v = finite ? sum : __int_as_float(0x7f800000);
+        if (!finite) atomicAdd(&nonfinite, 1);
+        r.value[first + i] = v;
+        key[i] = order_key(v);
+    }
+    __syncthreads();
+    const fit_ranked ranked = {n,
+                               r.s.elites,
+                               r.horizon * r.s.action,
+                               key,
+                               elite,
+                               r.value + first,
+                               r.u + first * r.horizon * r.s.action};
+    fit_result result =
+        fit_elites(ranked, lewm_part(q, r.s.mean_at), lewm_part(q, r.s.spread_at), &count);
+    if (tid == 0) {
+        q->elites = result.elites;
+        q->elite_cost = result.cost;
+        q->nonfinite += nonfinite;
+        q->iteration++;
+    }
+}
+
+static size_t fit_bytes(const lewm_gpu* g) {
+    return (size_t)(g->size.candidates + g->size.elites) * 4;
+}
+
+firm_status lewm_rows_prepare(lewm_gpu* g, firm_error* err) {
+    GPU(cudaFuncSetAttribute(lewm_fit_kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
+                             (int)fit_bytes(g)));
+    return FIRM_OK;
+}
+
+firm_status lewm_fit(lewm_gpu* g, const lewm_job* j, firm_error* err) {
+    const rows_args r = args_of(g, j);
+    lewm_fit_kernel<<<(unsigned)j->count, 512, fit_bytes(g), g->stream>>>(r);
+    GPU(cudaGetLastError());
+    return FIRM_OK;
+}

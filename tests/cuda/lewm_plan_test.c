@@ -1,0 +1,186 @@
+// lewm_plan_test.c - LeWM's planner on a GPU against the one on the CPU: rollouts in every precision,
+// one iteration of a search, whole searches, many at once. Skipped where there is no GPU.
+#include "../plan/lewm_toys.h"
+#include "check.h"
+#include "core/mem.h"
+#include "core/rng.h"
+#include "plan/cem.h"
+#include "plan/lewm_gpu.h"
+#include "plan/lewm_net.h"
+
+enum { N = 37, P = 6, MANY = 3 };
+
+static plan_options options(int iterations) {
+    return (plan_options){.mode = FIRM_MODE_CONTRACT,
+                          .candidates = N,
+                          .iterations = iterations,
+                          .elites = 7,
+                          .horizon = P,
+                          .horizon_max = P,
+                          .replan = P,
+                          .spread = 1};
+}
+
+// 0 and skipped where there is no GPU; any other failure fails the test.
+static int make(const lewm_model* m, plan_precision precision, int iterations, int searches,
+                lewm_gpu** g) {
+    firm_error err = {0};
+    lewm_gpu_setup setup = {
+        .model = m, .options = options(iterations), .precision = precision, .searches = searches};
+    if (lewm_gpu_create(&setup, g, &err) == FIRM_OK) return 1;
+    if (strstr(err.message, "no CUDA GPU") || strstr(err.message, "NVIDIA driver"))
+        test_skip(err.message);
+    else
+        test_fail(__FILE__, __LINE__, "%s", err.message);
+    return 0;
+}
+
+static float* normals(int n, uint64_t key) {
+    float* p = malloc((size_t)n * sizeof(float));
+    rng_fill_normal(11, RNG_STREAM(RNG_TEST, key), 0, p, n);
+    return p;
+}
+
+TEST(cuda, lewm_rollouts_equal_the_cpus) {
+    static const struct {
+        plan_precision precision;
+        double tolerance;
+    } cases[] = {{PLAN_FP32, 5e-5}, {PLAN_TF32, 5e-3}, {PLAN_BF16, 5e-2}};
+    for (int context = 1; context <= 3; context++) {
+        lewm_model* m = toy_lewm_even(context, 5);
+        lewm_net* net;
+        firm_error err = {0};
+        if (!m) return;
+        REQUIRE_OK(lewm_net_create(m, &net, &err), err);
+        const int width = m->shape.width, action = lewm_action_dim(m), size = N * P * width;
+        float *z0 = normals(width, 1), *u = normals(N * P * action, 2),
+              *want = malloc((size_t)size * sizeof *want),
+              *got = malloc((size_t)size * sizeof *got);
+        void* scratch = mem_alloc(lewm_net_scratch_bytes(net));
+        lewm_net_rollout(net, scratch, N, P, z0, u, want);
+        for (size_t c = 0; c < sizeof cases / sizeof *cases; c++) {
+            lewm_gpu* g;
+            if (!make(m, cases[c].precision, 1, 1, &g)) break;
+            int bad = -1;
+            REQUIRE_OK(lewm_gpu_rollout(g, N, P, z0, u, got, &bad, &err), err);
+            double worst = 0;
+            for (int i = 0; i < size; i++)
+                worst = test_worse(worst, fabs((double)got[i] - (double)want[i]));
+            printf("  context %d, %s: off by %.2e\n", context,
+                   plan_precision_name(cases[c].precision), worst);
+            EXPECT_INT(bad, 0);
+            EXPECT_NEAR(worst, 0, cases[c].tolerance);
+            // fewer candidates and steps, one of them not finite
+            const float kept = u[2 * 4 * action];
+            u[2 * 4 * action] = NAN;
+            REQUIRE_OK(lewm_gpu_rollout(g, 5, 4, z0, u, got, &bad, &err), err);
+            EXPECT_INT(bad, 1);
+            u[2 * 4 * action] = kept;
+            lewm_gpu_free(g);
+        }
+        mem_free(scratch);
+        free(got), free(want), free(u), free(z0);
+        lewm_net_free(net);
+        lewm_free(m);
+    }
+}
+
+typedef struct cpu_world {
+    lewm_net* net;
+    void* scratch;
+    const float* z0;
+    int width;
+} cpu_world;
+
+static int cpu_rollout(void* context, int worker, int n, int horizon, const float* u, float* path) {
+    (void)worker;
+    cpu_world* w = context;
+    return lewm_net_rollout(w->net, w->scratch, n, horizon, w->z0, u, path);
+}
+
+static float cpu_cost(const void* context, const float* z, const float* goal) {
+    float sum = 0;
+    for (int i = 0; i < ((const cpu_world*)context)->width; i++)
+        sum += (z[i] - goal[i]) * (z[i] - goal[i]);
+    return sum;
+}
+
+// One iteration on the CPU and on the GPU in float32: the same elites, so the same mean. Then a
+// whole search, alone and among others, ends near a goal that can be reached.
+TEST(cuda, lewm_searches_equal_the_cpus) {
+    lewm_model* m = toy_lewm_even(3, 5);
+    firm_error err = {0};
+    lewm_gpu* g;
+    if (!m) return;
+    if (!make(m, PLAN_FP32, 1, MANY, &g)) {
+        lewm_free(m);
+        return;
+    }
+    const int width = m->shape.width, action = lewm_action_dim(m);
+    float *z0 = normals(MANY * width, 1), *u = normals(P * action, 2),
+          *path = malloc((size_t)(P * width) * sizeof *path), plan[MANY][P * 64];
+    int bad;
+    REQUIRE_OK(lewm_gpu_rollout(g, 1, P, z0, u, path, &bad, &err), err);
+    const float* goal = path + (P - 1) * width;
+    cpu_world cpu = {.z0 = z0, .width = width};
+    REQUIRE_OK(lewm_net_create(m, &cpu.net, &err), err);
+    cpu.scratch = mem_alloc(lewm_net_scratch_bytes(cpu.net));
+    plan_setup setup = {
+        .options = options(1),
+        .actions = {.dim = 2, .controls = 5, .deviation = {1, 1}},
+        .seed = 4,
+        .world = {.model = {.context = &cpu,
+                            .state = width,
+                            .action = action,
+                            .lanes = 1,
+                            .workers = 1,
+                            .whole = 1,
+                            .rollout = cpu_rollout},
+                  .price = {.context = &cpu, .state = width, .cost = cpu_cost, .units = cpu_cost}}};
+    plan_solver* s;
+    plan_result r;
+    plan_problem q[MANY];
+    plan_answer a[MANY];
+    REQUIRE_OK(plan_solver_create(&setup, &s, &err), err);
+    plan_solver_solve(s, z0, goal, 0, &r);
+    for (int i = 0; i < MANY; i++) q[i] = (plan_problem){z0 + i * width, NULL, goal, 4, 0};
+    for (int count = 1; count <= MANY; count++) {
+        REQUIRE_OK(lewm_gpu_solve(g, count, q, 1, 1, a, &err), err);
+        EXPECT_INT(a[0].elites, 7);
+        EXPECT_NEAR(a[0].elite_cost, r.elite_cost, 1e-3 * (double)r.elite_cost);
+        double worst = 0, end = 0;
+        for (int j = 0; j < P * action; j++)
+            worst = test_worse(worst, fabs((double)a[0].plan[j] - (double)r.plan[j]));
+        for (int j = 0; j < P * width; j++)
+            end = test_worse(end, fabs((double)a[0].path[j] - (double)r.path[width + j]));
+        EXPECT_NEAR(worst, 0, 1e-5);
+        EXPECT_NEAR(end, 0, 1e-3);
+        for (int i = 0; i < count; i++) {
+            float least = INFINITY;
+            for (int k = 0; k < N; k++) least = fminf(least, a[i].value[k]);
+            EXPECT(least > 0 && least <= a[i].elite_cost);
+        }
+    }
+    // whole searches, twice with the same bits
+    float *still = calloc((size_t)(P * action), sizeof *still),
+          *end_of = malloc((size_t)(P * width) * 4);
+    lewm_net_rollout(cpu.net, cpu.scratch, 1, P, z0, still, end_of);
+    const float start = cpu_cost(&cpu, end_of + (P - 1) * width, goal);  // of doing nothing
+    free(end_of), free(still);
+    for (int round = 0; round < 2; round++) {
+        REQUIRE_OK(lewm_gpu_solve(g, MANY, q, 15, 0, a, &err), err);
+        for (int i = 0; i < MANY; i++) {
+            if (round) EXPECT(memcmp(plan[i], a[i].plan, (size_t)(P * action) * 4) == 0);
+            memcpy(plan[i], a[i].plan, (size_t)(P * action) * 4);
+        }
+        float left = cpu_cost(&cpu, a[0].path + (P - 1) * width, goal);
+        printf("  %g of %g is left\n", (double)left, (double)start);
+        EXPECT(left < 0.25f * start);
+    }
+    plan_solver_free(s);
+    mem_free(cpu.scratch);
+    lewm_net_free(cpu.net);
+    lewm_gpu_free(g);
+    free(path), free(u), free(z0);
+    lewm_free(m);
+}
