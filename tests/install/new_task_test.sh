@@ -9,12 +9,13 @@ folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
 tree=$folder/tree
 mkdir "$tree"
-(cd "$source" && cp -r CMakeLists.txt cmake configs examples fuzz bench include models src tests third_party "$tree")
+(cd "$source" && cp -r CMakeLists.txt cmake configs examples fuzz bench include models src tests "$tree" && { [ ! -d third_party ] || cp -r third_party "$tree"; })
 
 cd "$tree"
 mkdir -p src/env/tasks
 cp examples/tasks/pendulum.c src/env/tasks/pendulum.c
 cp configs/tworoom.ini configs/pendulum.ini
+printf '\n[model]\ngrid = 6\n' >>configs/pendulum.ini  # its pictures have 96 pixels a side
 sed -i 's/^#define COMPILED(X)$/#define COMPILED(X) X(pendulum)/' src/env/env.c
 grep -q 'COMPILED(X) X(pendulum)' src/env/env.c || { echo "src/env/env.c: the list of compiled tasks was not found"; exit 1; }
 

@@ -4,7 +4,7 @@
 # typed task and the example's are the same.
 #
 # Sizes are smaller than the page's: a few episodes, the settings `smoke`, which train for seconds, and
-# few trials. What the page's own sizes reach is measured, not tested.
+# few trials; these settings are for another size of picture, so the grid is given. What the page's own sizes reach is measured, not tested.
 set -euo pipefail
 cmake=$1 build=$2 source=$3
 page=$source/docs/your-task.md
@@ -27,7 +27,7 @@ diff page.txt file.txt || { echo "docs/your-task.md shows another typed task (<)
 
 smaller() {
     sed -e 's/--episodes 1000/--episodes 40/' -e 's/--trials 100/--trials 2/' \
-        -e 's/^firm intervene .*/& --anchors 12 --branches 4/' -e 's/^firm train .*/& --config smoke/' \
+        -e 's/^firm intervene .*/& --anchors 12 --branches 4/' -e 's/^firm train .*/& --config smoke --set model.grid=6/' \
         -e 's|^firm demo .*|& --trials 1|' -e 's/^firm .*/& --quiet/'
 }
 lines=$(sed -n '/^```sh$/,/^```$/p' "$page" | grep -v '^```')
