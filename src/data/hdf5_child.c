@@ -367,7 +367,8 @@ static hid_t open_column(child* me, int number) {
     hid_t* set = &me->open[number];
     hid_t access = *set < 0 ? H5Pcreate(H5P_DATASET_ACCESS) : -1;
     if (access < 0) return *set;
-    if (H5Pset_chunk_cache(access, 521, ROW_CACHE, 1.0) >= 0)
+    // 0: the oldest chunk goes first; with 1, HDF5 never lets a partly read one go, at any size
+    if (H5Pset_chunk_cache(access, 521, ROW_CACHE, 0.0) >= 0)
         *set = H5Dopen2(me->file, me->column[number].name, access);
     H5Pclose(access);
     return *set;
