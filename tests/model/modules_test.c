@@ -108,12 +108,13 @@ static void keep(nn_graph* g, rig* r, nn_id x) {
 }
 
 static void build_tokens(nn_graph* g, const firm_model* m, rig* r) {
-    nn_id image = nn_image(g, "image", ENV_IMAGE), before = nn_image(g, "before", ENV_IMAGE);
+    nn_id image = nn_image(g, "image", m->task.image),
+          before = nn_image(g, "before", m->task.image);
     keep(g, r, model_tokens(g, m, image, before));
 }
 
 static void build_still_tokens(nn_graph* g, const firm_model* m, rig* r) {
-    keep(g, r, model_tokens(g, m, nn_image(g, "image", ENV_IMAGE), NN_NONE));
+    keep(g, r, model_tokens(g, m, nn_image(g, "image", m->task.image), NN_NONE));
 }
 
 static void build_ground(nn_graph* g, const firm_model* m, rig* r) {
@@ -140,7 +141,7 @@ static void build_fiber(nn_graph* g, const firm_model* m, rig* r) {
 
 // two macro steps, so that the second reads what the first made
 static void build_transition(nn_graph* g, const firm_model* m, rig* r) {
-    int controls = ENV_CONTROLS * m->task.action_dim;
+    int controls = m->task.controls * m->task.action_dim;
     nn_id c = nn_input1(g, "c", m->task.config_dim), fiber = nn_input1(g, "fiber", m->shape.fiber);
     model_transition(g, m, nn_input1(g, "u0", controls), &c, &fiber);
     model_transition(g, m, nn_input1(g, "u1", controls), &c, &fiber);
@@ -176,13 +177,13 @@ static void build_chain(nn_graph* g, const firm_model* m, rig* r) {
     static const char* const name[] = {"image0", "image1", "image2"};
     nn_id image[MODEL_HISTORY], p[MODEL_HISTORY], c[MODEL_HISTORY];
     for (int i = 0; i < MODEL_HISTORY; i++) {
-        image[i] = nn_image(g, name[i], ENV_IMAGE);
+        image[i] = nn_image(g, name[i], m->task.image);
         p[i] = model_tokens(g, m, image[i], i ? image[i - 1] : NN_NONE);
         c[i] = model_ground(g, m, i ? model_tokens(g, m, image[i], NN_NONE) : p[0]);
     }
     nn_id a[] = {nn_input1(g, "a0", m->task.action_dim), nn_input1(g, "a1", m->task.action_dim)};
     nn_id fiber = model_fiber(g, m, model_belief(g, m, p, a), c);
-    nn_id u = nn_input1(g, "u", ENV_CONTROLS * m->task.action_dim);
+    nn_id u = nn_input1(g, "u", m->task.controls * m->task.action_dim);
     model_transition(g, m, u, &c[2], &fiber);
     keep(g, r, c[2]);
     keep(g, r, model_chi(g, m, fiber));
@@ -473,8 +474,8 @@ TEST(model, modules_history_is_causal) {
 }
 
 static void build_tokens_twice(nn_graph* g, const firm_model* m, rig* r) {
-    nn_id image = nn_image(g, "image", ENV_IMAGE), same = nn_image(g, "image", ENV_IMAGE);
-    nn_id other = nn_image(g, "before", ENV_IMAGE);
+    nn_id image = nn_image(g, "image", m->task.image), same = nn_image(g, "image", m->task.image);
+    nn_id other = nn_image(g, "before", m->task.image);
     nn_id still = model_tokens(g, m, image, NN_NONE);
     keep(g, r, nn_sub(g, model_tokens(g, m, image, same), still));
     keep(g, r, nn_sub(g, model_tokens(g, m, image, other), still));

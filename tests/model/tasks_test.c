@@ -9,8 +9,6 @@
 #include "report/paper.h"
 #include "train/shape.h"
 
-enum { BYTES = ENV_FRAME_BYTES };
-
 static firm_model* task_model(const env_spec* env, int auxiliary) {
     config* settings;
     model_shape shape;
@@ -159,7 +157,7 @@ typedef struct seeing {
 
 static firm_status noise(void* ctx, const nn_feed* feed) {
     const seeing* s = ctx;
-    for (int i = 0; i < feed->count * BYTES; i++) {
+    for (int i = 0; i < feed->count * feed->graph->tensor[s->image].size; i++) {
         rng r = rng_start(8, RNG_STREAM(RNG_TEST, i / 3));
         uint8_t level = (uint8_t)rng_u32(&r);
         nn_feed_bytes(feed, s->image)[i] = level;
@@ -172,8 +170,8 @@ static seeing look_at_noise(const firm_model* m) {
     seeing s = {0};
     firm_error err = {0};
     if (nn_graph_create(m->store, &s.g, &err) != FIRM_OK) abort();
-    s.image = nn_image(s.g, "image", ENV_IMAGE);
-    s.same = nn_image(s.g, "same", ENV_IMAGE);
+    s.image = nn_image(s.g, "image", m->task.image);
+    s.same = nn_image(s.g, "same", m->task.image);
     s.tokens = model_tokens(s.g, m, s.image, NN_NONE);
     s.again = model_tokens(s.g, m, s.image, s.same);
     s.config = model_ground(s.g, m, s.tokens);
@@ -254,15 +252,15 @@ TEST(model, tasks_physical_target) {
 
 // ---- planning -----------------------------------------------------------------------------------
 
-static void draw_noise(uint8_t* rgb, uint64_t seed) {
+static void draw_noise(const task_typed* t, uint8_t* rgb, uint64_t seed) {
     rng r = rng_start(seed, RNG_STREAM(RNG_TEST, 0));
-    for (int i = 0; i < BYTES; i++) rgb[i] = (uint8_t)rng_u32(&r);
+    for (size_t i = 0; i < task_frame_bytes(t); i++) rgb[i] = (uint8_t)rng_u32(&r);
 }
 
 TEST(model, tasks_plan) {
-    uint8_t* rgb = malloc(BYTES);
     for (int i = 0; env_at(i); i++) {
         const env_spec* env = env_at(i);
+        uint8_t* rgb = malloc(task_frame_bytes(&env->task));
         firm_model* m = task_model(env, 0);
         firm_controller* ctl = NULL;
         firm_error err = {0};
@@ -270,10 +268,10 @@ TEST(model, tasks_plan) {
         p.candidates = 24, p.iterations = 2, p.elites = 6, p.threads = 1;
         REQUIRE_OK(firm_controller_create(m, &p, &ctl, &err), err);
         float action[FIRM_MAX_ACTION] = {0};
-        draw_noise(rgb, 1);
+        draw_noise(&env->task, rgb, 1);
         EXPECT_INT(firm_controller_goal(ctl, rgb), FIRM_OK);
         for (uint64_t k = 0; k < 3; k++) {
-            draw_noise(rgb, 2 + k);
+            draw_noise(&env->task, rgb, 2 + k);
             EXPECT_INT(firm_controller_push(ctl, rgb, k ? action : NULL), FIRM_OK);
         }
         firm_step step;
@@ -282,6 +280,6 @@ TEST(model, tasks_plan) {
         for (int k = 0; k < env->task.action_dim; k++) EXPECT(isfinite(step.action[k]));
         firm_controller_free(ctl);
         firm_model_free(m);
+        free(rgb);
     }
-    free(rgb);
 }
