@@ -1,7 +1,4 @@
-# Measurement programs, built on request: ninja bench_reach
-add_executable(bench_reach EXCLUDE_FROM_ALL ${CMAKE_SOURCE_DIR}/bench/reach_oracle.c)
-target_include_directories(bench_reach PRIVATE ${CMAKE_SOURCE_DIR}/src)
-target_link_libraries(bench_reach PRIVATE firm_static)
+# Measurement programs, built on request: ninja bench_plan_team
 add_executable(bench_plan_team EXCLUDE_FROM_ALL ${CMAKE_SOURCE_DIR}/bench/plan_team.c)
 target_include_directories(bench_plan_team PRIVATE ${CMAKE_SOURCE_DIR}/src)
 target_link_libraries(bench_plan_team PRIVATE firm_static)

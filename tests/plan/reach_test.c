@@ -1,5 +1,5 @@
 // reach_test.c - the reach mode: its cost by hand, its settings, and a goal behind a wall that the
-// contract does not reach; the same loop on the true TwoRoom as bench/reach_oracle.c.
+// contract does not reach; the same loop on the true TwoRoom.
 #include "check.h"
 #include "core/mem.h"
 #include "env/env.h"
