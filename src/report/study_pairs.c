@@ -55,7 +55,7 @@ static firm_status compare(const report_row* firm, const report_row* lewm, paire
 
 static void put_difference(sheet_list* list, double mean, double lo, double hi, int decimals) {
     if (!isfinite(mean)) {
-        sheet_put(list, "\u2013");
+        sheet_none(list);
         return;
     }
     sheet_put(list, "%+.*f (%.*f to %.*f)", decimals, mean, decimals, lo, decimals, hi);
@@ -65,7 +65,7 @@ static void put_counts(sheet_list* list, int there, int rescue, int harm) {
     if (there)
         sheet_put(list, "%d / %d", rescue, harm);
     else
-        sheet_put(list, "\u2013");
+        sheet_none(list);
 }
 
 // The paper's row for the same comparison, NULL where it has none.
@@ -89,18 +89,18 @@ static firm_status pair_row(const report_data* data, sheet_list* list, const rep
         sheet_put(list, "%s, %d", study_settings(edition), seed);
     else
         sheet_put(list, "%s", study_settings(edition));
-    sheet_value(list, firm->rate, NAN, 1, "\u2013");
-    sheet_value(list, lewm->rate, NAN, 1, "\u2013");
+    sheet_value(list, firm->rate, NAN, 1);
+    sheet_value(list, lewm->rate, NAN, 1);
     put_difference(list, d.difference.mean, d.difference.lo, d.difference.hi, 1);
     put_counts(list, d.difference.trials > 0, d.rescue, d.harm);
     if (isfinite(ours) && isfinite(other))
         sheet_put(list, "%.3f / %.3f", ours, other);
     else
-        sheet_put(list, "\u2013");
-    sheet_value(list, other / ours, NAN, 1, "\u2013");
+        sheet_none(list);
+    sheet_value(list, other / ours, NAN, 1);
     put_difference(list, p ? p->difference : NAN, p ? p->lo : NAN, p ? p->hi : NAN, 0);
     put_counts(list, p != NULL, p ? p->rescue : 0, p ? p->harm : 0);
-    sheet_value(list, p ? p->lewm_seconds / p->firm_seconds : NAN, NAN, 1, "\u2013");
+    sheet_value(list, p ? p->lewm_seconds / p->firm_seconds : NAN, NAN, 1);
     return FIRM_OK;
 }
 
@@ -128,14 +128,15 @@ firm_status study_pairs(const report_data* data, sheet_list* list, firm_error* e
               "paper\u2019s columns compare with LeWM\u2019s released checkpoint (89 / 88 / 90 / "
               "70 % in the order of the paper\u2019s tasks), not with its published means of three "
               "seeds.",
-              "task|mode, controls|settings, seed|FIRM, %|LeWM, %|difference (95 %), "
-              "points|rescued / harmed|FIRM / LeWM, s|ratio of times|paper, points|paper, rescued "
-              "/ harmed|paper, ratio");
-    for (int t = 0; paper_task(t); t++)
+              "task|<mode, controls|<settings, seed|FIRM;%|LeWM;%|difference (95 %);points|rescued "
+              "/ harmed;trials|FIRM / LeWM;s per episode|ratio of times|~paper;points|~paper;"
+              "rescued / harmed|~paper;ratio of times");
+    const char* task;
+    for (int t = 0; (task = study_task(data, t)); t++)
         for (int i = 0; i < data->group_count; i++)
             for (int m = 0; m < 2; m++) {
                 const report_group* g = &data->groups[i];
-                if (strcmp(g->task, paper_task(t)) == 0 && strcmp(g->mode, modes[m]) == 0)
+                if (strcmp(g->task, task) == 0 && strcmp(g->mode, modes[m]) == 0)
                     TRY(group_rows(data, list, g, err));
             }
     sheet_drop_empty(list);
