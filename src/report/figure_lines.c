@@ -158,7 +158,8 @@ static void draw_offsets(html* h, const svg_plot* p, const offset_point* point, 
     for (int i = 0; i < n; i++) {
         double at = svg_x(p, x[i]) + shift, lo = svg_y(p, point[i].rate.lo),
                hi = svg_y(p, point[i].rate.hi);
-        html_add(h, "<path class=\"thin l%d\" d=\"M%.1f %.1fH%.1fM%.1f %.1fV%.1fM%.1f %.1fH%.1f\"/>\n",
+        html_add(h,
+                 "<path class=\"thin l%d\" d=\"M%.1f %.1fH%.1fM%.1f %.1fV%.1fM%.1f %.1fH%.1f\"/>\n",
                  mode ? 0 : 3, at - 3, lo, at + 3, at, lo, hi, at - 3, hi, at + 3);
         svg_dot(h, svg_x(p, x[i]), svg_y(p, y[i]), mode ? 0 : 3);
     }
@@ -230,9 +231,9 @@ static void draw_distances(html* h, const svg_plot* p, const trace* t, double to
     int named = 0, n = t->frame_count;
     if (isfinite(tolerance)) {
         ends[named].y = svg_y(p, tolerance);
-        html_add(
-            h, "<line x1=\"%.1f\" y1=\"%.1f\" x2=\"%.1f\" y2=\"%.1f\" class=\"thin dash l2\"/>\n",
-            p->left, ends[0].y, p->right, ends[0].y);
+        html_add(h,
+                 "<line x1=\"%.1f\" y1=\"%.1f\" x2=\"%.1f\" y2=\"%.1f\" class=\"thin dash l2\"/>\n",
+                 p->left, ends[0].y, p->right, ends[0].y);
         snprintf(ends[named].cls, sizeof ends[0].cls, "small dim");
         snprintf(ends[named++].text, sizeof ends[0].text, "tolerance");
     }

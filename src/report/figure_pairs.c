@@ -1,5 +1,5 @@
-// figure_pairs.c - two arms on the same trials, a dot per trial: reached by both, by the first alone
-// (rescued), by the second alone (harmed), by neither.
+// figure_pairs.c - two arms on the same trials, a dot per trial: reached by both, by the first
+// alone (rescued), by the second alone (harmed), by neither.
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -28,8 +28,8 @@ static double put_row(html* h, const pair_fates* of, int fate, const char* name,
         html_add(h,
                  "<circle cx=\"%.1f\" cy=\"%.1f\" r=\"3.2\" class=\"%s\"><title>trial %d</title>"
                  "</circle>\n",
-                 LEFT + (count % PER_LINE + 0.5) * pitch(), y + 9.0 * (count / PER_LINE), look[fate],
-                 i + 1);
+                 LEFT + (count % PER_LINE + 0.5) * pitch(), y + 9.0 * (count / PER_LINE),
+                 look[fate], i + 1);
         count++;
     }
     figure_short_label(name, 22, text, sizeof text);
@@ -56,8 +56,9 @@ figure* figure_pair(figure_list* list, const report_doc* d, const cJSON* pair) {
              report_text(d->json, "mode"), report_get(d->json, "offset"), a, b);
     figure* f = figure_new(list, stem, WIDTH, 20 + 9.0 * lines + 11 * FATES);
     if (f) {
-        snprintf(f->title, sizeof f->title, "Outcomes of %.40s and %.40s on the same trials of %.60s",
-                 a, b, paper_task_title(report_text(d->json, "task")));
+        snprintf(f->title, sizeof f->title,
+                 "Outcomes of %.40s and %.40s on the same trials of %.60s", a, b,
+                 paper_task_title(report_text(d->json, "task")));
         snprintf(name[FATE_BOTH], sizeof name[0], "both");
         snprintf(name[FATE_FIRST], sizeof name[0], "rescued by %.60s", a);
         snprintf(name[FATE_SECOND], sizeof name[0], "harmed (%.60s only)", b);

@@ -77,7 +77,8 @@ void figure_short_label(const char* text, size_t most, char* out, size_t room) {
 static double start_share(const report_entry* e) {
     double sum = 0;
     for (int i = 0; i < e->count; i++) {
-        double n = cJSON_GetArraySize(cJSON_GetObjectItemCaseSensitive(e->rows[i].json, "outcomes"));
+        double n =
+            cJSON_GetArraySize(cJSON_GetObjectItemCaseSensitive(e->rows[i].json, "outcomes"));
         double solved = report_get(e->rows[i].json, "solved_at_start");
         sum += n > 0 && solved > 0 ? 100 * solved / n : 0;
     }

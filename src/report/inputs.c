@@ -328,7 +328,7 @@ static firm_status add_file(report_data* data, int run, const char* folder, cons
     TRY(join(file, sizeof file, folder, name, err));
     if (names_study_folder(name)) {
         if (depth == 2 || !is_folder(file)) return FIRM_OK;
-            TRY(new_run(data, file, &within, err));
+        TRY(new_run(data, file, &within, err));
         return add_folder(data, within, file, depth + 1, err);
     }
     if (is_lines(name)) return add_lines(data, run, file, err);

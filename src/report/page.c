@@ -169,7 +169,7 @@ static firm_status put_episode(page* p, const report_doc* d, int number, firm_er
 static void put_legend(page* p) {
     html_put(&p->body,
              "<p class=\"note\">Thin lines are candidates of the last search. The strong line is "
-             "the plan, with a dot per macro action. The green ring is the goal. Distances are the "
+             "the plan, with a dot per macro action. Green rings mark the goal. Distances are the "
              "planner\u2019s own: firm reads them from the pixels, the oracles from the true "
              "state.</p>\n");
 }
@@ -251,8 +251,10 @@ static firm_status section_success(page* p, firm_error* err) {
     for (int i = 0; i < list.count; i++)
         if (p->data->group_count > 2 && strcmp(list.items[i].id, "modes") == 0) overview = i;
     if (status == FIRM_OK) {
-        html_add(&p->body, "<section id=\"success\"><h2>How often it arrives</h2>\n<p "
-                           "class=\"note\">%s</p>\n", success_note);
+        html_add(&p->body,
+                 "<section id=\"success\"><h2>How often it arrives</h2>\n<p "
+                 "class=\"note\">%s</p>\n",
+                 success_note);
         p->sections++;
         if (overview >= 0)
             sheet_html(&p->body, &list.items[overview]);
@@ -397,8 +399,8 @@ static void fold_curves(page* p) {
         for (int k = 0; k < m->stages; k++) {
             char caption[256];
             if (drawn_before(data, i, m->stage[k])) continue;
-            snprintf(caption, sizeof caption, "%s%s%s", paper_task_title(task),
-                     task[0] ? ", " : "", m->stage[k]);
+            snprintf(caption, sizeof caption, "%s%s%s", paper_task_title(task), task[0] ? ", " : "",
+                     m->stage[k]);
             put_figure(p, figure_curve(&p->figures, data, task, m->stage[k]), caption);
         }
     }

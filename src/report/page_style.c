@@ -73,7 +73,8 @@ const char page_style[] =
     "var(--sans);color:var(--soft);padding-top:1rem;padding-bottom:3rem;border-top:1px solid "
     "var(--line);margin-top:4rem}\n"
     "@media "
-    "(max-width:600px){body{font-size:16px}header{padding-top:1rem}h1{font-size:1.45rem}.lede{font-size:.95rem;margin-bottom:.6rem}main,"
+    "(max-width:600px){body{font-size:16px}header{padding-top:1rem}h1{font-size:1.45rem}.lede{font-"
+    "size:.95rem;margin-bottom:.6rem}main,"
     "header,footer{padding-left:1.05rem;padding-right:1.05rem}"
     "section{margin:0 0 1.8rem}th,td{padding:.4rem .55rem}}\n"
     "@media print{.controls{display:none}section{break-inside:avoid-page}}\n";

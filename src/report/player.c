@@ -42,9 +42,11 @@ const char player_style[] =
     ".controls .range{flex:1 1 9rem;accent-color:var(--blue);min-width:0}\n"
     ".controls label{display:inline-flex;gap:.35rem;align-items:center;white-space:nowrap}\n"
     ".player .verdict,.player.ended .pending{display:none}.player.ended "
-    ".verdict{display:inline;font-weight:600}.verdict.yes{color:var(--green)}.verdict.no{color:var(--orange)}\n"
+    ".verdict{display:inline;font-weight:600}.verdict.yes{color:var(--green)}.verdict.no{color:var("
+    "--orange)}\n"
     "@media (max-width:760px){.player .live{grid-template-columns:minmax(0,1fr);gap:.9rem}"
-    ".controls{margin-top:.6rem;gap:.5rem .6rem}.controls .range{flex-basis:4rem}.say{font-size:1.08rem}}\n";
+    ".controls{margin-top:.6rem;gap:.5rem .6rem}.controls "
+    ".range{flex-basis:4rem}.say{font-size:1.08rem}}\n";
 
 // [[x, y], ...] as "x,y x,y"; far points are cut to what SVG readers can take
 static void put_points(html* h, const cJSON* path) {
@@ -156,8 +158,7 @@ static void put_side(html* h, const trace* t, const html* chart, double width, d
     } else {
         html_put(h, "<span></span>");
     }
-    html_put(h,
-             "<dl><dt>planned by</dt><dd>");
+    html_put(h, "<dl><dt>planned by</dt><dd>");
     html_text(h, t->arm[0] ? t->arm : "\u2013");
     if (t->mode[0]) {
         html_put(h, ", ");
@@ -168,9 +169,10 @@ static void put_side(html* h, const trace* t, const html* chart, double width, d
              "</dd><dt>step</dt><dd class=\"step\"></dd><dt>control</dt><dd "
              "class=\"action\"></dd><dt>planner</dt><dd class=\"solve\"></dd>"
              "<dt>the plan</dt><dd class=\"expects\"></dd><dt>outcome</dt>");
-    html_add(h, "<dd><span class=\"verdict %s\">%s</span><span class=\"pending\">on the way</span>"
-             "</dd></dl></div>\n", t->success ? "yes" : "no",
-             t->success ? "goal reached" : "goal missed");
+    html_add(h,
+             "<dd><span class=\"verdict %s\">%s</span><span class=\"pending\">on the way</span>"
+             "</dd></dl></div>\n",
+             t->success ? "yes" : "no", t->success ? "goal reached" : "goal missed");
     if (chart) {
         html_add(h,
                  "<div class=\"chart\"><svg class=\"fig\" viewBox=\"0 0 %g %g\" role=\"img\" "

@@ -30,8 +30,8 @@ static const cJSON* per_trial(const report_row* r, const char* key, int n) {
 }
 
 const cJSON* series_start_solved(const report_row* r, int trial) {
-    const cJSON* first = r->doc ? per_trial(r, "start_solved", cJSON_GetArraySize(outcomes_of(r)))
-                                : NULL;
+    const cJSON* first =
+        r->doc ? per_trial(r, "start_solved", cJSON_GetArraySize(outcomes_of(r))) : NULL;
     for (; first && trial > 0; trial--) first = first->next;
     return first;
 }
@@ -155,8 +155,9 @@ firm_status series_fates(const report_doc* d, const cJSON* pair, pair_fates* out
     out->fate = mem_calloc((size_t)n, sizeof *out->fate);
     if (!out->fate) return FAIL(err, FIRM_E_MEMORY, "out of memory for the report");
     for (a = a->child, b = b->child; a && b; a = a->next, b = b->next)
-        out->fate[out->count++] =
-            won(a) ? (won(b) ? FATE_BOTH : FATE_FIRST) : won(b) ? FATE_SECOND : FATE_NEITHER;
+        out->fate[out->count++] = won(a)   ? (won(b) ? FATE_BOTH : FATE_FIRST)
+                                  : won(b) ? FATE_SECOND
+                                           : FATE_NEITHER;
     return FIRM_OK;
 }
 
@@ -173,8 +174,8 @@ firm_status series_pair_interval(const report_doc* d, const cJSON* pair, stats_i
     TRY(series_fates(d, pair, &f, err));
     for (int i = 0; i < f.count; i++) n[f.fate[i]]++;
     if (f.count) {
-        stats_interval ci = stats_newcombe(n[FATE_BOTH], n[FATE_FIRST], n[FATE_SECOND],
-                                           n[FATE_NEITHER]);
+        stats_interval ci =
+            stats_newcombe(n[FATE_BOTH], n[FATE_FIRST], n[FATE_SECOND], n[FATE_NEITHER]);
         *out = (stats_interval){100 * ci.lo, 100 * ci.hi};
     }
     pair_fates_free(&f);

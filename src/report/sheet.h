@@ -75,16 +75,16 @@ void sheet_none(sheet_list* list);
 void sheet_value(sheet_list* list, double mean, double sd, int decimals);  // "99.0 ± 1.0", "99.0"
 void sheet_interval(sheet_list* list, double lo, double hi);               // "97.0 to 100.0"
 void sheet_count(sheet_list* list, double n);                              // "1 613 442"
-void sheet_figure(sheet_list* list, double v);   // three significant digits
-void sheet_seconds(sheet_list* list, double s);  // "18.0 s", "1 min 05 s"
-void sheet_pass(sheet_list* list, int pass);     // "passed", "missed"
+void sheet_figure(sheet_list* list, double v);       // three significant digits
+void sheet_seconds(sheet_list* list, double s);      // "18.0 s", "1 min 05 s"
+void sheet_pass(sheet_list* list, int pass);         // "passed", "missed"
 void sheet_look(sheet_list* list, sheet_tone tone);  // of the cell added last
 
 // ---- writing ----
 
 int sheet_shows_line(const sheet* s, int line);
 int sheet_shows_column(const sheet* s, int column);
-void sheet_html(html* h, const sheet* s);  // note and table
+void sheet_html(html* h, const sheet* s);      // note and table
 void sheet_markdown(html* h, const sheet* s);  // title, note and table
 
 #endif

@@ -1,5 +1,5 @@
-// study.h - the tables of the paper made from our results, the paper's number beside each. Only what
-// was run is shown. The tables are sheets: the page and the Markdown file write the same ones.
+// study.h - the tables of the paper made from our results, the paper's number beside each. Only
+// what was run is shown. The tables are sheets: the page and the Markdown file write the same ones.
 #ifndef REPORT_STUDY_H
 #define REPORT_STUDY_H
 

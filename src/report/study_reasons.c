@@ -128,14 +128,13 @@ static firm_status budget_row(const report_data* data, sheet_list* list, const c
 
 static firm_status table_budget(const report_data* data, sheet_list* list, firm_error* err) {
     static const char* const modes[] = {"contract", "reach"};
-    sheet_new(
-        list, "budget", "Where the points are lost",
-        "Trials not solved at the start, goals 25 controls away; points with 95 % intervals. "
-        "Search: what the same planner misses with the true simulator. Model: what it loses "
-        "more with the learned transition from true configurations. Grounding: what it loses "
-        "more when these are read from pixels. A dash: that arm did not meet these trials.",
-        "task|<settings|<mode|trials|true simulator;%|true configuration;%|firm;%|search "
-        "loses;points|model loses;points|grounding loses;points");
+    sheet_new(list, "budget", "Where the points are lost",
+              "Trials not solved at the start, goals 25 controls away; points with 95 % intervals. "
+              "Search: what the same planner misses with the true simulator. Model: what it loses "
+              "more with the learned transition from true configurations. Grounding: what it loses "
+              "more when these are read from pixels. A dash: that arm did not meet these trials.",
+              "task|<settings|<mode|trials|true simulator;%|true configuration;%|firm;%|search "
+              "loses;points|model loses;points|grounding loses;points");
     const char* task;
     for (int i = 0; (task = study_task(data, i)); i++) {
         const char* edition[STUDY_EDITIONS];

@@ -102,10 +102,11 @@ firm_status table_success(const report_data* data, const report_group* g, sheet_
     char title[192], name[200];
     double most_at_start = 0;
     table_group_name(g, title, sizeof title);
-    sheet_new(list, "success", title, NULL,
-              "arm|success;% of trials not solved at the start|95 % interval;%|trials;not solved at "
-              "the start|solved at the start;trials|success;% of all trials|planner;s per "
-              "episode|one plan;ms|~paper;% of all trials|~paper;s per episode");
+    sheet_new(
+        list, "success", title, NULL,
+        "arm|success;% of trials not solved at the start|95 % interval;%|trials;not solved at "
+        "the start|solved at the start;trials|success;% of all trials|planner;s per "
+        "episode|one plan;ms|~paper;% of all trials|~paper;s per episode");
     for (int i = 0; i < g->count; i++)
         most_at_start = fmax(most_at_start, mean_of(&g->entries[i], "solved_at_start", NULL));
     for (int i = 0; i < g->count; i++) {

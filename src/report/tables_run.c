@@ -67,8 +67,7 @@ static void table_gates(const report_data* data, sheet_list* list) {
         sheet_none(list);
         sheet_seconds(list, report_get(d->json, "seconds"));
         add_grounder_error(d->json, error, sizeof error);
-        add_grounder_error(cJSON_GetObjectItemCaseSensitive(d->json, "gates"), error,
-                           sizeof error);
+        add_grounder_error(cJSON_GetObjectItemCaseSensitive(d->json, "gates"), error, sizeof error);
         sheet_put(list, "%s", error);
     }
 }
@@ -127,8 +126,7 @@ static void bench_line(const cJSON* j, sheet_list* list) {
     const char *device = report_text(j, "device"), *renderer = report_text(j, "renderer"),
                *precision = report_text(j, "precision");
     char machine[160], found[600] = "";
-    snprintf(machine, sizeof machine, "%.60s",
-             device[0] ? device : renderer[0] ? renderer : "cpu");
+    snprintf(machine, sizeof machine, "%.60s", device[0] ? device : renderer[0] ? renderer : "cpu");
     if (isfinite(report_get(j, "threads")))
         text_add(machine, sizeof machine, ", %.0f threads", report_get(j, "threads"));
     if (precision[0]) text_add(machine, sizeof machine, ", %.40s", precision);
@@ -198,8 +196,8 @@ static void add_facts(const cJSON* j, char* out, size_t room) {
     const cJSON* v;
     for (size_t i = 0; i < sizeof keys / sizeof *keys; i++)
         add_fact(keys[i], cJSON_GetObjectItemCaseSensitive(j, keys[i]), out, room);
-    cJSON_ArrayForEach(v, cJSON_GetObjectItemCaseSensitive(j, "versions"))
-        if (v->string) add_fact(v->string, v, out, room);
+    cJSON_ArrayForEach(v, cJSON_GetObjectItemCaseSensitive(j, "versions")) if (v->string)
+        add_fact(v->string, v, out, room);
 }
 
 firm_status table_provenance(const report_data* data, sheet_list* list, firm_error* err) {

@@ -59,8 +59,8 @@ firm_status trace_picture(const trace* t, int image, uint8_t* rgb, firm_error* e
 
 // "agent 83.1 px from the goal"
 void trace_sentence(const trace* t, const trace_frame* f, char* out, size_t room);
-// What the plan in hand expects: "arrives by step 40" if it comes within tolerance, else how near it
-// comes: "comes within agent 31.0 px of the goal". "" where there is no plan.
+// What the plan in hand expects: "arrives by step 40" if it comes within tolerance, else how near
+// it comes: "comes within agent 31.0 px of the goal". "" where there is no plan.
 void trace_expectation(const trace* t, const trace_frame* f, char* out, size_t room);
 // The frame's distances as one number: its unit if there is one distance, else the largest in
 // tolerances.

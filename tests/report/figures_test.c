@@ -64,12 +64,13 @@ TEST(report, whiskers_show_the_interval_or_the_spread) {
 static void put_eval(const char* folder, const char* mode, int offset, const char* firm) {
     char name[64], text[600];
     snprintf(name, sizeof name, "eval-tworoom-1-%s-%d.json", mode, offset);
-    snprintf(text, sizeof text,
-             "{\"task\":\"tworoom\",\"mode\":\"%s\",\"offset\":%d,\"trials\":4,\"start_solved\":[0,0,"
-             "0,1],\"arms\":{\"firm\":{\"success_rate\":50,\"solved_at_start\":1,\"outcomes\":%s},"
-             "\"random\":{\"success_rate\":25,\"solved_at_start\":1,\"outcomes\":[0,0,1,1]}},"
-             "\"pairs\":[{\"a\":\"firm\",\"b\":\"random\",\"difference\":25}]}",
-             mode, offset, firm);
+    snprintf(
+        text, sizeof text,
+        "{\"task\":\"tworoom\",\"mode\":\"%s\",\"offset\":%d,\"trials\":4,\"start_solved\":[0,0,"
+        "0,1],\"arms\":{\"firm\":{\"success_rate\":50,\"solved_at_start\":1,\"outcomes\":%s},"
+        "\"random\":{\"success_rate\":25,\"solved_at_start\":1,\"outcomes\":[0,0,1,1]}},"
+        "\"pairs\":[{\"a\":\"firm\",\"b\":\"random\",\"difference\":25}]}",
+        mode, offset, firm);
     sample_put(folder, name, text);
 }
 
@@ -88,7 +89,8 @@ TEST(report, success_by_distance_has_intervals_of_unsolved_trials) {
     figure* f = figure_offsets(&list, &data, "tworoom");
     EXPECT(f != NULL);
     if (f) {
-        // 25 and 75 lie 4 to 54 of 58 units from the left end: x = 57.1 and 270.9, whiskers 3 to the right
+        // 25 and 75 lie 4 to 54 of 58 units from the left end: x = 57.1 and 270.9, whiskers 3 to
+        // the right
         EXPECT(contains(f->body.data, "M57.1 119.0H63.1M60.1 119.0V28.0M57.1 28.0H63.1"));
         EXPECT(contains(f->body.data, "M270.9 180.0H276.9M273.9 180.0V61.6M270.9 61.6H276.9"));
         EXPECT(contains(f->body.data, ">reach</text>") && !contains(f->body.data, "contract"));
@@ -107,8 +109,8 @@ TEST(report, pairs_have_a_dot_a_trial) {
     const char* inputs[] = {folder};
     REQUIRE_OK(report_data_read(inputs, 1, &data, &err), err);
     figure_list list = {0};
-    const cJSON* pair = cJSON_GetArrayItem(
-        cJSON_GetObjectItemCaseSensitive(data.docs[0].json, "pairs"), 0);
+    const cJSON* pair =
+        cJSON_GetArrayItem(cJSON_GetObjectItemCaseSensitive(data.docs[0].json, "pairs"), 0);
     figure* f = figure_pair(&list, &data.docs[0], pair);
     EXPECT(f != NULL);
     if (f) {
@@ -208,7 +210,8 @@ static void expect_gates(int missed, int audit, const char* says, const char* of
 
 TEST(report, missed_gates_are_called_missed) {
     expect_gates(0, 1, "| all passed |", "| 128 | 0.100 | 0.300 | 0.500 | passed |");
-    expect_gates(1, 0, "| missed: grounder 0.75 > 0.03 |", "| 128 | 0.100 | 0.300 | 0.500 | missed |");
+    expect_gates(1, 0, "| missed: grounder 0.75 > 0.03 |",
+                 "| 128 | 0.100 | 0.300 | 0.500 | missed |");
     expect_gates(3, 1, "| missed: grounder 0.75 > 0.03, factual 0.75 > 0.2, joint 0.75 > 0.1 |",
                  "| passed |");
 }

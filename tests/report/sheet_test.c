@@ -39,10 +39,11 @@ TEST(report, tables_show_no_line_and_no_column_without_numbers) {
     sheet_markdown(&m, &list.items[0]);
     EXPECT(!contains(h.data, "silent") && !contains(m.data, "silent"));
     EXPECT(!contains(h.data, "time") && !contains(m.data, "time"));
-    EXPECT_TEXT(m.data,
-                "## A &lt;title>\n\nA note.\n\n| arm | what | rate, % | paper, % |\n"
-                "|---|---|---:|---:|\n"
-                "| **a\\|b** | x &lt; y | 98.2 \u00b1 1.0 | 90 |\n| c | \u2013 | 0.0 | \u2013 |\n\n");
+    EXPECT_TEXT(
+        m.data,
+        "## A &lt;title>\n\nA note.\n\n| arm | what | rate, % | paper, % |\n"
+        "|---|---|---:|---:|\n"
+        "| **a\\|b** | x &lt; y | 98.2 \u00b1 1.0 | 90 |\n| c | \u2013 | 0.0 | \u2013 |\n\n");
     EXPECT(contains(h.data,
                     "<tr class=\"us\"><th scope=\"row\"><i class=\"key k2\"></i>a|b</th><td "
                     "class=\"left\">x &lt; y</td><td class=\"big\">98.2<span class=\"sd\"> \u00b1 "
@@ -92,8 +93,9 @@ TEST(report, tables_write_numbers_for_reading) {
     sheet_put(&list, "%s", long_text);
     sheet_put(&list, "one too many");
     sheet_markdown(&m, &list.items[0]);
-    EXPECT(contains(m.data, "| 1\u2009613\u2009442 | 0.0123 | 1.00e-05 | 1 min 05 s | 2 h 02 min | "
-                            "\u22123.2 to 7.0 | missed |"));
+    EXPECT(contains(m.data,
+                    "| 1\u2009613\u2009442 | 0.0123 | 1.00e-05 | 1 min 05 s | 2 h 02 min | "
+                    "\u22123.2 to 7.0 | missed |"));
     EXPECT(contains(m.data, long_text) && !contains(m.data, "one too many"));
     html_free(&m);
     sheet_list_free(&list);

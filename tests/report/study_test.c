@@ -279,9 +279,8 @@ TEST(report, study_compares_the_same_trials_only) {
     char* text = markdown_of(folder, "other-trials");
     if (!text) return;
     // the simulator's trials are none of ours; of the first ten, both models won the same
-    static const char* const lines[] = {
-        "| Reacher | main | contract | 16 | 87.5 | 75.0 | 12.5 (",
-        "| 89.3 \u00b1 1.5 | 0.0 | 0.0 to 0.0 |"};
+    static const char* const lines[] = {"| Reacher | main | contract | 16 | 87.5 | 75.0 | 12.5 (",
+                                        "| 89.3 \u00b1 1.5 | 0.0 | 0.0 to 0.0 |"};
     expect_lines(text, lines, 2);
     mem_free(text);
 }
