@@ -1,7 +1,7 @@
 # The front door: each target does its own set-up. CMake does the work (CMakePresets.json).
 PREFIX ?= /usr/local
 FUZZ_SECONDS ?= 600
-.PHONY: help build demo test test-pages test-python wheel arm install bench fuzz kill format clean setup mujoco mujoco-if-possible cuda test-cuda test-cuda-short defects
+.PHONY: help build demo test test-pages test-python wheel arm install dist bench fuzz kill format clean setup mujoco mujoco-if-possible cuda test-cuda test-cuda-short defects
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-15s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -59,6 +59,9 @@ test-cuda-short: mujoco-if-possible cuda ## a short form of it under compute-san
 
 install: build ## header, libraries, pkg-config and CMake files, program, man page and completion into PREFIX (/usr/local)
 	@cmake --install build --prefix "$(abspath $(PREFIX))"
+
+dist: setup ## build/firm-VERSION.tar.gz of the last commit, tried: it builds without git
+	@scripts/dist.sh
 
 bench: setup build/build.ninja ## speed of planner, training, simulator and renderer
 	@cmake --build --preset release --target firm -- --quiet

@@ -20,6 +20,7 @@
 #include "core/interrupt.h"
 #include "core/log.h"
 #include "core/mem.h"
+#include "core/stats.h"
 #include "core/text.h"
 
 struct study_step {
@@ -383,10 +384,8 @@ firm_status study_chains_run(study* s, firm_error* err) {
 // ---- what is left, and where the time went ------------------------------------------------------
 
 static void in_words(double seconds, char* out, size_t n) {
-    if (seconds < 90)
-        snprintf(out, n, "a minute");
-    else if (seconds < 5400)
-        snprintf(out, n, "%.0f minutes", seconds / 60);
+    if (seconds < 5400)
+        snprintf(out, n, "%.0f min", ceil(seconds / 60));
     else
         snprintf(out, n, "%.1f hours", seconds / 3600);
 }
@@ -410,30 +409,43 @@ static void sum_add(command_sum* sum, int* n, const char* command, double second
     sum[i].seconds += seconds;
 }
 
-// "3 train (9 minutes), 8 eval (3 minutes)"
-static void list_sums(const study* s, const command_sum* sum, int n, char* out, size_t room) {
-    for (int i = 0; i < n; i++) {
+static int by_seconds(const void* a, const void* b) {
+    return stats_order(((const command_sum*)b)->seconds, ((const command_sum*)a)->seconds);
+}
+
+// "3 train 52 min, 8 eval 13 min, 4 others 1 min": the longest first, the short ones together.
+static void list_sums(const study* s, command_sum* sum, int n, char* out, size_t room) {
+    enum { NAMED = 3 };
+    qsort(sum, (size_t)n, sizeof *sum, by_seconds);
+    for (int i = NAMED + 1; i < n; i++) {
+        sum[NAMED].count += sum[i].count;
+        sum[NAMED].seconds += sum[i].seconds;
+    }
+    for (int i = 0; i < n && i <= NAMED; i++) {
         char words[48];
         in_words(sum[i].seconds, words, sizeof words);
-        text_add(out, room, "%s%d %s", i ? ", " : "", sum[i].count, sum[i].command);
-        if (!s->unmeasured) text_add(out, room, " (%s)", words);
+        text_add(out, room, "%s%d %s", i ? ", " : "", sum[i].count,
+                 i == NAMED && n > NAMED + 1 ? "others" : sum[i].command);
+        if (!s->unmeasured) text_add(out, room, " %s", words);
     }
 }
 
 void study_say(const study* s) {
     command_sum sum[MAX_COMMANDS];
-    char list[600] = "", words[48], all[80] = "";
+    char list[400] = "", words[48];
     int n = 0;
     for (int i = 0; i < s->chains; i++)
         for (int k = 0; k < s->chain[i].steps; k++)
             sum_add(sum, &n, s->chain[i].step[k]->word[0], s->chain[i].step[k]->cost);
     list_sums(s, sum, n, list, sizeof list);
     in_words(s->seconds_left, words, sizeof words);
-    if (!s->unmeasured && n)
-        snprintf(all, sizeof all, "; about %s%s", words,
-                 args_int(s->a, "jobs") > 1 ? " one after the other" : " in all");
-    log_info("%s: %d of %d steps are there%s%s%s", s->out, s->skipped, s->skipped + s->to_do,
-             n ? "; left: " : ", nothing is left", list, all);
+    log_info("%s: %d of %d steps are there%s", s->out, s->skipped, s->skipped + s->to_do,
+             n ? "" : ", nothing is left");
+    if (n && s->unmeasured)
+        log_info("left: %s", list);
+    else if (n)
+        log_info("left: about %s%s: %s", words,
+                 args_int(s->a, "jobs") > 1 ? ", one after the other" : "", list);
 }
 
 cJSON* study_seconds(const study* s) {
