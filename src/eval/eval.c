@@ -425,8 +425,7 @@ static firm_status pairs_json(const evaluation* e, cJSON* result, firm_error* er
             const arm_result *a = &e->arm[i], *b = &e->arm[k];
             paired_difference d;
             TRY(paired_compare(&(paired_arm){a->success, a->hash},
-                               &(paired_arm){b->success, b->hash}, e->trials->count, e->p->seed, &d,
-                               err));
+                               &(paired_arm){b->success, b->hash}, e->trials->count, &d, err));
             cJSON* json = cJSON_CreateObject();
             if (!json || !cJSON_AddItemToArray(list, json)) {
                 cJSON_Delete(json);

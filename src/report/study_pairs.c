@@ -41,13 +41,22 @@ static firm_status compare(const report_row* firm, const report_row* lewm, paire
         series_free(&x);
         return st;
     }
-    st = series_difference(&x, &y, &out->difference, err);
-    for (int i = 0; i < x.count && out->difference.trials; i++)
-        for (int k = 0; k < y.count; k++) {
+    series_common(&x, &y);
+    series_common(&y, &x);
+    int n = x.count, both = 0;
+    for (int i = 0; i < n; i++)
+        for (int k = 0; k < n; k++) {
             if (x.trial[i] != y.trial[k]) continue;
             out->rescue += x.won[i] > y.won[k];
             out->harm += x.won[i] < y.won[k];
+            both += x.won[i] > 0 && y.won[k] > 0;
         }
+    if (n) {
+        stats_interval ci =
+            stats_newcombe(both, out->rescue, out->harm, n - both - out->rescue - out->harm);
+        out->difference =
+            (estimate){100.0 * (out->rescue - out->harm) / n, 100 * ci.lo, 100 * ci.hi, n};
+    }
     series_free(&x);
     series_free(&y);
     return st;
@@ -121,16 +130,17 @@ static firm_status group_rows(const report_data* data, sheet_list* list, const r
 }
 
 firm_status study_pairs(const report_data* data, sheet_list* list, firm_error* err) {
-    sheet_new(list, "lewm", "FIRM and LeWM on the same trials",
-              "Both planned by this program with the same search settings. Difference: FIRM minus "
-              "LeWM, percentile bootstrap over trials. Rescued: FIRM reached the goal and LeWM did "
-              "not; harmed: the other way round. Seconds: inside the planner, per episode. The "
-              "paper\u2019s columns compare with LeWM\u2019s released checkpoint (89 / 88 / 90 / "
-              "70 % in the order of the paper\u2019s tasks), not with its published means of three "
-              "seeds.",
-              "task|<mode, controls|<settings, seed|FIRM;%|LeWM;%|difference (95 %);points|rescued "
-              "/ harmed;trials|FIRM / LeWM;s per episode|ratio of times|~paper;points|~paper;"
-              "rescued / harmed|~paper;ratio of times");
+    sheet_new(
+        list, "lewm", "FIRM and LeWM on the same trials",
+        "Both planned by this program with the same search settings. Difference: FIRM minus "
+        "LeWM, with Newcombe\u2019s 95 % interval. Rescued: FIRM reached the goal and LeWM did "
+        "not; harmed: the other way round. Seconds: inside the planner, per episode. The "
+        "paper\u2019s columns compare with LeWM\u2019s released checkpoint (89 / 88 / 90 / "
+        "70 % in the order of the paper\u2019s tasks), not with its published means of three "
+        "seeds.",
+        "task|<mode, controls|<settings, seed|FIRM;%|LeWM;%|difference (95 %);points|rescued "
+        "/ harmed;trials|FIRM / LeWM;s per episode|ratio of times|~paper;points|~paper;"
+        "rescued / harmed|~paper;ratio of times");
     const char* task;
     for (int t = 0; (task = study_task(data, t)); t++)
         for (int i = 0; i < data->group_count; i++)
