@@ -447,6 +447,7 @@ static firm_status build(page* p, firm_error* err) {
     TRY(section_episodes(p, err));
     TRY(section_success(p, err));
     fold_bars(p);
+    TRY(fold_sheets(p, study_front, err));
     TRY(fold_sheets(p, study_pairs, err));
     TRY(fold_sheets(p, study_reasons, err));
     TRY(fold_pairs(p, err));

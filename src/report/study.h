@@ -7,6 +7,8 @@
 #include "report/inputs.h"
 #include "report/sheet.h"
 
+// The shipped models on fresh trials: README's table.
+firm_status study_front(const report_data* data, sheet_list* list, firm_error* err);
 // Success: the main table, all modes and offsets, every seed.
 firm_status study_success(const report_data* data, sheet_list* list, firm_error* err);
 // Beside LeWM: paired differences on the same trials, where LeWM was evaluated.

@@ -258,7 +258,8 @@ firm_status study_means(const report_data* data, sheet_list* list, firm_error* e
 
 firm_status study_markdown(const report_data* data, html* out, firm_error* err) {
     sheet_list list = {0};
-    firm_status status = study_success(data, &list, err);
+    firm_status status = study_front(data, &list, err);
+    if (status == FIRM_OK) status = study_success(data, &list, err);
     if (status == FIRM_OK) status = study_pairs(data, &list, err);
     if (status == FIRM_OK) status = study_reasons(data, &list, err);
     if (status == FIRM_OK) status = study_means(data, &list, err);
