@@ -14,7 +14,7 @@
 #include "report/font.h"
 
 enum {
-    LIMIT = 1500000,
+    LIMIT = 400000,  // bytes; a page or a README loads it at once
     STRIP = 116,
     MARGIN = 10,
     INSET = STRIP - 2 * MARGIN,

@@ -175,7 +175,7 @@ TEST(report, page_from_runs) {
     EXPECT(episode && answer && fold && episode < answer && answer < fold);
     EXPECT(!contains(fold, "<section") && !contains(text, "not run"));
     char* apng = sample_read(out, "episode-tworoom-reach-1.png", &size);
-    EXPECT(apng != NULL && size > 10000 && size < 1500000);
+    EXPECT(apng != NULL && size > 10000 && size < 400000);
     mem_free(apng);
     mem_free(text);
 }
