@@ -18,7 +18,7 @@ build: setup build/build.ninja ## the program build/firm, libfirm.so, libfirm.a 
 demo: setup build/build.ninja ## the shipped model plans to a goal image; prints the page to open
 	@echo "building build/firm"
 	@cmake --build --preset release --target firm -- --quiet
-	@build/firm demo tworoom
+	@build/firm demo tworoom $(DEMO_FLAGS)
 
 mujoco: ## fetches what Reacher and Cube need (85 MB, once); the next build has them
 	@scripts/setup-mujoco.sh
