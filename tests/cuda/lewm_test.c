@@ -413,6 +413,7 @@ TEST(cuda, lewm_time_of_a_block) {
     flash = (nn_cuda_flash){.groups = v.groups, .tokens = 257, .heads = 3};
     flash.qkv = memory(q, n * 3 / 2), flash.y = memory(q, n / 2), flash.dy = memory(q, n / 2);
     flash.lse = memory(q, n / 64), flash.dqkv = memory(q, n * 3 / 2);
+    flash.mean = memory(q, n / 64), flash.sums = memory(q, (size_t)v.groups * 576 * sizeof(float));
     printf(
         "  a block of %d pictures: forward %.3f ms, backward %.3f ms; attention %.3f and %.3f "
         "ms\n",
@@ -428,7 +429,9 @@ TEST(cuda, lewm_time_of_a_block) {
                    flash.y,
                    (void*)flash.dy,
                    flash.lse,
-                   flash.dqkv};
+                   flash.dqkv,
+                   flash.mean,
+                   flash.sums};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++) nn_cuda_release(all[i]);
     for (int i = 0; i < VIT_PARAMS; i++) {
         nn_cuda_release((void*)v.param[i]);

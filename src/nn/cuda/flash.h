@@ -19,6 +19,8 @@ typedef struct nn_cuda_flash {
     // backward
     const void* dy;  // bf16, as y
     void* dqkv;      // bf16, as qkv
+    float* mean;     // room for (groups, heads, tokens)
+    float* sums;     // (groups, 3, heads, 64): dqkv added up over a group's tokens
 } nn_cuda_flash;
 
 void nn_cuda_flash_forward(nn_cuda_queue* q, const nn_cuda_flash* f);

@@ -14,11 +14,11 @@ enum { WARPS = 8, THREADS = WARPS * 32, MOST_BLOCKS = 792 };  // six blocks for 
 
 struct shape {
     int64_t rows;
-    int width, mlp, heads;
+    int groups, width, mlp, heads;
 };
 
 static shape shape_of(const nn_cuda_vit* v) {
-    return shape{(int64_t)v->groups * v->tokens, v->width, v->mlp, v->heads};
+    return shape{(int64_t)v->groups * v->tokens, v->groups, v->width, v->mlp, v->heads};
 }
 
 struct cutter {
@@ -66,20 +66,23 @@ static kept kept_of(const shape& s, void* save) {
 
 struct rooms {
     bf16 *dy, *dhidden, *du, *dqkv;
-    float *dx2, *part;
+    float *dx2, *mean, *part;
     char* end;
 };
 
+// `part` holds sums over the rows of every block of a kernel, or over those of every group
 static rooms rooms_of(const shape& s, void* scratch) {
     cutter c = {(char*)scratch};
     size_t n = (size_t)s.rows, w = (size_t)s.width, m = (size_t)s.mlp, wide = 3 * w > m ? 3 * w : m;
+    size_t parts = MOST_BLOCKS * wide, groups = (size_t)s.groups * 3 * w;
     rooms r;
     r.dy = c.take<bf16>(n * w);
     r.dhidden = c.take<bf16>(n * m);
     r.du = c.take<bf16>(n * w);
     r.dqkv = c.take<bf16>(3 * n * w);
     r.dx2 = c.take<float>(n * w);
-    r.part = c.take<float>((size_t)MOST_BLOCKS * (wide > 3 * w ? wide : 3 * w));
+    r.mean = c.take<float>(n * (size_t)s.heads);
+    r.part = c.take<float>(parts > groups ? parts : groups);
     r.end = c.at;
     return r;
 }
@@ -311,14 +314,6 @@ struct gelu_slopes {
     }
 };
 
-struct as_it_is {
-    const bf16* x;
-    int cols;
-    __device__ void operator()(int64_t row, int col, float (&v)[VEC]) const {
-        load8(v, x + row * cols + col);
-    }
-};
-
 template <int K>
 static void finish(nn_cuda_queue* q, int cols, int blocks, float* part, float* const (&dst)[K]) {
     column_sink<K> sink;
@@ -457,10 +452,9 @@ void nn_cuda_vit_backward(nn_cuda_queue* q, const nn_cuda_vit* v) {
     multiply_back(q, size_of(s.rows, s.width, s.width), k.mixed, k.out_w, r.dy, v->grad[VIT_OUT],
                   r.du);
     nn_cuda_flash f = flash_of(v, k);
-    f.dy = r.du, f.dqkv = r.dqkv;
+    f.dy = r.du, f.dqkv = r.dqkv, f.mean = r.mean, f.sums = r.part;
     nn_cuda_flash_backward(q, &f);
-    sum_rows(q, s.rows, 3 * s.width, r.part, v->grad[VIT_QKV_BIAS],
-             as_it_is{r.dqkv, 3 * s.width});
+    finish<1>(q, 3 * s.width, v->groups, r.part, {v->grad[VIT_QKV_BIAS]});
     multiply_back(q, size_of(s.rows, s.width, 3 * s.width), k.u1, k.qkv_w, r.dqkv,
                   v->grad[VIT_QKV], r.du);
     norm_back first = {s.rows, v->x, v->param[VIT_GAMMA1], r.dx2, k.stat1,
