@@ -21,7 +21,7 @@ enum {
 #define LOG2E 1.4426950408889634f
 
 struct flash {
-    int tokens, heads;
+    int tokens, queries, heads;
     int64_t stride;  // of a token in qkv
     const bf16* qkv;
     bf16* y;
@@ -41,99 +41,9 @@ __device__ __forceinline__ void bring(uint32_t to, const bf16* from, int64_t str
     }
 }
 
-// ---- forward ------------------------------------------------------------------------------------
+// ---- rows of a head -----------------------------------------------------------------------------
 
-__global__ void __launch_bounds__(FORWARD_WARPS * 32, 2) forward_kernel(flash f) {
-    extern __shared__ __align__(128) unsigned char room[];
-    uint32_t q_at = shared_address(room), k_at = q_at + TILE_BYTES, v_at = k_at + TILE_BYTES;
-    int group = blockIdx.x / f.heads, head = blockIdx.x % f.heads, width = f.heads * DEPTH;
-    const bf16* from = f.qkv + (int64_t)group * f.tokens * f.stride + head * DEPTH;
-    bring(q_at, from, f.stride, f.tokens);
-    bring(k_at, from + width, f.stride, f.tokens);
-    bring(v_at, from + 2 * width, f.stride, f.tokens);
-    copies_done();
-    __syncthreads();
-    int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
-    for (int tile = warp; tile * 16 < f.tokens; tile += FORWARD_WARPS) {
-        uint32_t q[4][4];
-#pragma unroll
-        for (int k = 0; k < 4; k++) ldsm4(q[k], a_at(q_at, tile * 16, k, lane));
-        float y[8][4] = {}, most[2] = {-INFINITY, -INFINITY}, total[2] = {0, 0};
-        for (int first = 0; first < f.tokens; first += 32) {
-            float s[4][4] = {};
-#pragma unroll
-            for (int k = 0; k < 4; k++)
-#pragma unroll
-                for (int n = 0; n < 2; n++) {
-                    uint32_t b[4];
-                    ldsm4(b, b_at(k_at, first + 16 * n, k, lane));
-                    mma(s[2 * n], q[k], b[0], b[1]);
-                    mma(s[2 * n + 1], q[k], b[2], b[3]);
-                }
-            float high[2] = {-INFINITY, -INFINITY};
-#pragma unroll
-            for (int n = 0; n < 4; n++)
-#pragma unroll
-                for (int i = 0; i < 4; i++) {
-                    int key = first + 8 * n + 2 * (lane & 3) + (i & 1);
-                    s[n][i] = key < f.tokens ? s[n][i] * f.scale : -INFINITY;
-                    high[i >> 1] = fmaxf(high[i >> 1], s[n][i]);
-                }
-#pragma unroll
-            for (int r = 0; r < 2; r++) {
-                high[r] = fmaxf(high[r], __shfl_xor_sync(0xffffffffu, high[r], 1));
-                high[r] = fmaxf(high[r], __shfl_xor_sync(0xffffffffu, high[r], 2));
-                high[r] = fmaxf(high[r], most[r]);
-                float shrink = exp2f(most[r] - high[r]);
-                most[r] = high[r];
-                total[r] *= shrink;
-#pragma unroll
-                for (int n = 0; n < 8; n++) {
-                    y[n][2 * r] *= shrink;
-                    y[n][2 * r + 1] *= shrink;
-                }
-            }
-#pragma unroll
-            for (int n = 0; n < 4; n++)
-#pragma unroll
-                for (int i = 0; i < 4; i++) {
-                    s[n][i] = exp2f(s[n][i] - most[i >> 1]);
-                    total[i >> 1] += s[n][i];
-                }
-#pragma unroll
-            for (int k = 0; k < 2; k++) {
-                uint32_t p[4] = {pack2(s[2 * k][0], s[2 * k][1]), pack2(s[2 * k][2], s[2 * k][3]),
-                                 pack2(s[2 * k + 1][0], s[2 * k + 1][1]),
-                                 pack2(s[2 * k + 1][2], s[2 * k + 1][3])};
-#pragma unroll
-                for (int n = 0; n < 4; n++) {
-                    uint32_t b[4];
-                    ldsm4_turned(b, b_turned_at(v_at, first + 16 * k, n, lane));
-                    mma(y[2 * n], p, b[0], b[1]);
-                    mma(y[2 * n + 1], p, b[2], b[3]);
-                }
-            }
-        }
-#pragma unroll
-        for (int r = 0; r < 2; r++) {
-            total[r] += __shfl_xor_sync(0xffffffffu, total[r], 1);
-            total[r] += __shfl_xor_sync(0xffffffffu, total[r], 2);
-            int row = tile * 16 + (lane >> 2) + 8 * r;
-            if (row >= f.tokens) continue;
-            float by = 1.0f / total[r];
-            bf16* to = f.y + ((int64_t)group * f.tokens + row) * width + head * DEPTH;
-#pragma unroll
-            for (int n = 0; n < 8; n++)
-                *(uint32_t*)(to + 8 * n + 2 * (lane & 3)) =
-                    pack2(y[n][2 * r] * by, y[n][2 * r + 1] * by);
-            if ((lane & 3) == 0)
-                f.lse[((int64_t)group * f.heads + head) * f.tokens + row] =
-                    most[r] + log2f(total[r]);
-        }
-    }
-}
-
-// ---- backward -----------------------------------------------------------------------------------
+enum { ROW = DEPTH * 2, TILE = 16 * ROW };  // bytes
 
 // The operand a (16 x 16 numbers, four of them along a row of 64) of rows `row` .. of a matrix in
 // the device's memory; 0 past the last token.
@@ -150,6 +60,130 @@ __device__ __forceinline__ void rows_of(uint32_t (&a)[4][4], const bf16* from, i
                                  : 0;
         }
 }
+
+// a tile of 16 rows times by[0] (rows 0 .. 7) and by[1] into bfloat16
+__device__ __forceinline__ void store_tile(bf16* to, int64_t stride, const float (&x)[8][4],
+                                           const float (&by)[2], int row, int tokens, int lane) {
+#pragma unroll
+    for (int r = 0; r < 2; r++) {
+        int at = row + (lane >> 2) + 8 * r;
+        if (at >= tokens) continue;
+        bf16* line = to + at * stride + 2 * (lane & 3);
+#pragma unroll
+        for (int n = 0; n < 8; n++)
+            *(uint32_t*)(line + 8 * n) = pack2(x[n][2 * r] * by[r], x[n][2 * r + 1] * by[r]);
+    }
+}
+
+// ---- forward ------------------------------------------------------------------------------------
+
+// What a warp knows of its 16 queries: a lane has parts of rows lane / 4 and 8 more. Weights are
+// relative to 2^most, which may lag behind the highest score by LAG: no weight gets too large.
+struct softmax {
+    float y[8][4], most[2], total[2];
+};
+
+#define LAG 8.0f
+
+// Sees 16 G keys; LAST: `left` of them are there.
+template <int G, bool LAST>
+__device__ __forceinline__ void attend(softmax& t, const uint32_t (&q)[4][4], uint32_t keys,
+                                       uint32_t values, int left, float scale) {
+    float s[2 * G][4] = {}, high[2] = {-INFINITY, -INFINITY};
+#pragma unroll
+    for (int k = 0; k < 4; k++)
+#pragma unroll
+        for (int n = 0; n < G; n++) {
+            uint32_t b[4];
+            ldsm4(b, (keys ^ (k << 5)) + n * TILE);
+            mma(s[2 * n], q[k], b[0], b[1]);
+            mma(s[2 * n + 1], q[k], b[2], b[3]);
+        }
+#pragma unroll
+    for (int n = 0; n < 2 * G; n++)
+#pragma unroll
+        for (int i = 0; i < 4; i++) {
+            int key = 8 * n + 2 * (threadIdx.x & 3) + (i & 1);
+            if (LAST && key >= left) s[n][i] = -INFINITY;
+            high[i >> 1] = fmaxf(high[i >> 1], s[n][i]);
+        }
+#pragma unroll
+    for (int r = 0; r < 2; r++) {
+        high[r] = fmaxf(high[r], __shfl_xor_sync(0xffffffffu, high[r], 1));
+        high[r] = fmaxf(high[r], __shfl_xor_sync(0xffffffffu, high[r], 2)) * scale;
+    }
+    if (__any_sync(0xffffffffu, high[0] > t.most[0] + LAG || high[1] > t.most[1] + LAG)) {
+#pragma unroll
+        for (int r = 0; r < 2; r++) {
+            high[r] = fmaxf(high[r], t.most[r]);
+            float shrink = power2(t.most[r] - high[r]);
+            t.most[r] = high[r];
+            t.total[r] *= shrink;
+#pragma unroll
+            for (int n = 0; n < 8; n++) t.y[n][2 * r] *= shrink, t.y[n][2 * r + 1] *= shrink;
+        }
+    }
+#pragma unroll
+    for (int n = 0; n < 2 * G; n++)
+#pragma unroll
+        for (int i = 0; i < 4; i++) {
+            s[n][i] = power2(s[n][i] * scale - t.most[i >> 1]);
+            t.total[i >> 1] += s[n][i];
+        }
+#pragma unroll
+    for (int k = 0; k < G; k++) {
+        uint32_t p[4] = {pack2(s[2 * k][0], s[2 * k][1]), pack2(s[2 * k][2], s[2 * k][3]),
+                         pack2(s[2 * k + 1][0], s[2 * k + 1][1]),
+                         pack2(s[2 * k + 1][2], s[2 * k + 1][3])};
+#pragma unroll
+        for (int n = 0; n < 4; n++) {
+            uint32_t b[4];
+            ldsm4_turned(b, (values ^ (n << 5)) + k * TILE);
+            mma(t.y[2 * n], p, b[0], b[1]);
+            mma(t.y[2 * n + 1], p, b[2], b[3]);
+        }
+    }
+}
+
+__global__ void __launch_bounds__(FORWARD_WARPS * 32, 2) forward_kernel(flash f) {
+    extern __shared__ __align__(128) unsigned char room[];
+    uint32_t k_at = shared_address(room), v_at = k_at + TILE_BYTES;
+    int group = blockIdx.x / f.heads, head = blockIdx.x % f.heads, width = f.heads * DEPTH;
+    const bf16* from = f.qkv + (int64_t)group * f.tokens * f.stride + head * DEPTH;
+    bf16* to = f.y + (int64_t)group * f.tokens * width + head * DEPTH;
+    bring(k_at, from + width, f.stride, f.tokens);
+    bring(v_at, from + 2 * width, f.stride, f.tokens);
+    copies_done();
+    __syncthreads();
+    int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
+    for (int tile = warp; tile * 16 < f.queries; tile += FORWARD_WARPS) {
+        uint32_t q[4][4], keys = k_at + operand_b(lane), values = v_at + operand_a(lane);
+        rows_of(q, from, f.stride, tile * 16, f.queries, lane);
+        softmax t = {{}, {-INFINITY, -INFINITY}, {0, 0}};
+        int left = f.tokens;
+        for (; left >= 32; left -= 32, keys += 2 * TILE, values += 2 * TILE)
+            attend<2, false>(t, q, keys, values, 32, f.scale);
+        if (left > 16)
+            attend<2, true>(t, q, keys, values, left, f.scale);
+        else if (left > 0)
+            attend<1, true>(t, q, keys, values, left, f.scale);
+        float by[2];
+#pragma unroll
+        for (int r = 0; r < 2; r++) {
+            float total = t.total[r];
+            total += __shfl_xor_sync(0xffffffffu, total, 1);
+            total += __shfl_xor_sync(0xffffffffu, total, 2);
+            by[r] = 1.0f / total;
+            int row = tile * 16 + (lane >> 2) + 8 * r;
+            if (row < f.queries && (lane & 3) == 0)
+                f.lse[((int64_t)group * f.heads + head) * f.tokens + row] =
+                    t.most[r] + log2f(total);
+        }
+        store_tile(to, width, t.y, by, tile * 16, f.queries, lane);
+    }
+}
+
+// ---- backward -----------------------------------------------------------------------------------
 
 // Adds a tile's results (16 x 64) up over its rows, onto a warp's line of sums.
 __device__ __forceinline__ void add_rows(float* line, const float (&x)[8][4], int row, int tokens,
@@ -175,20 +209,6 @@ __device__ __forceinline__ void store_sums(const float (*line)[DEPTH], int lines
     to[threadIdx.x] = total * by;
 }
 
-// a tile of 16 rows times `by` into bfloat16
-__device__ __forceinline__ void store_tile(bf16* to, int64_t stride, const float (&x)[8][4],
-                                           float by, int row, int tokens, int lane) {
-#pragma unroll
-    for (int r = 0; r < 2; r++) {
-        int at = row + (lane >> 2) + 8 * r;
-        if (at >= tokens) continue;
-        bf16* line = to + at * stride + 2 * (lane & 3);
-#pragma unroll
-        for (int n = 0; n < 8; n++)
-            *(uint32_t*)(line + 8 * n) = pack2(x[n][2 * r] * by, x[n][2 * r + 1] * by);
-    }
-}
-
 // dq, and dy . y of every query. Keys and values are in shared memory; a warp takes 16 queries.
 __global__ void __launch_bounds__(QUERY_WARPS * 32, 2) queries_kernel(flash f) {
     extern __shared__ __align__(128) unsigned char room[];
@@ -205,12 +225,12 @@ __global__ void __launch_bounds__(QUERY_WARPS * 32, 2) queries_kernel(flash f) {
     copies_done();
     __syncthreads();
     int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
-    for (int tile = warp; tile * 16 < f.tokens; tile += QUERY_WARPS) {
+    for (int tile = warp; tile * 16 < f.queries; tile += QUERY_WARPS) {
         int low = tile * 16 + (lane >> 2);
         uint32_t q[4][4], g[4][4];
         float mean[2] = {0, 0}, lse[2];
-        rows_of(g, f.dy + out, width, tile * 16, f.tokens, lane);
-        rows_of(q, f.y + out, width, tile * 16, f.tokens, lane);
+        rows_of(g, f.dy + out, width, tile * 16, f.queries, lane);
+        rows_of(q, f.y + out, width, tile * 16, f.queries, lane);
 #pragma unroll
         for (int k = 0; k < 4; k++)
 #pragma unroll
@@ -223,20 +243,23 @@ __global__ void __launch_bounds__(QUERY_WARPS * 32, 2) queries_kernel(flash f) {
             mean[r] += __shfl_xor_sync(0xffffffffu, mean[r], 1);
             mean[r] += __shfl_xor_sync(0xffffffffu, mean[r], 2);
             int row = low + 8 * r;
-            lse[r] = row < f.tokens ? f.lse[first_row + row] : INFINITY;
-            if (row < f.tokens && (lane & 3) == 0) f.mean[first_row + row] = mean[r];
+            lse[r] = row < f.queries ? f.lse[first_row + row] : INFINITY;
+            if (row < f.queries && (lane & 3) == 0) f.mean[first_row + row] = mean[r];
         }
-        rows_of(q, from, f.stride, tile * 16, f.tokens, lane);
+        rows_of(q, from, f.stride, tile * 16, f.queries, lane);
         float dq[8][4] = {};
+        uint32_t keys = k_at + operand_b(lane), values = v_at + operand_b(lane);
+        uint32_t turned = k_at + operand_a(lane);
+#pragma unroll 1
         for (int key = 0; key < f.tokens; key += 16) {
             float s[2][4] = {}, dp[2][4] = {};
 #pragma unroll
             for (int k = 0; k < 4; k++) {
                 uint32_t b[4];
-                ldsm4(b, b_at(k_at, key, k, lane));
+                ldsm4(b, keys ^ (k << 5));
                 mma(s[0], q[k], b[0], b[1]);
                 mma(s[1], q[k], b[2], b[3]);
-                ldsm4(b, b_at(v_at, key, k, lane));
+                ldsm4(b, values ^ (k << 5));
                 mma(dp[0], g[k], b[0], b[1]);
                 mma(dp[1], g[k], b[2], b[3]);
             }
@@ -246,19 +269,20 @@ __global__ void __launch_bounds__(QUERY_WARPS * 32, 2) queries_kernel(flash f) {
 #pragma unroll
                 for (int i = 0; i < 4; i++)
                     s[n][i] =
-                        exp2f(s[n][i] * f.scale - lse[i >> 1]) * (dp[n][i] - mean[i >> 1]);
+                        power2(s[n][i] * f.scale - lse[i >> 1]) * (dp[n][i] - mean[i >> 1]);
             uint32_t d[4] = {pack2(s[0][0], s[0][1]), pack2(s[0][2], s[0][3]),
                              pack2(s[1][0], s[1][1]), pack2(s[1][2], s[1][3])};
 #pragma unroll
             for (int n = 0; n < 4; n++) {
                 uint32_t b[4];
-                ldsm4_turned(b, b_turned_at(k_at, key, n, lane));
+                ldsm4_turned(b, turned ^ (n << 5));
                 mma(dq[2 * n], d, b[0], b[1]);
                 mma(dq[2 * n + 1], d, b[2], b[3]);
             }
+            keys += TILE, values += TILE, turned += TILE;
         }
-        add_rows(sums[warp], dq, tile * 16, f.tokens, lane);
-        store_tile(to, f.stride, dq, 0.125f, tile * 16, f.tokens, lane);
+        add_rows(sums[warp], dq, tile * 16, f.queries, lane);
+        store_tile(to, f.stride, dq, {0.125f, 0.125f}, tile * 16, f.queries, lane);
     }
     store_sums(sums, QUERY_WARPS, 0.125f, f.sums + (int64_t)group * 3 * width + head * DEPTH);
 }
@@ -273,6 +297,76 @@ __device__ __forceinline__ void bring_part(uint32_t to, const bf16* from, int64_
         int row = first + (i >> 3), piece = i & 7, there = row < tokens;
         copy16(to + piece_at(row, piece), from + (there ? row : 0) * stride + piece * 8,
                there ? 16 : 0);
+    }
+}
+
+// The gradients of a warp's 32 keys and their values, and where their operands are.
+struct owned {
+    float dk[2][8][4], dv[2][8][4];
+    uint32_t k, v;        // operand a of the first 16
+    uint32_t q, g;        // operand b of query 0
+    uint32_t q_turned, g_turned;
+};
+
+// Sees queries from .. to; M: tiles of keys that are there. lse and mean (dy . y) are those of query 0 on.
+template <int M>
+__device__ __forceinline__ void see(owned& o, int from, int to, const float* lse, const float* mean,
+                                    float scale) {
+#pragma unroll 1
+    for (int query = from; query < to; query += 16) {
+        uint32_t at = query * ROW;
+        float s[M][2][4] = {}, dp[M][2][4] = {};
+#pragma unroll
+        for (int k = 0; k < 4; k++) {
+            uint32_t a[4], b[4];
+            ldsm4(b, (o.q + at) ^ (k << 5));
+#pragma unroll
+            for (int m = 0; m < M; m++) {
+                ldsm4(a, (o.k ^ (k << 5)) + m * TILE);
+                mma(s[m][0], a, b[0], b[1]);
+                mma(s[m][1], a, b[2], b[3]);
+            }
+            ldsm4(b, (o.g + at) ^ (k << 5));
+#pragma unroll
+            for (int m = 0; m < M; m++) {
+                ldsm4(a, (o.v ^ (k << 5)) + m * TILE);
+                mma(dp[m][0], a, b[0], b[1]);
+                mma(dp[m][1], a, b[2], b[3]);
+            }
+        }
+        uint32_t p[M][4], d[M][4];
+#pragma unroll
+        for (int n = 0; n < 2; n++) {
+            int column = query + 8 * n + 2 * (threadIdx.x & 3);
+            float2 l = *(const float2*)(lse + column), c = *(const float2*)(mean + column);
+#pragma unroll
+            for (int m = 0; m < M; m++) {
+                float x[4], y[4];
+#pragma unroll
+                for (int i = 0; i < 4; i++) {
+                    x[i] = power2(s[m][n][i] * scale - (i & 1 ? l.y : l.x));
+                    y[i] = x[i] * (dp[m][n][i] - (i & 1 ? c.y : c.x));
+                }
+                p[m][2 * n] = pack2(x[0], x[1]), p[m][2 * n + 1] = pack2(x[2], x[3]);
+                d[m][2 * n] = pack2(y[0], y[1]), d[m][2 * n + 1] = pack2(y[2], y[3]);
+            }
+        }
+#pragma unroll
+        for (int n = 0; n < 4; n++) {
+            uint32_t b[4];
+            ldsm4_turned(b, (o.g_turned + at) ^ (n << 5));
+#pragma unroll
+            for (int m = 0; m < M; m++) {
+                mma(o.dv[m][2 * n], p[m], b[0], b[1]);
+                mma(o.dv[m][2 * n + 1], p[m], b[2], b[3]);
+            }
+            ldsm4_turned(b, (o.q_turned + at) ^ (n << 5));
+#pragma unroll
+            for (int m = 0; m < M; m++) {
+                mma(o.dk[m][2 * n], d[m], b[0], b[1]);
+                mma(o.dk[m][2 * n + 1], d[m], b[2], b[3]);
+            }
+        }
     }
 }
 
@@ -292,18 +386,19 @@ __global__ void __launch_bounds__(KEY_WARPS * 32, 1) keys_kernel(flash f) {
     bring(v_at, from + 2 * width, f.stride, f.tokens);
 #pragma unroll
     for (int p = 0; p < PARTS; p++) {
-        bring_part(q_at, from, f.stride, p * PART, f.tokens);
-        bring_part(g_at, slopes, width, p * PART, f.tokens);
+        bring_part(q_at, from, f.stride, p * PART, f.queries);
+        bring_part(g_at, slopes, width, p * PART, f.queries);
         copies_begun();
     }
     for (int i = threadIdx.x; i < 2 * KEY_WARPS * DEPTH; i += blockDim.x) sums[0][0][i] = 0;
     // queries that are not there have probability 0 everywhere
     for (int i = threadIdx.x; i < ROWS; i += blockDim.x) {
-        lse[i] = i < f.tokens ? f.lse[first_row + i] : INFINITY;
-        mean[i] = i < f.tokens ? f.mean[first_row + i] : 0;
+        lse[i] = i < f.queries ? f.lse[first_row + i] : INFINITY;
+        mean[i] = i < f.queries ? f.mean[first_row + i] : 0;
     }
     int warp = threadIdx.x / 32, lane = threadIdx.x % 32, key = warp * 32;
-    float dk[2][8][4] = {}, dv[2][8][4] = {};
+    uint32_t a = operand_a(lane), b = operand_b(lane), mine = key * ROW + a;
+    owned o = {{}, {}, k_at + mine, v_at + mine, q_at + b, g_at + b, q_at + a, g_at + a};
 #pragma unroll 1
     for (int p = 0; p < PARTS; p++) {
         if (p == 0)
@@ -313,71 +408,19 @@ __global__ void __launch_bounds__(KEY_WARPS * 32, 1) keys_kernel(flash f) {
         else
             copies_left<0>();
         __syncthreads();
-        if (key >= f.tokens) continue;
-        int last = (p + 1) * PART < f.tokens ? (p + 1) * PART : f.tokens;
-#pragma unroll 1
-        for (int query = p * PART; query < last; query += 16) {
-            float s[2][2][4] = {}, dp[2][2][4] = {};
-#pragma unroll
-            for (int k = 0; k < 4; k++) {
-                uint32_t a[4], b[4];
-                ldsm4(b, b_at(q_at, query, k, lane));
-#pragma unroll
-                for (int m = 0; m < 2; m++) {
-                    ldsm4(a, a_at(k_at, key + 16 * m, k, lane));
-                    mma(s[m][0], a, b[0], b[1]);
-                    mma(s[m][1], a, b[2], b[3]);
-                }
-                ldsm4(b, b_at(g_at, query, k, lane));
-#pragma unroll
-                for (int m = 0; m < 2; m++) {
-                    ldsm4(a, a_at(v_at, key + 16 * m, k, lane));
-                    mma(dp[m][0], a, b[0], b[1]);
-                    mma(dp[m][1], a, b[2], b[3]);
-                }
-            }
-            uint32_t prob[2][4], d[2][4];
-#pragma unroll
-            for (int n = 0; n < 2; n++) {
-                int at = query + 8 * n + 2 * (lane & 3);
-                float2 l = *(const float2*)(lse + at), c = *(const float2*)(mean + at);
-#pragma unroll
-                for (int m = 0; m < 2; m++) {
-                    float x[4], y[4];
-#pragma unroll
-                    for (int i = 0; i < 4; i++) {
-                        x[i] = exp2f(s[m][n][i] * f.scale - (i & 1 ? l.y : l.x));
-                        y[i] = x[i] * (dp[m][n][i] - (i & 1 ? c.y : c.x));
-                    }
-                    prob[m][2 * n] = pack2(x[0], x[1]), prob[m][2 * n + 1] = pack2(x[2], x[3]);
-                    d[m][2 * n] = pack2(y[0], y[1]), d[m][2 * n + 1] = pack2(y[2], y[3]);
-                }
-            }
-#pragma unroll
-            for (int n = 0; n < 4; n++) {
-                uint32_t b[4];
-                ldsm4_turned(b, b_turned_at(g_at, query, n, lane));
-#pragma unroll
-                for (int m = 0; m < 2; m++) {
-                    mma(dv[m][2 * n], prob[m], b[0], b[1]);
-                    mma(dv[m][2 * n + 1], prob[m], b[2], b[3]);
-                }
-                ldsm4_turned(b, b_turned_at(q_at, query, n, lane));
-#pragma unroll
-                for (int m = 0; m < 2; m++) {
-                    mma(dk[m][2 * n], d[m], b[0], b[1]);
-                    mma(dk[m][2 * n + 1], d[m], b[2], b[3]);
-                }
-            }
-        }
+        int last = (p + 1) * PART < f.queries ? (p + 1) * PART : f.queries;
+        if (key + 16 < f.tokens)
+            see<2>(o, p * PART, last, lse, mean, f.scale);
+        else if (key < f.tokens)
+            see<1>(o, p * PART, last, lse, mean, f.scale);
     }
 #pragma unroll
     for (int m = 0; m < 2; m++) {
         int row = key + 16 * m;
-        add_rows(sums[0][warp], dk[m], row, f.tokens, lane);
-        add_rows(sums[1][warp], dv[m], row, f.tokens, lane);
-        store_tile(to + width, f.stride, dk[m], 0.125f, row, f.tokens, lane);
-        store_tile(to + 2 * width, f.stride, dv[m], 1.0f, row, f.tokens, lane);
+        add_rows(sums[0][warp], o.dk[m], row, f.tokens, lane);
+        add_rows(sums[1][warp], o.dv[m], row, f.tokens, lane);
+        store_tile(to + width, f.stride, o.dk[m], {0.125f, 0.125f}, row, f.tokens, lane);
+        store_tile(to + 2 * width, f.stride, o.dv[m], {1.0f, 1.0f}, row, f.tokens, lane);
     }
     float* total = f.sums + (int64_t)group * 3 * width + head * DEPTH;
     store_sums(sums[0], KEY_WARPS, 0.125f, total + width);
@@ -388,6 +431,7 @@ static_assert(DEPTH == 64, "1 / sqrt(64) is written as 0.125");
 
 static flash flash_of(const nn_cuda_flash* f) {
     return flash{f->tokens,
+                 f->queries,
                  f->heads,
                  (int64_t)3 * f->heads * DEPTH,
                  (const bf16*)f->qkv,
@@ -412,7 +456,7 @@ static void run(nn_cuda_queue* q, const nn_cuda_flash* f, void (*kernel)(flash),
 }  // namespace
 
 void nn_cuda_flash_forward(nn_cuda_queue* q, const nn_cuda_flash* f) {
-    run(q, f, forward_kernel, FORWARD_WARPS, 3 * TILE_BYTES);
+    run(q, f, forward_kernel, FORWARD_WARPS, 2 * TILE_BYTES);
 }
 
 void nn_cuda_flash_backward(nn_cuda_queue* q, const nn_cuda_flash* f) {
