@@ -1,7 +1,7 @@
-// flash.cu - attention over a few hundred tokens on tensor cores: a block per group and head, with
-// its keys and values in shared memory. Forward: a warp takes 16 queries and sees 32 keys at a time
-// under a running softmax. Backward: one kernel for the gradients of the queries, whose warps take
-// 16 queries each, and one for those of keys and values, whose warps own 32 keys. Both form the
+// flash.cu - attention over a few hundred tokens on tensor cores: a block per group and head, a warp
+// per 16 tokens. Forward: keys and values in shared memory, a warp sees 32 keys at a time under a
+// running softmax. Backward: one kernel for the gradients of the queries, with keys and values in
+// shared memory, and one for those of keys and values, with queries and dy there. Both form the
 // probabilities again; no warp waits for another's. Every sum has one owner and a fixed order.
 #include "nn/cuda/device.cuh"
 #include "nn/cuda/flash.h"
@@ -14,8 +14,9 @@ enum {
     DEPTH = NN_CUDA_FLASH_DEPTH,
     TILE_BYTES = ROWS * DEPTH * 2,
     FORWARD_WARPS = 9,  // two tiles of queries each
-    QUERY_WARPS = 9,    // likewise
-    KEY_WARPS = 9       // 32 keys each
+    // the gradients' hold more in registers: 12 warps a processor, three tiles each
+    QUERY_WARPS = 6,
+    KEY_WARPS = 6
 };
 
 #define LOG2E 1.4426950408889634f
@@ -287,140 +288,78 @@ __global__ void __launch_bounds__(QUERY_WARPS * 32, 2) queries_kernel(flash f) {
     store_sums(sums, QUERY_WARPS, 0.125f, f.sums + (int64_t)group * 3 * width + head * DEPTH);
 }
 
-// dk and dv, after queries_kernel. A warp owns 32 keys and sees 16 queries at a time; queries and dy
-// arrive in shared memory in PARTS parts, the first along with the keys and values.
-enum { PARTS = 3, PART = ROWS / PARTS };
-
-__device__ __forceinline__ void bring_part(uint32_t to, const bf16* from, int64_t stride, int first,
-                                           int tokens) {
-    for (int i = threadIdx.x; i < PART * 8; i += blockDim.x) {
-        int row = first + (i >> 3), piece = i & 7, there = row < tokens;
-        copy16(to + piece_at(row, piece), from + (there ? row : 0) * stride + piece * 8,
-               there ? 16 : 0);
-    }
-}
-
-// The gradients of a warp's 32 keys and their values, and where their operands are.
-struct owned {
-    float dk[2][8][4], dv[2][8][4];
-    uint32_t k, v;        // operand a of the first 16
-    uint32_t q, g;        // operand b of query 0
-    uint32_t q_turned, g_turned;
-};
-
-// Sees queries from .. to; M: tiles of keys that are there. lse and mean (dy . y) are those of query 0 on.
-template <int M>
-__device__ __forceinline__ void see(owned& o, int from, int to, const float* lse, const float* mean,
-                                    float scale) {
-#pragma unroll 1
-    for (int query = from; query < to; query += 16) {
-        uint32_t at = query * ROW;
-        float s[M][2][4] = {}, dp[M][2][4] = {};
-#pragma unroll
-        for (int k = 0; k < 4; k++) {
-            uint32_t a[4], b[4];
-            ldsm4(b, (o.q + at) ^ (k << 5));
-#pragma unroll
-            for (int m = 0; m < M; m++) {
-                ldsm4(a, (o.k ^ (k << 5)) + m * TILE);
-                mma(s[m][0], a, b[0], b[1]);
-                mma(s[m][1], a, b[2], b[3]);
-            }
-            ldsm4(b, (o.g + at) ^ (k << 5));
-#pragma unroll
-            for (int m = 0; m < M; m++) {
-                ldsm4(a, (o.v ^ (k << 5)) + m * TILE);
-                mma(dp[m][0], a, b[0], b[1]);
-                mma(dp[m][1], a, b[2], b[3]);
-            }
-        }
-        uint32_t p[M][4], d[M][4];
-#pragma unroll
-        for (int n = 0; n < 2; n++) {
-            int column = query + 8 * n + 2 * (threadIdx.x & 3);
-            float2 l = *(const float2*)(lse + column), c = *(const float2*)(mean + column);
-#pragma unroll
-            for (int m = 0; m < M; m++) {
-                float x[4], y[4];
-#pragma unroll
-                for (int i = 0; i < 4; i++) {
-                    x[i] = power2(s[m][n][i] * scale - (i & 1 ? l.y : l.x));
-                    y[i] = x[i] * (dp[m][n][i] - (i & 1 ? c.y : c.x));
-                }
-                p[m][2 * n] = pack2(x[0], x[1]), p[m][2 * n + 1] = pack2(x[2], x[3]);
-                d[m][2 * n] = pack2(y[0], y[1]), d[m][2 * n + 1] = pack2(y[2], y[3]);
-            }
-        }
-#pragma unroll
-        for (int n = 0; n < 4; n++) {
-            uint32_t b[4];
-            ldsm4_turned(b, (o.g_turned + at) ^ (n << 5));
-#pragma unroll
-            for (int m = 0; m < M; m++) {
-                mma(o.dv[m][2 * n], p[m], b[0], b[1]);
-                mma(o.dv[m][2 * n + 1], p[m], b[2], b[3]);
-            }
-            ldsm4_turned(b, (o.q_turned + at) ^ (n << 5));
-#pragma unroll
-            for (int m = 0; m < M; m++) {
-                mma(o.dk[m][2 * n], d[m], b[0], b[1]);
-                mma(o.dk[m][2 * n + 1], d[m], b[2], b[3]);
-            }
-        }
-    }
-}
-
-__global__ void __launch_bounds__(KEY_WARPS * 32, 1) keys_kernel(flash f) {
+// dk and dv, after queries_kernel. Queries and dy are in shared memory; a warp takes 16 keys.
+__global__ void __launch_bounds__(KEY_WARPS * 32, 2) keys_kernel(flash f) {
     extern __shared__ __align__(128) unsigned char room[];
     __shared__ float sums[2][KEY_WARPS][DEPTH];  // of dk, dv
-    uint32_t q_at = shared_address(room), k_at = q_at + TILE_BYTES, v_at = k_at + TILE_BYTES;
-    uint32_t g_at = v_at + TILE_BYTES;
-    float* mean = (float*)(room + 4 * TILE_BYTES);
+    uint32_t q_at = shared_address(room), g_at = q_at + TILE_BYTES;
+    float* mean = (float*)(room + 2 * TILE_BYTES);
     float* lse = mean + ROWS;
     int group = blockIdx.x / f.heads, head = blockIdx.x % f.heads, width = f.heads * DEPTH;
     const bf16* from = f.qkv + (int64_t)group * f.tokens * f.stride + head * DEPTH;
     const bf16* slopes = f.dy + (int64_t)group * f.tokens * width + head * DEPTH;
     bf16* to = f.dqkv + (int64_t)group * f.tokens * f.stride + head * DEPTH;
     int64_t first_row = ((int64_t)group * f.heads + head) * f.tokens;
-    bring(k_at, from + width, f.stride, f.tokens);
-    bring(v_at, from + 2 * width, f.stride, f.tokens);
-#pragma unroll
-    for (int p = 0; p < PARTS; p++) {
-        bring_part(q_at, from, f.stride, p * PART, f.queries);
-        bring_part(g_at, slopes, width, p * PART, f.queries);
-        copies_begun();
-    }
+    bring(q_at, from, f.stride, f.queries);
+    bring(g_at, slopes, width, f.queries);
     for (int i = threadIdx.x; i < 2 * KEY_WARPS * DEPTH; i += blockDim.x) sums[0][0][i] = 0;
     // queries that are not there have probability 0 everywhere
     for (int i = threadIdx.x; i < ROWS; i += blockDim.x) {
         lse[i] = i < f.queries ? f.lse[first_row + i] : INFINITY;
         mean[i] = i < f.queries ? f.mean[first_row + i] : 0;
     }
-    int warp = threadIdx.x / 32, lane = threadIdx.x % 32, key = warp * 32;
-    uint32_t a = operand_a(lane), b = operand_b(lane), mine = key * ROW + a;
-    owned o = {{}, {}, k_at + mine, v_at + mine, q_at + b, g_at + b, q_at + a, g_at + a};
+    copies_done();
+    __syncthreads();
+    int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
+    for (int tile = warp; tile * 16 < f.tokens; tile += KEY_WARPS) {
+        uint32_t k[4][4], v[4][4];
+        rows_of(k, from + width, f.stride, tile * 16, f.tokens, lane);
+        rows_of(v, from + 2 * width, f.stride, tile * 16, f.tokens, lane);
+        float dk[8][4] = {}, dv[8][4] = {};
+        uint32_t queries = q_at + operand_b(lane), turned = q_at + operand_a(lane);
 #pragma unroll 1
-    for (int p = 0; p < PARTS; p++) {
-        if (p == 0)
-            copies_left<2>();
-        else if (p == 1)
-            copies_left<1>();
-        else
-            copies_left<0>();
-        __syncthreads();
-        int last = (p + 1) * PART < f.queries ? (p + 1) * PART : f.queries;
-        if (key + 16 < f.tokens)
-            see<2>(o, p * PART, last, lse, mean, f.scale);
-        else if (key < f.tokens)
-            see<1>(o, p * PART, last, lse, mean, f.scale);
-    }
+        for (int query = 0; query < f.queries; query += 16) {
+            float s[2][4] = {}, dp[2][4] = {};
 #pragma unroll
-    for (int m = 0; m < 2; m++) {
-        int row = key + 16 * m;
-        add_rows(sums[0][warp], o.dk[m], row, f.tokens, lane);
-        add_rows(sums[1][warp], o.dv[m], row, f.tokens, lane);
-        store_tile(to + width, f.stride, o.dk[m], {0.125f, 0.125f}, row, f.tokens, lane);
-        store_tile(to + 2 * width, f.stride, o.dv[m], {1.0f, 1.0f}, row, f.tokens, lane);
+            for (int i = 0; i < 4; i++) {
+                uint32_t b[4];
+                ldsm4(b, queries ^ (i << 5));
+                mma(s[0], k[i], b[0], b[1]);
+                mma(s[1], k[i], b[2], b[3]);
+                ldsm4(b, (queries ^ (i << 5)) + TILE_BYTES);
+                mma(dp[0], v[i], b[0], b[1]);
+                mma(dp[1], v[i], b[2], b[3]);
+            }
+            uint32_t p[4], d[4];
+#pragma unroll
+            for (int n = 0; n < 2; n++) {
+                int column = query + 8 * n + 2 * (lane & 3);
+                float2 l = *(const float2*)(lse + column), c = *(const float2*)(mean + column);
+                float x[4], y[4];
+#pragma unroll
+                for (int i = 0; i < 4; i++) {
+                    x[i] = power2(s[n][i] * f.scale - (i & 1 ? l.y : l.x));
+                    y[i] = x[i] * (dp[n][i] - (i & 1 ? c.y : c.x));
+                }
+                p[2 * n] = pack2(x[0], x[1]), p[2 * n + 1] = pack2(x[2], x[3]);
+                d[2 * n] = pack2(y[0], y[1]), d[2 * n + 1] = pack2(y[2], y[3]);
+            }
+#pragma unroll
+            for (int n = 0; n < 4; n++) {
+                uint32_t b[4];
+                ldsm4_turned(b, (turned ^ (n << 5)) + TILE_BYTES);
+                mma(dv[2 * n], p, b[0], b[1]);
+                mma(dv[2 * n + 1], p, b[2], b[3]);
+                ldsm4_turned(b, turned ^ (n << 5));
+                mma(dk[2 * n], d, b[0], b[1]);
+                mma(dk[2 * n + 1], d, b[2], b[3]);
+            }
+            queries += TILE, turned += TILE;
+        }
+        add_rows(sums[0][warp], dk, tile * 16, f.tokens, lane);
+        add_rows(sums[1][warp], dv, tile * 16, f.tokens, lane);
+        store_tile(to + width, f.stride, dk, {0.125f, 0.125f}, tile * 16, f.tokens, lane);
+        store_tile(to + 2 * width, f.stride, dv, {1.0f, 1.0f}, tile * 16, f.tokens, lane);
     }
     float* total = f.sums + (int64_t)group * 3 * width + head * DEPTH;
     store_sums(sums[0], KEY_WARPS, 0.125f, total + width);
@@ -461,5 +400,5 @@ void nn_cuda_flash_forward(nn_cuda_queue* q, const nn_cuda_flash* f) {
 
 void nn_cuda_flash_backward(nn_cuda_queue* q, const nn_cuda_flash* f) {
     run(q, f, queries_kernel, QUERY_WARPS, 2 * TILE_BYTES);
-    run(q, f, keys_kernel, KEY_WARPS, 4 * TILE_BYTES + 2 * ROWS * (int)sizeof(float));
+    run(q, f, keys_kernel, KEY_WARPS, 2 * TILE_BYTES + 2 * ROWS * (int)sizeof(float));
 }

@@ -78,16 +78,6 @@ __device__ __forceinline__ void copy16(uint32_t to, const void* from, int bytes)
     asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(to), "l"(from), "r"(bytes));
 }
 
-// Copies since the last call are a set; waits until at most N sets are under way.
-__device__ __forceinline__ void copies_begun(void) {
-    asm volatile("cp.async.commit_group;" ::: "memory");
-}
-
-template <int N>
-__device__ __forceinline__ void copies_left(void) {
-    asm volatile("cp.async.wait_group %0;" ::"n"(N) : "memory");
-}
-
 __device__ __forceinline__ void copies_done(void) {
     asm volatile("cp.async.commit_group;\ncp.async.wait_group 0;" ::: "memory");
 }
