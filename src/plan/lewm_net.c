@@ -354,14 +354,15 @@ int lewm_net_rollout(const lewm_net* net, void* scratch, int n, int horizon, con
     return nonfinite;
 }
 
-int64_t lewm_net_macs(const lewm_net* net, int horizon) {
-    const lewm_shape* s = &net->shape;
-    const int64_t w = s->width, inner = net->inner, c = s->context, d = s->predictor_depth,
-                  keys = w * 2 * inner, rest = w * inner + inner * w + 2 * w * s->predictor_mlp;
+int64_t lewm_net_macs(const lewm_model* m, int horizon) {
+    const lewm_shape* s = &m->shape;
+    const int64_t w = s->width, inner = s->predictor_heads * s->predictor_head, c = s->context,
+                  d = s->predictor_depth, keys = w * 2 * inner,
+                  rest = w * inner + inner * w + 2 * w * s->predictor_mlp;
     int64_t macs = 0;
     for (int t = 0; t < horizon; t++) {
         const int64_t tokens = t < c ? 1 : c;  // computed in this step
-        macs += (int64_t)net->action * s->action_hidden +
+        macs += (int64_t)lewm_action_dim(m) * s->action_hidden +
                 (int64_t)s->action_hidden * s->action_mlp + s->action_mlp * w + w * d * CHUNKS * w;
         macs += tokens * d * keys + (tokens * (d - 1) + 1) * rest + 2 * w * s->projector;
         // scores and mixing: token k sees k + 1

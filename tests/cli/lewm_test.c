@@ -3,6 +3,7 @@
 #include "model/lewm/lewm.h"
 
 #include "io/json.h"
+#include "plan/lewm_net.h"
 #include "plan/lewm_toys.h"
 #include "program.h"
 
@@ -96,6 +97,40 @@ TEST(cli, lewm_plans_from_pictures) {
                         fix, fix)
                    ->code,
                0);
+}
+
+// Speed of either kind of work. The planner's count of a toy's rollout is checked by hand in
+// plan/lewm_net_saves; here it is of the search that was made.
+TEST(cli, lewm_benches) {
+    char folder[512];
+    if (!make_lewm(folder)) return;
+    cJSON* j = JSON_OF(firm_run(folder, 0,
+                                "bench plan tworoom --model lewm.safetensors --set "
+                                "plan.contract_iterations=2 --repeats 3 --threads 1 --json"));
+    if (j) {
+        lewm_model* m = toy_lewm(3, 5);
+        EXPECT_TEXT(cJSON_GetObjectItemCaseSensitive(j, "world")->valuestring, "lewm");
+        EXPECT_NEAR(json_get(j, "gflop_per_solve", 0), 2e-9 * 300 * 2 * (double)lewm_net_macs(m, 5),
+                    1e-4);
+        EXPECT(json_get(j, "ms_per_solve", 0) > 0 && json_get(j, "perception_ms", 0) > 0);
+        EXPECT_NEAR(json_get(j, "allocations", -1), 0, 0);
+        EXPECT(cJSON_IsNull(cJSON_GetObjectItemCaseSensitive(j, "reach_ms_per_solve")));
+        lewm_free(m);
+    }
+    cJSON_Delete(j);
+    j = JSON_OF(firm_run(folder, 0,
+                         "bench train tworoom --world lewm --seconds 0.1 --threads 1 --json "
+                         "--set lewm.batch=3 --set lewm.patch=56 --set lewm.width=24 --set "
+                         "lewm.depth=1 --set lewm.predictor_depth=1 --set lewm.projector=32"));
+    if (j) {
+        EXPECT_NEAR(json_get(j, "batch", 0), 3, 0);
+        EXPECT_NEAR(json_get(j, "ms_per_update", 0) * json_get(j, "updates_per_s", 0), 1000, 0.1);
+        EXPECT(json_get(j, "gflop_per_update", 0) > 0 && json_get(j, "fma_gflops", 0) > 0);
+    }
+    cJSON_Delete(j);
+    EXPECT_REFUSAL(firm_run(folder, 0, "bench plan tworoom --world firm --model lewm.safetensors"),
+                   "bench", "needs one of FIRM");
+    EXPECT_REFUSAL(firm_run(folder, 0, "bench env tworoom --world lewm"), "bench", "--world");
 }
 
 // Four evaluations of a task's LeWM: two modes, two distances, each on the trials of the seeds'.
