@@ -279,6 +279,9 @@ static firm_status make_updates(run* r, int64_t from, double started, firm_error
 
 static firm_status finish(run* r, double seconds, cJSON** result, firm_error* err) {
     char path[1100];
+    size_t said = strlen(r->model->provenance);
+    snprintf(r->model->provenance + said, sizeof r->model->provenance - said, " updates=%" PRId64,
+             r->end);
     path_of(r, "model.safetensors", path);
     TRY(lewm_write(path, r->model, NULL, err));
     cJSON* json = cJSON_CreateObject();
@@ -286,6 +289,7 @@ static firm_status finish(run* r, double seconds, cJSON** result, firm_error* er
     cJSON_AddStringToObject(json, "task", r->model->task.name);
     cJSON_AddNumberToObject(json, "updates", (double)r->end);
     cJSON_AddNumberToObject(json, "planned", (double)r->planned);
+    cJSON_AddNumberToObject(json, "batch", (double)whole(r, "batch"));
     cJSON_AddNumberToObject(json, "clips", (double)r->clips.count);
     cJSON_AddNumberToObject(json, "parameters", (double)lewm_params(r->model));
     json_add_number(json, "seconds", seconds, 5);
