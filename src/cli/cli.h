@@ -49,7 +49,8 @@ firm_status cli_no_memory(firm_error* err);
 
 // The task named by the first positional argument; `which` counts from 0.
 firm_status cli_task(const args* a, int which, const env_spec** spec, firm_error* err);
-// Settings: of the model's training run if it has some, else the task's; then --config and --set.
+// Settings: of the model's training run if it is one of FIRM and has some, else the task's; then
+// --config and --set.
 firm_status cli_settings(const args* a, const task_typed* task, const firm_model* model,
                          config** out, firm_error* err);
 // --NAME must be given.

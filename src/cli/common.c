@@ -41,7 +41,8 @@ firm_status cli_settings(const args* a, const task_typed* task, const firm_model
     const char* set[ARGS_MAX_VALUES];
     const char* file = args_text(a, "config");
     int count = args_list(a, "set", set);
-    if (!model || !model->config || !model->config[0])
+    // LeWM's are those of its training, which say nothing of plans or data
+    if (!model || model->lewm || !model->config || !model->config[0])
         return settings_load(task, file, set, count, out, err);
     TRY(settings_from_text(task->name, model->config, out, err));
     firm_status status = FIRM_OK;

@@ -2,6 +2,7 @@
 // trials, and refused where it does not belong.
 #include "model/lewm/lewm.h"
 
+#include "core/mem.h"
 #include "io/json.h"
 #include "plan/lewm_net.h"
 #include "plan/lewm_toys.h"
@@ -16,7 +17,12 @@ static const char* make_lewm(char folder[512]) {
     fresh_folder(folder);
     snprintf(path, sizeof path, "%s/lewm.safetensors", folder);
     int ok = fix && m;
-    if (ok) snprintf(m->provenance, sizeof m->provenance, "firm 0.1.0 lewm seed=7");
+    // as of a training run: settings of its own kind, and how far it came
+    if (ok) {
+        snprintf(m->provenance, sizeof m->provenance, "version=100 world=lewm seed=7 updates=40");
+        mem_free(m->config);
+        m->config = mem_strdup("[lewm]\nbatch = 128\nrate = 5e-05\n");
+    }
     if (ok && lewm_write(path, m, NULL, &err) != FIRM_OK) {
         test_fail(__FILE__, __LINE__, "%s", err.message);
         ok = 0;
@@ -44,6 +50,7 @@ TEST(cli, lewm_evaluated_beside_firm) {
         EXPECT_KEYS(lewm, "success_rate ci95 seconds_per_episode ms_per_solve outcomes closest");
         EXPECT(json_get(lewm, "seconds_per_episode", 0) > 0);
         EXPECT_NEAR(json_get(origin, "model_seed", 0), 7, 0);
+        EXPECT_NEAR(json_get(origin, "updates", 0), 40, 0);
         EXPECT_KEYS(origin, "model provenance");
         int pairs = 0;
         cJSON_ArrayForEach(pair, cJSON_GetObjectItemCaseSensitive(j, "pairs")) {
