@@ -91,6 +91,9 @@ firm_status cli_device(const args* a, firm_device* device, firm_precision* preci
             "operands of the planner's products; else tf32 on a GPU, fp32 on the CPU" \
     }
 
+// "a1,a2;b1,b2" into out (rows, columns); FIRM_E_USAGE where it is anything else. NULL is "".
+firm_status cli_rows(const char* text, int rows, int columns, float* out);
+
 // A named draw of trials has a seed of its own.
 firm_status cli_check_draw(const args* a, firm_error* err);
 
