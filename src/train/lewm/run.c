@@ -249,6 +249,30 @@ static firm_status look(run* r, int64_t update, firm_error* err) {
                 (long long)update);
 }
 
+// whether `update` ends a part of the run that is not the last
+static int ends_part(const run* r, int64_t update) {
+    int64_t parts = whole(r, "snapshots");
+    return update < r->last && update * parts / r->last > (update - 1) * parts / r->last;
+}
+
+// The model as it is now, whose provenance says after how many updates.
+static firm_status write_model(run* r, const char* name, int64_t update, firm_error* err) {
+    char path[1100], *origin = r->model->provenance;
+    const size_t said = strlen(origin);
+    path_of(r, name, path);
+    snprintf(origin + said, sizeof r->model->provenance - said, " updates=%" PRId64, update);
+    firm_status st = lewm_write(path, r->model, NULL, err);
+    origin[said] = 0;
+    return st;
+}
+
+static firm_status write_snapshot(run* r, int64_t update, firm_error* err) {
+    char name[64];
+    TRY(nn_trainer_pull(r->trainer, err));
+    snprintf(name, sizeof name, "model-%lld.safetensors", (long long)update);
+    return write_model(r, name, update, err);
+}
+
 static firm_status make_updates(run* r, int64_t from, double started, firm_error* err) {
     char note[64] = "";
     progress bar;
@@ -268,6 +292,7 @@ static firm_status make_updates(run* r, int64_t from, double started, firm_error
         if (st == FIRM_OK &&
             ((u + 1) % whole(r, "checkpoint_every") == 0 || u + 1 == r->end || stop))
             st = write_checkpoint(r, u + 1, seconds, err);
+        if (st == FIRM_OK && ends_part(r, u + 1)) st = write_snapshot(r, u + 1, err);
         if (st == FIRM_OK && stop)
             st = FAIL(err, FIRM_E_STOPPED, "stopped after update %lld", (long long)u + 1);
     }
@@ -279,11 +304,7 @@ static firm_status make_updates(run* r, int64_t from, double started, firm_error
 
 static firm_status finish(run* r, double seconds, cJSON** result, firm_error* err) {
     char path[1100];
-    size_t said = strlen(r->model->provenance);
-    snprintf(r->model->provenance + said, sizeof r->model->provenance - said, " updates=%" PRId64,
-             r->end);
-    path_of(r, "model.safetensors", path);
-    TRY(lewm_write(path, r->model, NULL, err));
+    TRY(write_model(r, "model.safetensors", r->end, err));
     cJSON* json = cJSON_CreateObject();
     cJSON_AddStringToObject(json, "world", "lewm");
     cJSON_AddStringToObject(json, "task", r->model->task.name);
@@ -293,6 +314,7 @@ static firm_status finish(run* r, double seconds, cJSON** result, firm_error* er
     cJSON_AddNumberToObject(json, "clips", (double)r->clips.count);
     cJSON_AddNumberToObject(json, "parameters", (double)lewm_params(r->model));
     json_add_number(json, "seconds", seconds, 5);
+    path_of(r, "model.safetensors", path);
     cJSON_AddStringToObject(json, "model", path);
     path_of(r, "train.json", path);
     firm_status st = json_write_file(path, json, err);
