@@ -57,6 +57,7 @@ const net_kernels net_kernels_avx512bf16 = {.name = "avx512bf16",
                                             .unit = NET_LANES,
                                             .depth = DEPTH,
                                             .bytes = 2,
+                                            .block = 160,
                                             .speed = 7000,
                                             .panels = 2,
                                             .panel = {BF16_ENTRY(2, 200), BF16_ENTRY(1, 105)}};

@@ -44,6 +44,7 @@ typedef struct net_kernels {
     int depth;  // inputs taken together: normalise and round pad their output to a multiple
     int bytes;  // of an operand: 4 or 2
     int ahead;  // 1: products so fast that the next group's weights are asked for meanwhile
+    int block;  // candidates that one thread takes at a time: their activations fit in L2
     int speed;  // roughly, products of 16 candidates with one weight per microsecond
     void (*begin)(void), (*end)(void);  // around a thread's use of the kernels; NULL: nothing to do
     int panels;

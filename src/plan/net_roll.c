@@ -8,6 +8,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "core/clock.h"
 #include "core/meet.h"
 #include "plan/net_internal.h"
 
@@ -101,8 +102,21 @@ size_t plan_net_scratch_bytes(const plan_net* net) {
 
 // ---- a member's share ---------------------------------------------------------------------------
 
+// The time since the last call went into this part of plan_net_spent.
+#define SPENT(r, part)                                              \
+    do {                                                            \
+        if ((r)->team->spent) {                                     \
+            plan_net_spent* spent = &(r)->team->spent[(r)->member]; \
+            int64_t now = clock_ns();                               \
+            spent->part += now - spent->since;                      \
+            spent->since = now;                                     \
+        }                                                           \
+    } while (0)
+
 static void wait_for_team(const roll* r) {
-    if (r->team->members > 1) meet_wait(r->team->at);
+    if (r->team->members == 1) return;
+    meet_wait(r->team->at);
+    SPENT(r, wait);
 }
 
 // The first group of a member's share; the last is before the next member's first.
@@ -160,6 +174,7 @@ static void product(const roll* r, const layer* l) {
                                 out + (size_t)(g * k->rows * q->width * out_bytes), l->epilogue);
         }
     }
+    SPENT(r, product);
     wait_for_team(r);
 }
 
@@ -243,6 +258,7 @@ static void normalise(const roll* r, int with_spatial) {
                               r->s.a + offset(q, r->of.a, r->net->kernels->bytes));
         if (with_spatial) spatial_inputs(r, q);
     }
+    SPENT(r, normalise);
     wait_for_team(r);
 }
 
@@ -336,11 +352,13 @@ static int roll_block(roll* r) {
     if (r->member == 0) set_start(r);
     for (int t = 0; t < r->job->horizon; t++) {
         for (OWN_PANELS(r, q)) set_inputs(r, q, t);
+        SPENT(r, edges);
         wait_for_team(r);
         step(r, t == 0, t == r->job->horizon - 1);
         for (OWN_PANELS(r, q)) take_outputs(r, q, t);
     }
     for (int i = 0; i < r->n; i++) nonfinite += r->bad[i];
+    SPENT(r, edges);
     return nonfinite;
 }
 
@@ -358,6 +376,7 @@ int plan_net_rollout_share(const plan_net* net, const plan_net_job* job, const p
     r.of = strides_of(net);
     scratch_layout(net, lanes, team->scratch, &r.s);
     if (k->begin) k->begin();
+    if (team->spent) team->spent[member].since = clock_ns();
     for (int b = 0; b < blocks; b++) {
         r.first = net_block_from(k, units, blocks, b) * k->unit;
         int end = net_block_from(k, units, blocks, b + 1) * k->unit;
