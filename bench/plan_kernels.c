@@ -42,12 +42,16 @@ static void run(void* arg, int item, int worker) {
     if (k->begin) k->begin();
     for (int r = 0; r < j->repeats; r++)
         for (int g = 0; g < j->s.groups; g++)
-            for (int p = 0; p < j->s.panels; p++)
-                q->product(
-                    j->w + (size_t)worker * j->w_bytes + (size_t)g * group, bias, j->s.inputs,
-                    j->in + (size_t)worker * j->in_bytes + (size_t)p * panel,
-                    j->out + (size_t)worker * j->out_bytes + (size_t)(p * j->s.groups + g) * out,
-                    j->s.epilogue);
+            q->product(
+                &(net_products){.w = j->w + (size_t)worker * j->w_bytes + (size_t)g * group,
+                                .bias = bias,
+                                .inputs = j->s.inputs,
+                                .epilogue = j->s.epilogue,
+                                .count = j->s.panels,
+                                .in = j->in + (size_t)worker * j->in_bytes,
+                                .in_step = panel,
+                                .out = j->out + (size_t)worker * j->out_bytes + (size_t)g * out,
+                                .out_step = (size_t)j->s.groups * out});
     if (k->end) k->end();
 }
 

@@ -149,12 +149,11 @@ typedef struct layer {
     net_epilogue epilogue;
 } layer;
 
-// Asks for part i of `parts` of the next group's weights, so that they come from L3 while this
-// group is multiplied.
-static void fetch_ahead(const char* w, size_t bytes, int i, int parts) {
-    size_t to = bytes * (size_t)(i + 1) / (size_t)parts;
-    for (size_t at = bytes * (size_t)i / (size_t)parts; at < to; at += 64)
-        __builtin_prefetch(w + at, 0, 2);
+// The panels i .. panels_alike() - 1 have one kind.
+static int panels_alike(const roll* r, int i) {
+    const net_panel_kernels* kind = r->panels[i].kernels;
+    while (i < r->count && r->panels[i].kernels == kind) i++;
+    return i;
 }
 
 static void product(const roll* r, const layer* l) {
@@ -164,14 +163,22 @@ static void product(const roll* r, const layer* l) {
     size_t each = (size_t)(k->rows * k->bytes), group = each * (size_t)inputs;
     for (int g = share_from(r, l->groups, r->member); g < to; g++) {
         const char* w = (const char*)l->p->w + (size_t)g * group + (size_t)l->skip * each;
-        for (int i = 0; i < r->count; i++) {
+        for (int i = 0, next; i < r->count; i = next) {
             const panel* q = &r->panels[i];
-            if (k->ahead && g + 1 < to) fetch_ahead(w + group, group, i, r->count);
-            const char* in = l->in + offset(q, l->in_stride, k->bytes);
-            char* out = (char*)l->out + offset(q, l->out_stride, out_bytes);
-            q->kernels->product(w, l->bias + g * k->rows, inputs - l->skip,
-                                in + (size_t)(l->skip * q->width * k->bytes),
-                                out + (size_t)(g * k->rows * q->width * out_bytes), l->epilogue);
+            next = panels_alike(r, i);
+            net_products p = {.w = w,
+                              .bias = l->bias + g * k->rows,
+                              .inputs = inputs - l->skip,
+                              .epilogue = l->epilogue,
+                              .count = next - i,
+                              .in_step = (size_t)(q->width * l->in_stride * k->bytes),
+                              .out_step = (size_t)(q->width * l->out_stride * out_bytes),
+                              .ahead = k->ahead && i == 0 && g + 1 < to ? w + group : NULL};
+            p.in =
+                l->in + offset(q, l->in_stride, k->bytes) + (size_t)(l->skip * q->width * k->bytes);
+            p.out = (char*)l->out + offset(q, l->out_stride, out_bytes) +
+                    (size_t)(g * k->rows * q->width * out_bytes);
+            q->kernels->product(&p);
         }
     }
     SPENT(r, product);
@@ -204,9 +211,14 @@ static void share_start(const roll* r) {
     int rows = k->rows, to = share_from(r, p->groups, r->member + 1);
     _Alignas(64) float tile[NET_MOST_ROWS * NET_MOST_UNIT];
     for (int g = share_from(r, p->groups, r->member); g < to; g++) {
-        k->panel[k->panels - 1].product(
-            (const char*)p->w + (size_t)g * (size_t)p->inputs * (size_t)(rows * k->bytes),
-            p->bias + g * rows, shared_inputs(r->net), r->s.start_operand, tile, NET_STORE);
+        k->panel[k->panels - 1].product(&(net_products){
+            .w = (const char*)p->w + (size_t)g * (size_t)p->inputs * (size_t)(rows * k->bytes),
+            .bias = p->bias + g * rows,
+            .inputs = shared_inputs(r->net),
+            .epilogue = NET_STORE,
+            .count = 1,
+            .in = r->s.start_operand,
+            .out = (char*)tile});
         for (int i = 0; i < rows; i++) r->s.base[g * rows + i] = tile[i * k->unit];
     }
 }
