@@ -223,7 +223,8 @@ static firm_status describe(const subject* s, const firm_controller_params* how,
         task->config_dim, task->pairs,  shape->fiber,  task->controls * task->action_dim,
         shape->hidden,    shape->inner, shape->blocks, shape->spatial};
     int members = 1 + s->model->members;
-    double work = 2.0 * (double)plan_net_macs(&net) * members * s->options.candidates *
+    const nn_push push = task_push(task);
+    double work = 2.0 * (double)plan_net_macs(&net, &push) * members * s->options.candidates *
                   m->iterations * m->horizon;
     double median = eval_times_quantile(&m->times, 0.5), best = m->times.ms[0];
     int gpu = how->device == FIRM_DEVICE_CUDA;
