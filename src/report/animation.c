@@ -211,7 +211,9 @@ static void draw_strip(scene* s, int frame) {
     trace_sentence(t, f, words, sizeof words);
     char plan[200];
     trace_expectation(t, f, plan, sizeof plan);
-    if (plan[0] && !end) text_add(words, sizeof words, "%splan %s", words[0] ? "; " : "", plan);
+    // how near a plan comes that does not arrive is too long for the strip
+    if (strncmp(plan, "arrives", 7) == 0 && !end)
+        text_add(words, sizeof words, "%splan %s", words[0] ? "; " : "", plan);
     draw_words(s, x, top + MARGIN + 19, words);
     if (end)
         text_at(s, s->c.width - MARGIN - 7 * FONT_ADVANCE * 1.75, top + MARGIN, 1.75,
