@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""check-docs.py [FILE ...] - what a script can say of the documents; part of `make test`.
+"""check-docs.py [--fix] [FILE ...] - what a script can say of the documents; part of `make test`.
 
   - no sentence has more than 35 words;
   - links lead to files, headings and anchors that exist;
@@ -8,7 +8,7 @@
     files of docs/results, as they stand there or rounded;
   - README's table of results is, line by line, one of docs/results/report.md, which `firm report` makes.
 
-Without FILE all documents are read. Exit status 1 if something is wrong, with a line for each complaint.
+With --fix README gets that table anew first. Without FILE all documents are read. Exit status 1 if something is wrong, with a line for each complaint.
 """
 import os
 import re
@@ -221,18 +221,38 @@ def check_figures(name, lines, complain):
                     complain(name, number, f"{shown} is not in {' '.join(files)}")
 
 
+MARK, HEADING = "<!-- figures: report.md -->", "## The shipped models on fresh trials"
+
+
+def fix_readme():
+    """Puts the program's table into README, below its mark."""
+    with open(os.path.join(RESULTS, "report.md"), encoding="utf-8") as f:
+        part = f.read().partition(HEADING)[2].partition("\n## ")[0]
+    table = [line for line in part.split("\n") if line.startswith("|")]
+    path = os.path.join(ROOT, "README.md")
+    with open(path, encoding="utf-8") as f:
+        lines = f.read().split("\n")
+    if not table or MARK not in lines:
+        raise SystemExit("check-docs: report.md has no table of the shipped models, or README no place for it")
+    start = end = lines.index(MARK) + 1
+    while end < len(lines) and lines[end].startswith("|"):
+        end += 1
+    with open(path, "w", encoding="utf-8") as f:
+        f.write("\n".join(lines[:start] + table + lines[end:]))
+
+
 def check_readme(lines, complain):
     """The table of results is the program's."""
     with open(os.path.join(RESULTS, "report.md"), encoding="utf-8") as f:
         made = set(f.read().split("\n"))
     inside, rows = False, 0
     for number, line in enumerate(lines, 1):
-        if "<!-- figures: report.md -->" in line:
+        if MARK in line:
             inside = True
         elif inside and line.startswith("|"):
             rows += 1
             if line not in made:
-                complain("README.md", number, "not a line of docs/results/report.md; copy the table from there")
+                complain("README.md", number, "not a line of docs/results/report.md; scripts/check-docs.py --fix copies the table")
         elif inside and rows:
             inside = False
     if not rows:
@@ -248,8 +268,11 @@ def main():
     def complain(name, number, text):
         wrong.append(f"{name}:{number}: {text}")
 
+    given = [a for a in sys.argv[1:] if a != "--fix"]
+    if len(given) + 1 < len(sys.argv):
+        fix_readme()
     terms = read_terms(complain)
-    names = [os.path.relpath(os.path.abspath(n), ROOT) for n in sys.argv[1:]] or documents()
+    names = [os.path.relpath(os.path.abspath(n), ROOT) for n in given] or documents()
     for name in names:
         with open(os.path.join(ROOT, name), encoding="utf-8") as f:
             lines = f.read().split("\n")

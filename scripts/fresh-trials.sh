@@ -9,6 +9,7 @@
 #
 #     firm report docs/results OUT --lines docs/results
 #     firm report docs/results --markdown docs/results/report.md
+#     scripts/check-docs.py --fix
 set -euo pipefail
 program=$1 out=$2 trials=${3:-100} lewm=${4:-}
 models=$(dirname "$0")/../models
