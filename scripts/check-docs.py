@@ -71,8 +71,11 @@ def blocks(lines):
             text += " " + (line[item.end():] if item else line)
 
 
+ABBREVIATION = r"(?<!e\.g\.)(?<!i\.e\.)(?<!etc\.)(?<!vs\.)(?<!cf\.)(?<!pct\.)(?<!no\.)"
+
+
 def sentences(text):
-    return re.split(r"(?<=[.!?])[\")”’]*\s+(?=[\"(“‘*`]*[A-Z0-9`])", plain(text).strip())
+    return re.split(ABBREVIATION + r"(?<=[.!?])[\")”’]*\s+", plain(text).strip())
 
 
 def words(sentence):
