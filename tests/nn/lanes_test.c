@@ -2,6 +2,7 @@
 // time, with fewer and with more threads than lanes; a pass that is stopped ends.
 #include "nn/lanes.h"
 
+#include <sched.h>
 #include <string.h>
 
 #include "check.h"
@@ -13,20 +14,32 @@ typedef struct run {
     nn_lanes lanes;
     atomic_int last[LANES];  // shard that was done last; below 0: none
     atomic_int at_work[LANES], taken[SHARDS], wrong;
+    atomic_int all, held;  // shards taken; 1: the slow thread has its first one
+    int threads;
     int stop_at;  // shard that fails; below 0: none
 } run;
+
+// Thread 1 keeps its first shard until all of the other lanes are taken, and then for a while.
+static void be_slow(run* r) {
+    int rest = (SHARDS - 2) / LANES;  // of lane 1, after the first
+    atomic_store(&r->held, 1);
+    while (atomic_load(&r->all) < SHARDS - rest) sched_yield();
+    for (int i = 0; i < 200; i++) sched_yield();
+}
 
 static void take(void* arg, int item, int worker) {
     (void)item;
     run* r = arg;
     nn_lane_shard s = {.lane = worker % LANES};
+    int slow = worker == 1 && r->stop_at < 0;
+    while (r->threads > 1 && r->stop_at < 0 && !slow && !atomic_load(&r->held)) sched_yield();
     while (nn_lanes_claim(&r->lanes, s.lane, &s)) {
         atomic_fetch_add(&r->taken[s.shard], 1);
+        atomic_fetch_add(&r->all, 1);
         if (atomic_fetch_add(&r->at_work[s.lane], 1) != 0) atomic_fetch_add(&r->wrong, 1);
         if (s.shard % LANES != s.lane || atomic_load(&r->last[s.lane]) != s.shard - LANES)
             atomic_fetch_add(&r->wrong, 1);
-        // one thread is slow
-        for (volatile int i = 0; i < (worker == 1 ? 200000 : 1000); i++) continue;
+        if (slow && s.shard == 1) be_slow(r);
         if (s.shard == r->stop_at) nn_lanes_stop(&r->lanes);
         atomic_store(&r->last[s.lane], s.shard);
         atomic_fetch_sub(&r->at_work[s.lane], 1);
@@ -43,6 +56,9 @@ static int pass(run* r, int threads) {
     nn_lanes_begin(&r->lanes);
     for (int i = 0; i < LANES; i++) atomic_store(&r->last[i], i - LANES);
     memset(r->taken, 0, sizeof r->taken);
+    atomic_store(&r->all, 0);
+    atomic_store(&r->held, 0);
+    r->threads = threads;
     pool_each(p, take, r);
     for (int i = 0; i < SHARDS; i++) {
         int times = atomic_load(&r->taken[i]);
