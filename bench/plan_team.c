@@ -99,7 +99,7 @@ static void measure(trial* t, pool* p, double fma, int chosen) {
     qsort(ms, ROUNDS, sizeof *ms, by_value);
     plan_net_shape s;
     plan_net_shape_get(t->net, &s);
-    double work = 2e-6 * (double)plan_net_macs(&s) * t->job.n * STEPS;
+    double work = 2e-6 * (double)plan_net_macs(&s, NULL) * t->job.n * STEPS;
     printf("%3d x %2d members%s  best %7.3f ms  median %7.3f ms  %6.1f GFLOP/s  %.3f of fma",
            t->teams, t->members, chosen ? " *" : "  ", ms[0], ms[ROUNDS / 2], work / ms[ROUNDS / 2],
            work / ms[ROUNDS / 2] / fma);

@@ -21,7 +21,8 @@ struct plan_net {
     packed spatial_first, spatial_second;  // of LN(h) and s, if there is a spatial residual
     float* velocity;                       // (fiber + 1, 2), the last row is b_v
     float mean[2], std[2];                 // of raw actions
-    float *u_low, *u_high;                 // (action), inside memory
+    nn_push push;
+    float *u_low, *u_high;  // (action), inside memory
     char* memory;
     size_t bytes;
 };

@@ -59,12 +59,12 @@ static strides strides_of(const plan_net* net) {
     const plan_net_shape* s = &net->shape;
     const net_kernels* k = net->kernels;
     int state = s->config + s->fiber, inputs = state + s->action;
-    return (strides){
-        .x = larger(inputs, net_round_up(state, k->rows)),
-        .operand = net_round_up(inputs, k->depth),
-        .h = net_round_up(s->hidden, k->rows),
-        .a = net_hidden_depth(net) + (s->spatial ? net_round_up(SPATIAL_FEATURES, k->depth) : 0),
-        .g = net_round_up(larger(s->spatial, s->inner), k->rows)};
+    return (strides){.x = larger(inputs, net_round_up(state, k->rows)),
+                     .operand = net_round_up(inputs, k->depth),
+                     .h = net_round_up(s->hidden, k->rows),
+                     .a = net_hidden_depth(net) +
+                          (s->spatial ? net_round_up(nn_push_features(&net->push), k->depth) : 0),
+                     .g = net_round_up(larger(s->spatial, s->inner), k->rows)};
 }
 
 // Memory for a block of `lanes` candidates; without any the size alone.
@@ -83,7 +83,7 @@ static size_t scratch_layout(const plan_net* net, int lanes, char* memory, scrat
         {&s->h, 4 * n * (size_t)of.h},
         {&s->a, bytes * n * (size_t)of.a},
         {&s->g, bytes * n * (size_t)of.g},
-        {&s->spatial, shape->spatial ? 4 * n * SPATIAL_FEATURES : 0},
+        {&s->spatial, 4 * n * (size_t)nn_push_features(&net->push)},
         {&s->base, 4 * (size_t)of.h},
         {&s->start, 4 * state * unit},
         {&s->start_operand, bytes * (size_t)net_round_up((int)state, k->depth) * unit},
@@ -243,24 +243,31 @@ static void product_in(const roll* r, int first) {
 static void spatial_inputs(const roll* r, const panel* q) {
     const plan_net* net = r->net;
     const plan_net_shape* shape = &net->shape;
+    const nn_push* push = &net->push;
     int w = q->width, state = shape->config + shape->fiber, bytes = net->kernels->bytes;
+    const int features = nn_push_features(push);
     const float* x = r->s.x + offset(q, r->of.x, 1);
-    float* to = r->s.spatial + offset(q, SPATIAL_FEATURES, 1);
+    float* to = r->s.spatial + offset(q, features, 1);
     for (int j = 0; j < w; j++) {
-        float c[SPATIAL_CONFIG], u[SPATIAL_ACTION], f[SPATIAL_FEATURES];
+        float c[SPATIAL_CONFIG], u[SPATIAL_ACTION], f[NN_PUSH_FEATURES];
         float v[2] = {net->velocity[2 * shape->fiber], net->velocity[2 * shape->fiber + 1]};
-        for (int k = 0; k < SPATIAL_CONFIG; k++) c[k] = x[k * w + j];
-        for (int k = 0; k < SPATIAL_ACTION; k++) u[k] = x[(state + k) * w + j];
+        for (int i = 0; i < 2; i++) {
+            c[i] = x[(push->angle + i) * w + j];
+            c[2 + i] = x[push->agent[i] * w + j];
+            c[4 + i] = x[push->block[i] * w + j];
+            for (int k = 0; k < push->controls; k++)
+                u[2 * k + i] = x[(state + k * push->action + i) * w + j];
+        }
         for (int k = 0; k < shape->fiber; k++) {
-            float m = x[(SPATIAL_CONFIG + k) * w + j];
+            float m = x[(shape->config + k) * w + j];
             v[0] += m * net->velocity[2 * k];
             v[1] += m * net->velocity[2 * k + 1];
         }
-        spatial_features(c, v, u, net->mean, net->std, f);
-        for (int k = 0; k < SPATIAL_FEATURES; k++) to[k * w + j] = f[k];
+        spatial_features(push, c, v, u, net->mean, net->std, f);
+        for (int k = 0; k < features; k++) to[k * w + j] = f[k];
     }
     q->kernels->round(
-        to, SPATIAL_FEATURES,
+        to, features,
         r->s.a + offset(q, r->of.a, bytes) + (size_t)(net_hidden_depth(net) * w * bytes));
 }
 
