@@ -258,7 +258,8 @@ static double rollout_macs(const firm_model* m, int horizon) {
     plan_net_shape net = {
         task->config_dim, task->pairs,  shape->fiber,  task->controls * task->action_dim,
         shape->hidden,    shape->inner, shape->blocks, shape->spatial};
-    return (double)plan_net_macs(&net) * (1 + m->members) * horizon;
+    const nn_push push = task_push(task);
+    return (double)plan_net_macs(&net, &push) * (1 + m->members) * horizon;
 }
 
 static firm_status describe(const subject* s, const firm_controller_params* how, measured* m,
