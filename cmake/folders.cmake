@@ -225,4 +225,20 @@ if(FIRM_TESTS)
   if(TARGET firm AND cli IN_LIST FIRM_TEST_FOLDERS)
     add_dependencies(firm_tests firm)  # tests/cli drive the program
   endif()
+
+  # kernels of the GPU on the CPU, where there is a C++ compiler; sanitizers do not follow their contexts
+  include(CheckLanguage)
+  check_language(CXX)
+  if(CMAKE_CXX_COMPILER AND NOT FIRM_SANITIZE AND NOT CMAKE_CROSSCOMPILING)
+    enable_language(CXX)
+    file(GLOB emulated CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/tests/emulated/*.cpp)
+    add_executable(firm_emulated ${CMAKE_SOURCE_DIR}/tests/runner.c ${emulated})
+    target_compile_features(firm_emulated PRIVATE cxx_std_17)
+    target_compile_options(firm_emulated PRIVATE -O1 -g1 $<$<COMPILE_LANGUAGE:CXX>:-Wall> $<$<COMPILE_LANGUAGE:CXX>:-Wextra>
+      $<$<COMPILE_LANGUAGE:CXX>:-Werror> $<$<COMPILE_LANGUAGE:CXX>:-Wno-unknown-pragmas>)
+    target_include_directories(firm_emulated BEFORE PRIVATE ${CMAKE_SOURCE_DIR}/tests/emulated ${CMAKE_SOURCE_DIR}/tests ${CMAKE_SOURCE_DIR}/src ${CMAKE_SOURCE_DIR}/include)
+    target_compile_definitions(firm_emulated PRIVATE FIRM_SOURCE_DIR="${CMAKE_SOURCE_DIR}" FIRM_BINARY_DIR="${CMAKE_BINARY_DIR}")
+    target_link_libraries(firm_emulated PRIVATE m)
+    add_test(NAME emulated COMMAND firm_emulated emulated/)
+  endif()
 endif()

@@ -4,46 +4,13 @@
 #ifndef NN_CUDA_MMA_CUH
 #define NN_CUDA_MMA_CUH
 
-#include <cuda_bf16.h>
-#include <stdint.h>
+#include "nn/cuda/warp.cuh"
 
 typedef __nv_bfloat16 bf16;
 
 // byte offset of 16-byte piece `piece` (0 .. 7) of row `row`
 __device__ __forceinline__ uint32_t piece_at(int row, int piece) {
     return (uint32_t)(row * 128 + ((piece ^ (row & 7)) << 4));
-}
-
-__device__ __forceinline__ uint32_t shared_address(const void* p) {
-    return (uint32_t)__cvta_generic_to_shared(p);
-}
-
-__device__ __forceinline__ void ldsm4(uint32_t (&r)[4], uint32_t at) {
-    asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0,%1,%2,%3}, [%4];"
-                 : "=r"(r[0]), "=r"(r[1]), "=r"(r[2]), "=r"(r[3])
-                 : "r"(at));
-}
-
-__device__ __forceinline__ void ldsm4_turned(uint32_t (&r)[4], uint32_t at) {
-    asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0,%1,%2,%3}, [%4];"
-                 : "=r"(r[0]), "=r"(r[1]), "=r"(r[2]), "=r"(r[3])
-                 : "r"(at));
-}
-
-__device__ __forceinline__ void ldsm2_turned(uint32_t (&r)[2], uint32_t at) {
-    asm volatile("ldmatrix.sync.aligned.m8n8.x2.trans.shared.b16 {%0,%1}, [%2];"
-                 : "=r"(r[0]), "=r"(r[1])
-                 : "r"(at));
-}
-
-// c += a b
-__device__ __forceinline__ void mma(float (&c)[4], const uint32_t (&a)[4], uint32_t b0,
-                                    uint32_t b1) {
-    asm volatile(
-        "mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, "
-        "{%8,%9}, {%0,%1,%2,%3};"
-        : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
-        : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
 }
 
 __device__ __forceinline__ uint32_t pack2(float low, float high) {
@@ -55,28 +22,15 @@ __device__ __forceinline__ float2 unpack2(uint32_t v) {
     return __bfloat1622float2(*(__nv_bfloat162*)&v);
 }
 
-// The operand a (16 x 16) at row `row`, columns 16 k ..: four 8 x 8 matrices, rows first.
-__device__ __forceinline__ uint32_t a_at(uint32_t base, int row, int k, int lane) {
-    return base + piece_at(row + (lane & 15), 2 * k + (lane >> 4));
+// Where a lane's row of an operand begins in a tile of such rows whose first is a multiple of 8. The
+// pieces 16 k .. 16 k + 15 of the row are at (tile + operand) ^ (k << 5).
+//     operand a (16 x 16), rows first; or b of two neighbouring results, given as rows k (loaded turned)
+//     operand b of two neighbouring results (16 columns), given as rows n
+__device__ __forceinline__ uint32_t operand_a(int lane) {
+    return piece_at(lane & 15, lane >> 4);
 }
-
-// The operand b of two neighbouring results (16 columns), given as rows n: columns 16 k ..
-__device__ __forceinline__ uint32_t b_at(uint32_t base, int row, int k, int lane) {
-    return base + piece_at(row + ((lane >> 4) << 3) + (lane & 7), 2 * k + ((lane >> 3) & 1));
-}
-
-// The operand b of two neighbouring results, given as rows k (loaded turned): columns 16 n ..
-__device__ __forceinline__ uint32_t b_turned_at(uint32_t base, int row, int n, int lane) {
-    return base + piece_at(row + (lane & 15), 2 * n + (lane >> 4));
-}
-
-// Copies 16 bytes to shared memory in the background; `bytes` 0: zeros.
-__device__ __forceinline__ void copy16(uint32_t to, const void* from, int bytes) {
-    asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(to), "l"(from), "r"(bytes));
-}
-
-__device__ __forceinline__ void copies_done(void) {
-    asm volatile("cp.async.commit_group;\ncp.async.wait_group 0;" ::: "memory");
+__device__ __forceinline__ uint32_t operand_b(int lane) {
+    return piece_at(((lane >> 4) << 3) + (lane & 7), (lane >> 3) & 1);
 }
 
 #endif
