@@ -14,7 +14,7 @@ static const arg_option options[] = {
     {"output", 'o', ARG_OUTPUT, 0, 0, NULL, NULL, "OUT", "the file to write"},
     {"recorded", 0, ARG_TEXT, 0, 0, NULL, NULL, "P.h5",
      "add training segments of this pack, for plan.reach_recorded"},
-    {"count", 0, ARG_INT, 1, 65536, "2048", NULL, "N", "--recorded: at most so many"},
+    {"count", 0, ARG_INT, 1, 65536, "2048", NULL, "N", "--recorded: largest number of segments"},
     {"frames", 0, ARG_INT, 64, 65536, NULL, NULL, "N",
      "add statistics of N frames of fresh episodes, to tell strange ones"},
     {"member", 0, ARG_LIST, 0, 0, NULL, NULL, "B.safetensors",
