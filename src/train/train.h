@@ -30,6 +30,7 @@ typedef struct train_options {
     int mismatch;         // ablation: outcomes of branches are shuffled
     const char* device;   // "cpu" (also NULL) or "cuda"
     int ablations;        // packs: also what runs restricted to F or I read
+    const char* recordings;  // episodes whose moments go with the model (train.moments); NULL: none
 } train_options;
 
 extern const config_key train_keys[];

@@ -232,12 +232,13 @@ TEST(train, recorded_episodes_travel_with_the_model) {
     small s;
     firm_error err;
     char path[600];
-    small_options few = {.task = "pusht",
-                         .settings = "smoke-pusht",
-                         .set = {"train.structured=optional"},
-                         .episodes = 40,
-                         .anchors = 6,
-                         .per_anchor = 4};
+    small_options few = {
+        .task = "pusht",
+        .settings = "smoke-pusht",
+        .set = {"train.structured=optional", "train.recorded=9", "train.moments=100"},
+        .episodes = 40,
+        .anchors = 6,
+        .per_anchor = 4};
     if (!small_collect(&s, &few)) return;
     if (!small_open(&s, &(train_options){.seed = 1}, 2) || !small_model(&s, 3)) return;
     firm_model* m = s.model;
@@ -274,5 +275,12 @@ TEST(train, recorded_episodes_travel_with_the_model) {
     EXPECT_INT(m->recorded_count, first);
     EXPECT_INT(train_add_episodes(m, s.env, path, 0, first - 1, &err), FIRM_E_VALUE);
     EXPECT(strstr(err.message, "--count") != NULL);
+    // a run takes them along from its recordings, instead of segments
+    train_inputs in = small_inputs(&s);
+    cJSON_Delete(train(&s, &in, (train_options){.seed = 1, .recordings = path}, "far"));
+    firm_model* far = model_in("far");
+    EXPECT(far && far->recorded_left && far->recorded_count > 50 && far->recorded_count <= 100 &&
+           strstr(far->provenance, note + strlen("data_seed=0")));
+    firm_model_free(far);
     small_close(&s);
 }
