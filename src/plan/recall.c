@@ -166,18 +166,27 @@ static float least_distance(const plan_recall* r, const float* key, const float*
     return (1 - 1e-5f) * sum;
 }
 
-// Squared, of the best of the places that the start led to.
-static float distance_to(const plan_recall* r, int start, const float* wanted) {
+// The squared distance of a place that the start led to, or `enough` if it is not below that.
+static float distance_at(const plan_recall* r, const float* key, const float* wanted,
+                         float enough) {
+    float sum = 0;
+    for (int j = 0; j < r->dim; j++) {
+        sum += (key[j] - wanted[j]) * (key[j] - wanted[j]);
+        if (sum >= enough) return enough;  // it only grows
+    }
+    return sum;
+}
+
+// Of the best of its places; likewise.
+static float distance_to(const plan_recall* r, int start, const float* wanted, float enough) {
     const int first = r->start[start], left = r->left[first];
     const float *c = r->c + first * r->config, *chi = r->start_chi + start * r->chi;
-    float best = INFINITY, key[TASK_MAX_SITUATION];
+    float key[TASK_MAX_SITUATION];
     for (int k = 1; k <= r->ahead && k <= left; k++) {
-        float sum = 0;
         task_situation(r->task, c, chi, c + k * r->config, key);
-        for (int j = 0; j < r->dim; j++) sum += (key[j] - wanted[j]) * (key[j] - wanted[j]);
-        if (sum < best) best = sum;
+        enough = distance_at(r, key, wanted, enough);
     }
-    return best;
+    return enough;
 }
 
 int plan_recall_follow(const plan_recall* r, int first, int later, float* u) {
@@ -210,7 +219,7 @@ void plan_recall_find(plan_recall* r, const float* c, const float* chi, const fl
     for (int i = 0; i < r->starts; i++) {
         if (n == r->most && least_distance(r, r->key + i * r->dim, wanted) >= r->distance[n - 1])
             continue;
-        float d = distance_to(r, i, wanted);
+        float d = distance_to(r, i, wanted, n < r->most ? INFINITY : r->distance[n - 1]);
         if (!(n < r->most || d < r->distance[n - 1])) continue;
         int at = n < r->most ? n++ : n - 1;
         for (; at > 0 && r->distance[at - 1] > d; at--) {
