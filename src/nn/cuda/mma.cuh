@@ -55,24 +55,37 @@ __device__ __forceinline__ float2 unpack2(uint32_t v) {
     return __bfloat1622float2(*(__nv_bfloat162*)&v);
 }
 
-// The operand a (16 x 16) at row `row`, columns 16 k ..: four 8 x 8 matrices, rows first.
-__device__ __forceinline__ uint32_t a_at(uint32_t base, int row, int k, int lane) {
-    return base + piece_at(row + (lane & 15), 2 * k + (lane >> 4));
+// Where a lane's row of an operand begins in a tile of such rows whose first is a multiple of 8. The
+// pieces 16 k .. 16 k + 15 of the row are at (tile + operand) ^ (k << 5).
+//     operand a (16 x 16), rows first; or b of two neighbouring results, given as rows k (loaded turned)
+//     operand b of two neighbouring results (16 columns), given as rows n
+__device__ __forceinline__ uint32_t operand_a(int lane) {
+    return piece_at(lane & 15, lane >> 4);
+}
+__device__ __forceinline__ uint32_t operand_b(int lane) {
+    return piece_at(((lane >> 4) << 3) + (lane & 7), (lane >> 3) & 1);
 }
 
-// The operand b of two neighbouring results (16 columns), given as rows n: columns 16 k ..
-__device__ __forceinline__ uint32_t b_at(uint32_t base, int row, int k, int lane) {
-    return base + piece_at(row + ((lane >> 4) << 3) + (lane & 7), 2 * k + ((lane >> 3) & 1));
-}
-
-// The operand b of two neighbouring results, given as rows k (loaded turned): columns 16 n ..
-__device__ __forceinline__ uint32_t b_turned_at(uint32_t base, int row, int n, int lane) {
-    return base + piece_at(row + (lane & 15), 2 * n + (lane >> 4));
+// 2^x; 0 where that is below the smallest normal number
+__device__ __forceinline__ float power2(float x) {
+    float y;
+    asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
+    return y;
 }
 
 // Copies 16 bytes to shared memory in the background; `bytes` 0: zeros.
 __device__ __forceinline__ void copy16(uint32_t to, const void* from, int bytes) {
     asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(to), "l"(from), "r"(bytes));
+}
+
+// Copies since the last call are a set; waits until at most N sets are under way.
+__device__ __forceinline__ void copies_begun(void) {
+    asm volatile("cp.async.commit_group;" ::: "memory");
+}
+
+template <int N>
+__device__ __forceinline__ void copies_left(void) {
+    asm volatile("cp.async.wait_group %0;" ::"n"(N) : "memory");
 }
 
 __device__ __forceinline__ void copies_done(void) {

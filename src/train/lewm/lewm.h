@@ -2,7 +2,7 @@
 // four frames from the training episodes, prediction error plus SIGReg, AdamW.
 //
 // The run folder is that of a FIRM run: config.ini, metrics.csv, checkpoint.safetensors,
-// model.safetensors, train.json.
+// model.safetensors, train.json; and model-UPDATE.safetensors of the way there (lewm.snapshots).
 #ifndef TRAIN_LEWM_LEWM_H
 #define TRAIN_LEWM_LEWM_H
 

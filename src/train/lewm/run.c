@@ -240,6 +240,20 @@ static firm_status look(run* r, int64_t update, firm_error* err) {
                 (long long)update);
 }
 
+// whether `update` ends a part of the run that is not the last
+static int ends_part(const run* r, int64_t update) {
+    int64_t parts = whole(r, "snapshots");
+    return update < r->last && update * parts / r->last > (update - 1) * parts / r->last;
+}
+
+static firm_status write_snapshot(run* r, int64_t update, firm_error* err) {
+    char name[64], path[1100];
+    TRY(nn_trainer_pull(r->trainer, err));
+    snprintf(name, sizeof name, "model-%lld.safetensors", (long long)update);
+    path_of(r, name, path);
+    return lewm_write(path, r->model, NULL, err);
+}
+
 static firm_status make_updates(run* r, int64_t from, double started, firm_error* err) {
     char note[64] = "";
     progress bar;
@@ -259,6 +273,7 @@ static firm_status make_updates(run* r, int64_t from, double started, firm_error
         if (st == FIRM_OK &&
             ((u + 1) % whole(r, "checkpoint_every") == 0 || u + 1 == r->end || stop))
             st = write_checkpoint(r, u + 1, seconds, err);
+        if (st == FIRM_OK && ends_part(r, u + 1)) st = write_snapshot(r, u + 1, err);
         if (st == FIRM_OK && stop)
             st = FAIL(err, FIRM_E_STOPPED, "stopped after update %lld", (long long)u + 1);
     }
