@@ -158,12 +158,13 @@ size_t plan_recall_bytes(const plan_recall* r) {
 
 // ---- looking up ---------------------------------------------------------------------------------
 
-// What the moments alone are apart: no place that was led to makes the distance smaller.
-static float least_distance(const plan_recall* r, const float* key, const float* wanted) {
+// Squared, what the moments alone are apart, whatever the start led to.
+static float moments_apart(const plan_recall* r, int start, const float* wanted) {
+    const float* key = r->key + start * r->dim;
     float sum = 0;
     for (int j = 0; j < r->dim; j++)
         if (!(r->aims >> j & 1)) sum += (key[j] - wanted[j]) * (key[j] - wanted[j]);
-    return (1 - 1e-5f) * sum;
+    return sum;
 }
 
 // The squared distance of a place that the start led to, or `enough` if it is not below that.
@@ -217,8 +218,9 @@ void plan_recall_find(plan_recall* r, const float* c, const float* chi, const fl
     int n = 0;
     task_situation(r->task, c, chi, goal, wanted);
     for (int i = 0; i < r->starts; i++) {
-        if (n == r->most && least_distance(r, r->key + i * r->dim, wanted) >= r->distance[n - 1])
-            continue;
+        const float apart = moments_apart(r, i, wanted);
+        // no place makes the distance smaller, but for rounding
+        if (n == r->most && (1 - 1e-5f) * apart >= r->distance[n - 1]) continue;
         float d = distance_to(r, i, wanted, n < r->most ? INFINITY : r->distance[n - 1]);
         if (!(n < r->most || d < r->distance[n - 1])) continue;
         int at = n < r->most ? n++ : n - 1;
@@ -227,7 +229,7 @@ void plan_recall_find(plan_recall* r, const float* c, const float* chi, const fl
             r->trail[at] = r->trail[at - 1];
         }
         r->distance[at] = d;
-        r->trail[at] = (plan_trail){.first = r->start[i], .unlike = sqrtf(d)};
+        r->trail[at] = (plan_trail){.first = r->start[i], .unlike = sqrtf(apart)};
     }
     for (int i = 0; i < n; i++)
         for (int k = 0; k < r->length; k++) {
