@@ -119,8 +119,7 @@ firm_status plan_solver_create(const plan_setup* setup, plan_solver** out, firm_
                           .arrive = setup->options.arrive,
                           .stray = setup->options.stray,
                           .ahead = setup->options.ahead,
-                          .ahead_price = setup->options.ahead_price,
-                          .junction = setup->options.junction};
+                          .ahead_price = setup->options.ahead_price};
     s->doubt = (plan_doubt){.members = setup->world.model.members,
                             .price = setup->options.ensemble_price,
                             .quantile = setup->options.ensemble_quantile};

@@ -53,8 +53,7 @@ static float reach(const plan_cost* cost, const float* now, const float* path, i
     float stray = cost->stray > 0 && cost->by.stray
                       ? cost->stray * cost->by.stray(cost->by.context, now, path, at)
                       : 0;
-    float junction = trail->first < 0 ? 0 : cost->junction * trail->unlike;
-    return best + cost->running * sum_at_best / (float)at + stray + junction;
+    return best + cost->running * sum_at_best / (float)at + stray;
 }
 
 static int closest(const plan_cost* cost, const float* path, int horizon, const float* goal) {

@@ -11,8 +11,8 @@
 //
 // A path that follows a recording goes on beyond its horizon: from its last state on happens what
 // was recorded after the recording's. With d_k the distance there, k = P + 1 .. ahead, such a step
-// counts d_k + price P + ahead_price (k - P). `junction` prices how unlike ours the recorded moment
-// was. This is what tells ways apart that all end far from a goal beyond the horizon.
+// counts d_k + price P + ahead_price (k - P). This is what tells ways apart that all end far from a
+// goal beyond the horizon.
 #ifndef PLAN_COST_H
 #define PLAN_COST_H
 
@@ -24,7 +24,7 @@ typedef struct plan_cost {
     float price, running, arrive;  // reach only
     float stray;                   // reach only: price of leaving the support; 0: none
     int ahead;                     // reach only: macro steps looked ahead along a recording
-    float ahead_price, junction;   // reach only
+    float ahead_price;             // reach only: of such a step
 } plan_cost;
 
 // now (state) is the start, path (horizon, state) what follows. Returns +inf for a path that is not

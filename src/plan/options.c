@@ -49,8 +49,6 @@ const plan_setting plan_settings[] = {
         "macro actions looked ahead along recordings, beyond the horizon; 0: none"),
     REAL("reach_ahead_price", 0, 100, "0.05",
          "cost of a macro step beyond the horizon, in tolerance units"),
-    REAL("reach_junction", 0, 100, "0",
-         "price of how unlike ours the moment was in which a recording begins"),
     INT("reach_patience", 0, 10000, "3",
         "iterations without gain after which an arriving plan is taken; 0: none"),
     INT("solver", 0, 2, "0", "update rule of both modes; 0: cem, 1: mppi, 2: icem"),
@@ -113,7 +111,6 @@ void plan_options_read(plan_value_fn value, const void* from, firm_mode mode, pl
                           .stray = GET_REAL("reach_stray"),
                           .ahead = GET_INT("reach_ahead"),
                           .ahead_price = GET_REAL("reach_ahead_price"),
-                          .junction = GET_REAL("reach_junction"),
                           .patience = GET_INT("reach_patience"),
                           .ensemble_price = GET_REAL("ensemble_price"),
                           .ensemble_quantile = GET_REAL("ensemble_quantile")};

@@ -37,7 +37,6 @@ typedef struct plan_options {
     float stray;        // price of leaving the training data's support, per radius and macro step
     int ahead;          // macro steps looked ahead along recordings; 0: no further than the horizon
     float ahead_price;  // per macro step beyond the horizon, in tolerance units
-    float junction;     // price of a recorded moment's unlikeness to ours
     int patience;  // iterations without a better plan before an arriving search stops; 0: never
 } plan_options;
 

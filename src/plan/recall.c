@@ -229,7 +229,7 @@ void plan_recall_find(plan_recall* r, const float* c, const float* chi, const fl
             r->trail[at] = r->trail[at - 1];
         }
         r->distance[at] = d;
-        r->trail[at] = (plan_trail){.first = r->start[i], .unlike = sqrtf(apart)};
+        r->trail[at] = (plan_trail){r->start[i]};
     }
     for (int i = 0; i < n; i++)
         for (int k = 0; k < r->length; k++) {

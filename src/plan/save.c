@@ -34,13 +34,13 @@ uint32_t controller_weights_sum(const firm_model* m) {
 static uint32_t settings_sum(const firm_controller* c) {
     const plan_options* o = &c->options;
     const double value[] = {
-        o->mode,           o->candidates,  o->iterations,  o->elites,         o->horizon,
-        o->replan,         o->spread,      o->horizon_max, o->knots,          o->box,
-        o->floor,          o->wide_share,  o->wide_spread, o->recorded,       o->keep,
-        o->price,          o->running,     o->arrive,      o->stray,          o->patience,
-        c->m->members + 1, c->fan,         o->solver,      o->temperature,    o->colour,
-        o->decay,          o->momentum,    o->carry,       o->ensemble_price, o->ensemble_quantile,
-        o->ahead,          o->ahead_price, o->junction};
+        o->mode,           o->candidates, o->iterations,  o->elites,         o->horizon,
+        o->replan,         o->spread,     o->horizon_max, o->knots,          o->box,
+        o->floor,          o->wide_share, o->wide_spread, o->recorded,       o->keep,
+        o->price,          o->running,    o->arrive,      o->stray,          o->patience,
+        c->m->members + 1, c->fan,        o->solver,      o->temperature,    o->colour,
+        o->decay,          o->momentum,   o->carry,       o->ensemble_price, o->ensemble_quantile,
+        o->ahead,          o->ahead_price};
     crc sum;
     crc_start(&sum);
     crc_add(&sum, value, sizeof value);

@@ -43,8 +43,7 @@ typedef struct plan_model {
 
 // The recording that a candidate follows.
 typedef struct plan_trail {
-    int first;     // its moment when the candidate begins; -1: the candidate follows none
-    float unlike;  // how unlike ours the moment was in which it was found
+    int first;  // its moment when the candidate begins; -1: the candidate follows none
 } plan_trail;
 
 // Recorded action sequences, best first.

@@ -234,20 +234,19 @@ TEST(plan, cost_beyond_the_horizon_by_hand) {
                       .price = 0.2f,
                       .arrive = 0.7f,
                       .ahead = 20,
-                      .ahead_price = 0.1f,
-                      .junction = 0.5f};
+                      .ahead_price = 0.1f};
     // two steps that go up as the recording does, 0.1 m beside it
     float path[2][2] = {{-0.6f, 1}, {-0.3f, 2}};
-    plan_trail trail = {.first = 0, .unlike = 0.4f};
+    plan_trail trail = {.first = 0};
     int arrival = 0;
     // the recording's last step, 5 beyond the horizon of 2, ends 0.08 m beside the goal
     EXPECT_NEAR(plan_cost_trail(&cost, start, path[0], 2, &trail, goal, &arrival),
-                0.08 / 0.3 + 0.2 * 2 + 0.1 * 5 + 0.5 * 0.4, 1e-4);
+                0.08 / 0.3 + 0.2 * 2 + 0.1 * 5, 1e-4);
     EXPECT_INT(arrival, 2);
     // it is not looked at so far: the step before ends 1 m above
     cost.ahead = 6;
     EXPECT_NEAR(plan_cost_trail(&cost, start, path[0], 2, &trail, goal, &arrival),
-                hypot(0.08, 1) / 0.3 + 0.2 * 2 + 0.1 * 4 + 0.5 * 0.4, 1e-4);
+                hypot(0.08, 1) / 0.3 + 0.2 * 2 + 0.1 * 4, 1e-4);
     // with no recording the path costs what it did
     trail.first = -1;
     EXPECT_NEAR(plan_cost_trail(&cost, start, path[0], 2, &trail, goal, &arrival),
