@@ -153,7 +153,7 @@ static void many(const subject* s, plan_precision p, plan_gpu_way way) {
     static const int counts[] = {1, 5, 10, 20, 25, 50, 100};
     plan_gpu* g = make(s, p, way, MANY);
     if (!g) return;
-    double macs = (double)plan_net_macs(&s->shape) * 300 * 5 * s->iterations;
+    double macs = (double)plan_net_macs(&s->shape, NULL) * 300 * 5 * s->iterations;
     for (size_t i = 0; i < sizeof counts / sizeof *counts; i++) {
         double best, ms = solve_ms(s, g, counts[i], s->iterations, 5, &best);
         printf("%-8s %-5s %-8s %3d at once: %8.3f ms each, %.0f TFLOP/s\n", s->name,
@@ -173,7 +173,7 @@ static void phases(const subject* s, plan_precision p) {
         int n = counts[i];
         plan_problem q[MANY];
         double ms[3], best, whole = solve_ms(s, g, n, s->iterations, 5, &best);
-        double macs = (double)plan_net_macs(&s->shape) * 300 * 5 * s->iterations * n;
+        double macs = (double)plan_net_macs(&s->shape, NULL) * 300 * 5 * s->iterations * n;
         firm_error err = {0};
         problems(s, n, q);
         if (plan_gpu_phases(g, n, q, s->iterations, ms, &err) != FIRM_OK) {

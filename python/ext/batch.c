@@ -6,6 +6,7 @@
 #include "core/mem.h"
 #include "core/pool.h"
 #include "core/status.h"
+#include "model/model.h"
 
 struct batch {
     firm_model_info info;
@@ -18,6 +19,10 @@ struct batch {
     firm_status* bad;  // (workers) the first failure that a worker met
     int* where;        // (workers) its item
 };
+
+int model_typed(const firm_model* model, char* out, size_t room) {
+    return task_write(&model->task, out, room);
+}
 
 static firm_status build(batch* b, const firm_model* model, int macros, int threads,
                          firm_error* err) {

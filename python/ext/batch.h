@@ -11,6 +11,9 @@ extern "C" {
 
 typedef struct batch batch;
 
+// The model's typed task as text, whichever version wrote its file; 0: it does not fit.
+int model_typed(const firm_model* model, char* out, size_t room);
+
 // For plans of up to `macros` macro actions. threads 0: all cores. The model must outlive it.
 firm_status batch_create(const firm_model* model, int macros, int threads, batch** out,
                          firm_error* err);

@@ -31,6 +31,12 @@ static nb::dict info(const Model& model) {
     return d;
 }
 
+static std::string typed(const Model& model) {
+    std::string text(1 << 16, 0);
+    if (!model_typed(model.m, text.data(), text.size())) throw std::bad_alloc();
+    return text.c_str();
+}
+
 // Controllers that answer questions about batches. It is made for a number of macro actions.
 struct Batch {
     const Model* model;
@@ -99,7 +105,7 @@ struct Batch {
 };
 
 void bind_model(nb::module_& m) {
-    nb::class_<Model>(m, "Model").def(nb::init<const std::string&>(), "path"_a).def("info", &info);
+    nb::class_<Model>(m, "Model").def(nb::init<const std::string&>(), "path"_a).def("info", &info).def("typed", &typed);
     nb::class_<Batch>(m, "Batch")
         .def(nb::init<const Model&, int, int>(), "model"_a, "macros"_a, "threads"_a,
              nb::keep_alive<1, 2>())

@@ -5,10 +5,12 @@
 
 #include "cli/cli.h"
 #include "core/clock.h"
+#include "data/attempts.h"
 #include "data/branches.h"
-#include "eval/attempts.h"
-#include "eval/proposals.h"
-#include "eval/searched.h"
+#include "data/planned.h"
+#include "data/proposals.h"
+#include "data/searched.h"
+#include "eval/proposers.h"
 #include "eval/trials.h"
 
 static const arg_option options[] = {
@@ -17,7 +19,7 @@ static const arg_option options[] = {
     {"anchors", 0, ARG_INT, 1, 10000000, NULL, NULL, "N",
      "restored moments; the task's own number if not given"},
     {"branches", 0, ARG_INT, 1, 100000, NULL, NULL, "N", "action sequences from each; likewise"},
-    {"proposal", 0, ARG_CHOICE, 0, 0, NULL, "own|structured|mixed|planned|attempts|searched", NULL,
+    {"proposal", 0, ARG_CHOICE, 0, 0, NULL, PROPOSAL_NAMES, NULL,
      "where the actions come from; the task's own noise if not given"},
     {"structured", 0, ARG_SWITCH, 0, 0, NULL, NULL, NULL, "short for --proposal structured"},
     {"mixed", 0, ARG_SWITCH, 0, 0, NULL, NULL, NULL, "short for --proposal mixed"},
@@ -37,32 +39,13 @@ static const arg_option options[] = {
     CLI_DEVICE_OPTIONS,
 };
 
-// Where actions come from. A kind either branches off recorded moments of --data, or follows trials
-// from --moments and adds them to --pack.
-typedef struct kind {
-    const char* name;      // of --proposal, and of the switch that is short for it
-    const char* settings;  // [intervene] NAME_anchors, NAME_branches, NAME_candidates; NULL: none
-    int structured, mixed, planned;
-    int adds;  // to a pack
-} kind;
-
-static const kind kinds[] = {
-    {.name = "own"},
-    {.name = "structured", .structured = 1},
-    {.name = "mixed", .settings = "mixed", .mixed = 1},
-    {.name = "planned", .settings = "planned", .planned = 1},
-    {.name = "attempts", .adds = 1},
-    {.name = "searched", .adds = 1},
-};
-enum { OWN, KINDS = sizeof kinds / sizeof kinds[0] };
-
-// One kind, by --proposal or by its switch.
-static firm_status choose(const args* a, const kind** out, firm_error* err) {
-    const kind* found = NULL;
-    for (int i = 0; i < KINDS; i++) {
-        const kind* k = &kinds[i];
+// One proposal, by --proposal or by its switch.
+static firm_status choose(const args* a, const proposal** out, firm_error* err) {
+    const proposal* found = NULL;
+    for (int i = 0; i < proposal_count; i++) {
+        const proposal* k = &proposals[i];
         int named = args_given(a, "proposal") && strcmp(args_text(a, "proposal"), k->name) == 0;
-        if (!named && (i == OWN || !args_switch(a, k->name))) continue;
+        if (!named && (k == PROPOSAL_OWN || !args_switch(a, k->name))) continue;
         if (found && found->adds && k->adds)
             return FAIL(err, FIRM_E_USAGE, "--%s and --%s are added one after the other",
                         found->name, k->name);
@@ -76,7 +59,7 @@ static firm_status choose(const args* a, const kind** out, firm_error* err) {
                         found->name, k->name);
         found = k;
     }
-    *out = found ? found : &kinds[OWN];
+    *out = found ? found : PROPOSAL_OWN;
     return FIRM_OK;
 }
 
@@ -110,7 +93,7 @@ static int add_classes(const branches* b, cJSON* j) {
 }
 
 // --NAME if given, else what the settings say for the set asked for; 0: nothing.
-static int count_of(const args* a, const kind* k, const config* settings, const char* name) {
+static int count_of(const args* a, const proposal* k, const config* settings, const char* name) {
     char key[64];
     if (args_given(a, name) || !k->settings) return (int)args_int(a, name);
     snprintf(key, sizeof key, "%s_%s", k->settings, name);
@@ -119,13 +102,14 @@ static int count_of(const args* a, const kind* k, const config* settings, const 
 
 // Branches off recorded moments: what with, and the file to write.
 typedef struct branching {
-    const kind* kind;
+    const proposal* kind;
     const config* settings;
     const char* path;
     uint64_t seed;
     episodes* e;
-    firm_model* model;   // of planned ones
-    proposals* planned;  // NULL: others
+    firm_model* model;  // of planned ones
+    pilots pilots;
+    planned* planned;  // NULL: others
 } branching;
 
 static firm_status branch(const args* a, const branching* w, pool* p, cJSON** json,
@@ -134,8 +118,8 @@ static firm_status branch(const args* a, const branching* w, pool* p, cJSON** js
     intervene_options opt = {.anchors = count_of(a, w->kind, w->settings, "anchors"),
                              .per_anchor = count_of(a, w->kind, w->settings, "branches"),
                              .structured = w->kind->structured,
-                             .mixed = w->kind->mixed,
-                             .propose = w->planned ? proposals_make : NULL,
+                             .mixed = w->kind->by == PROPOSAL_MIXED,
+                             .propose = w->planned ? planned_make : NULL,
                              .ctx = w->planned,
                              .seed = w->seed,
                              .split_seed = (uint64_t)config_int(w->settings, "data", "split_seed")};
@@ -162,15 +146,16 @@ static firm_status branch(const args* a, const branching* w, pool* p, cJSON** js
 // The searches of planned branches.
 static firm_status open_planned(const args* a, branching* w, firm_error* err) {
     char path[1024];
-    if (!w->kind->planned) {
+    if (w->kind->by != PROPOSAL_PILOT) {
         if (args_given(a, "model") || args_given(a, "candidates"))
             return FAIL(err, FIRM_E_USAGE, "--model and --candidates belong to --planned");
         return FIRM_OK;
     }
     TRY(cli_model_path(a, w->e->spec, path, err));
     TRY(cli_load_model(path, w->e->spec, &w->model, err));
-    return proposals_open(w->model, w->e, w->seed, count_of(a, w->kind, w->settings, "candidates"),
-                          (int)args_int(a, "threads"), &w->planned, err);
+    TRY(pilots_open_depths(w->model, count_of(a, w->kind, w->settings, "candidates"),
+                           (int)args_int(a, "threads"), &w->pilots, err));
+    return planned_open(w->pilots.pilot, w->e, w->seed, &w->planned, err);
 }
 
 // ---- attempts and searches, into a pack ---------------------------------------------------------
@@ -189,6 +174,8 @@ static firm_status same_data(const args* a, const trial_set* t, const pack* p, f
 
 // What is to be added, where to, and the file to write.
 typedef struct addition {
+    const proposal* kind;
+    const config* settings;
     const trial_set* moments;
     pack* to;
     const char* path;
@@ -214,38 +201,42 @@ static cJSON* addition_json(const addition* m, const char* what, int made, int r
 
 static firm_status attempt(const args* a, const addition* m, pool* p, cJSON** json,
                            firm_error* err) {
-    attempts_options opt = {.seed = m->seed};
+    firm_device device;
+    firm_precision precision;
+    pilots by = {0};
     char path[1024];
     double begun = clock_seconds();
     int reached = 0;
     firm_model* model = NULL;
     episodes* made = NULL;
     pack_file file = {0};
-    TRY(cli_device(a, &opt.device, &opt.precision, err));
+    TRY(cli_device(a, &device, &precision, err));
     TRY(cli_model_path(a, m->to->spec, path, err));
     TRY(cli_load_model(path, m->to->spec, &model, err));
-    firm_status status = attempts_make(model, m->moments, &opt, p, &made, &reached, err);
+    firm_status status = pilots_open(model, device, precision, pool_threads(p), &by, err);
+    if (status == FIRM_OK)
+        status = attempts_make(by.pilot, m->moments, m->seed, p, &made, &reached, err);
     if (status == FIRM_OK) status = attempts_add(made, m->seed, m->to, err);
     if (status == FIRM_OK) status = pack_write(m->to, NULL, p, m->path, &file, err);
     if (status == FIRM_OK && !(*json = addition_json(m, "attempts", made->count, reached, begun)))
         status = cli_no_memory(err);
     episodes_free(made);
+    pilots_free(&by);
     firm_model_free(model);
     return status;
 }
 
-static firm_status search(const args* a, const config* settings, const addition* m, pool* p,
-                          cJSON** json, firm_error* err) {
+static firm_status search(const args* a, const addition* m, pool* p, cJSON** json,
+                          firm_error* err) {
     searched_options opt = {
-        .candidates = (int)config_int(settings, "intervene", "searched_candidates"),
-        .iterations = (int)config_int(settings, "intervene", "searched_iterations"),
-        .keep = (int)config_int(settings, "intervene", "searched_kept"),
+        .candidates = count_of(a, m->kind, m->settings, "candidates"),
+        .iterations = (int)config_int(m->settings, "intervene", "searched_iterations"),
+        .keep = (int)config_int(m->settings, "intervene", "searched_kept"),
         .seed = m->seed};
     double begun = clock_seconds();
     searched made;
     pack_file file = {0};
-    if (args_given(a, "candidates")) opt.candidates = (int)args_int(a, "candidates");
-    TRY(searched_make(m->moments, &opt, p, &made, err));
+    TRY(searched_make(m->moments, &opt, &proposers_search, p, &made, err));
     firm_status status = searched_add(&made, m->to, err);
     if (status == FIRM_OK) status = pack_write(m->to, NULL, p, m->path, &file, err);
     if (status == FIRM_OK &&
@@ -269,9 +260,9 @@ static firm_status check_addition(const args* a, int searched, firm_error* err) 
     return FIRM_OK;
 }
 
-static firm_status run_addition(const args* a, const env_spec* spec, const kind* k,
+static firm_status run_addition(const args* a, const env_spec* spec, const proposal* k,
                                 const char* path, firm_error* err) {
-    const int searched = strcmp(k->name, "searched") == 0;
+    const int searched = k->by == PROPOSAL_SEARCH;
     const char *moments, *from;
     trial_set* t = NULL;
     config* settings = NULL;
@@ -287,12 +278,14 @@ static firm_status run_addition(const args* a, const env_spec* spec, const kind*
     if (status == FIRM_OK) status = same_data(a, t, &p, err);
     if (status == FIRM_OK) status = pool_create((int)args_int(a, "threads"), &workers, err);
     if (status == FIRM_OK) {
-        addition m = {.moments = t,
+        addition m = {.kind = k,
+                      .settings = settings,
+                      .moments = t,
                       .to = &p,
                       .path = path,
                       .seed = args_given(a, "seed") ? (uint64_t)args_int(a, "seed") : 0};
-        status = searched ? search(a, settings, &m, workers, &json, err)
-                          : attempt(a, &m, workers, &json, err);
+        status =
+            searched ? search(a, &m, workers, &json, err) : attempt(a, &m, workers, &json, err);
     }
     pool_free(workers);
     pack_free(&p);
@@ -325,7 +318,8 @@ static firm_status run(const args* a, firm_error* err) {
     if (status == FIRM_OK) status = pool_create((int)args_int(a, "threads"), &p, err);
     if (status == FIRM_OK) status = open_planned(a, &w, err);
     if (status == FIRM_OK) status = branch(a, &w, p, &json, err);
-    proposals_free(w.planned);
+    planned_free(w.planned);
+    pilots_free(&w.pilots);
     firm_model_free(w.model);
     pool_free(p);
     episodes_free(w.e);
@@ -341,12 +335,7 @@ const cli_command cli_intervene = {
     "       firm intervene TASK --proposal attempts --moments T.h5 --pack P.h5 --model M -o Q.h5\n"
     "       firm intervene TASK --proposal searched --moments T.h5 --pack P.h5 -o Q.h5",
     "branch off recorded moments with other actions",
-    "  own         the task's own noise, the paper's\n"
-    "  structured  manoeuvres from balanced moments, of tasks that have them\n"
-    "  mixed       wider: independent, smooth and disturbed recorded actions, unclipped\n"
-    "  planned     what a contract search through --model does: where it is too hopeful\n"
-    "  attempts    two contract plans of --model in a row from --moments, added to --pack\n"
-    "  searched    what searches through the true simulator try there, added to --pack\n",
+    PROPOSAL_LINES,
     options,
     sizeof options / sizeof *options,
     1,

@@ -1,12 +1,14 @@
 // plan.c - `firm plan TASK --model M --frames a.png b.png c.png --actions 'a1,a2;b1,b2' --goal
-// g.png`: one decision from pictures, through the public API alone.
+// g.png`: one decision from pictures, through the public API but for the settings.
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "cli/cli.h"
 #include "core/mem.h"
+#include "eval/eval.h"
 #include "io/image.h"
+#include "plan/controller.h"
 
 static const arg_option options[] = {
     {"model", 0, ARG_TEXT, 0, 0, NULL, NULL, "M", "model file; the shipped one if not given"},
@@ -60,28 +62,6 @@ static void show(const cJSON* j) {
     printf("%.1f ms, %.0f iterations%s\n", json_get(j, "solve_ms", 0), json_get(j, "iterations", 0),
            cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(j, "late")) ? ", cut short by the deadline"
                                                                      : "");
-}
-
-// "a1,a2;b1,b2" into out (count, dim)
-static firm_status read_actions(const char* text, int count, int dim, float* out, firm_error* err) {
-    const char* at = text ? text : "";
-    int n = 0;
-    while (*at && n < count * dim) {
-        char* end;
-        out[n] = strtof(at, &end);
-        if (end == at || !isfinite(out[n])) break;
-        n++;
-        at = end + strspn(end, " ");
-        char wanted = n == count * dim ? 0 : n % dim ? ',' : ';';
-        if (*at != wanted) break;
-        if (*at) at++;
-    }
-    if (n == count * dim && !*at) return FIRM_OK;
-    return FAIL(
-        err, FIRM_E_USAGE,
-        "--actions is '%s'; give the %d control%s between the frames as %d number%s each, like "
-        "'0.5,-1;1,0'",
-        text ? text : "", count, count == 1 ? "" : "s", dim, dim == 1 ? "" : "s");
 }
 
 static cJSON* rows_of(const float* value, int rows, int columns) {
@@ -144,11 +124,30 @@ static cJSON* describe(const firm_model_info* info, const char* mode, const firm
     return NULL;
 }
 
+// The model's own settings, with --config and --set on top.
+static firm_status make_controller(const args* a, const firm_model* model,
+                                   const firm_controller_params* p, firm_controller** out,
+                                   firm_error* err) {
+    config* settings;
+    plan_options options;
+    TRY(cli_settings(a, &model->task, model, &settings, err));
+    firm_status status = eval_plan_options(settings, p->mode, 0, 0, 0, &options, err);
+    if (p->solver) options.solver = (plan_solver_kind)(p->solver - FIRM_SOLVER_CEM);
+    if (status == FIRM_OK) status = controller_create_with(model, p, &options, NULL, out, err);
+    config_free(settings);
+    return status;
+}
+
 static firm_status decide(const args* a, const firm_model* model, const firm_model_info* info,
                           const char* const* frame, int frames, const char* goal, cJSON** json,
                           firm_error* err) {
     float action[(FIRM_HISTORY - 1) * FIRM_MAX_ACTION];
-    TRY(read_actions(args_text(a, "actions"), frames - 1, info->action_dim, action, err));
+    if (cli_rows(args_text(a, "actions"), frames - 1, info->action_dim, action) != FIRM_OK)
+        return FAIL(err, FIRM_E_USAGE,
+                    "--actions is '%s'; give the %d control%s between the frames as %d number%s "
+                    "each, like '0.5,-1;1,0'",
+                    args_given(a, "actions") ? args_text(a, "actions") : "", frames - 1,
+                    frames == 2 ? "" : "s", info->action_dim, info->action_dim == 1 ? "" : "s");
     size_t bytes = (size_t)info->image_size * (size_t)info->image_size * 3;
     uint8_t* rgb = mem_alloc((size_t)(frames + 1) * bytes);
     if (!rgb) return cli_no_memory(err);
@@ -165,7 +164,7 @@ static firm_status decide(const args* a, const firm_model* model, const firm_mod
     p.threads = (int)args_int(a, "threads");
     firm_controller* ctl = NULL;
     firm_step step;
-    if (status == FIRM_OK) status = firm_controller_create(model, &p, &ctl, err);
+    if (status == FIRM_OK) status = make_controller(a, model, &p, &ctl, err);
     int made = status == FIRM_OK;
     for (int i = 0; i < frames && status == FIRM_OK; i++)
         status = firm_controller_push(ctl, rgb + (size_t)i * bytes,

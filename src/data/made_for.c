@@ -5,9 +5,11 @@
 
 #include "core/rng.h"
 
+// What is pushed belongs to models, not to data.
 static void text_of(const env_spec* spec, char text[TASK_TEXT]) {
-    CHECK(task_write(&spec->task, text, TASK_TEXT), "the task %s does not fit its room",
-          spec->task.name);
+    task_typed task = spec->task;
+    task.push = (nn_push){0};
+    CHECK(task_write(&task, text, TASK_TEXT), "the task %s does not fit its room", task.name);
 }
 
 firm_status made_for_put(hdf5_writer* w, const env_spec* spec, firm_error* err) {

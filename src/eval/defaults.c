@@ -1,15 +1,15 @@
 // defaults.c - the rules behind settings that nobody wrote. The stages are the paper's simplest;
-// sizes and numbers of updates follow the task. By the rates of docs/performance.md, pictures of
-// 224 pixels and 2 to 4 coordinates take 20 to 25 minutes of two cores.
+// sizes and numbers of updates follow the task.
 #include "eval/defaults.h"
 
 #include "core/text.h"
 
 enum {
-    PLAIN_IMAGE = 224,   // pixels a side that the numbers of updates below are for
-    LEAST_GRID = 6,      // cells a side: fewer cannot tell places apart
-    MOST_TOKENS = 10,    // cells a side that the history module takes one by one
-    FEW_COORDINATES = 6  // that the smaller grounder reads
+    PLAIN_IMAGE = 224,    // pixels a side that the numbers of updates below are for
+    LEAST_GRID = 6,       // cells a side: fewer cannot tell places apart
+    MOST_TOKENS = 10,     // cells a side that the history module takes one by one
+    FEW_COORDINATES = 6,  // that the smaller grounder reads
+    FEW_FREEDOMS = 2      // of tasks whose pictures are learned soon
 };
 
 static int within(int n, int least, int most) {
@@ -27,26 +27,38 @@ static int pool_of(int grid) {
     return grid % 2 == 0 ? 2 : grid % 3 == 0 ? 3 : 1;
 }
 
+// Angles and positions: a pair counts once.
+static int freedoms(const task_typed* t) {
+    return t->config_dim - t->pairs;
+}
+
 // Updates that see pictures cost as many multiply-adds as the picture has pixels: small pictures
 // are shown more often, large ones less.
-static int pixel_updates(int updates, int image) {
-    double times = (double)PLAIN_IMAGE * PLAIN_IMAGE / ((double)image * image);
-    return (int)(updates * (times > 3 ? 3 : times < 0.6 ? 0.6 : times));
+static int pixel_updates(int updates, const task_typed* t) {
+    double times = (double)PLAIN_IMAGE * PLAIN_IMAGE / ((double)t->image * t->image);
+    double most = freedoms(t) <= FEW_FREEDOMS ? 1.5 : 3;
+    return (int)(updates * (times > most ? most : times < 0.6 ? 0.6 : times));
+}
+
+// More that moves takes longer to learn.
+static int rollout_updates(const task_typed* t) {
+    return within(1000 * (freedoms(t) + 1), 2000, 4000);
 }
 
 defaults defaults_choose(const task_typed* t) {
-    const int grid = grid_of(t->image);
+    const int grid = grid_of(t->image), rollouts = rollout_updates(t);
     return (defaults){
         .grid = grid,
         .pool = pool_of(grid),
         .grounder_hidden = t->config_dim <= FEW_COORDINATES ? 512 : 768,
-        .picture_updates = pixel_updates(100, t->image),
+        .picture_updates = pixel_updates(100, t),
         // angles take longer to learn than places
-        .ground_updates = pixel_updates(t->pairs ? 1500 : 1000, t->image),
+        .ground_updates = pixel_updates(t->pairs ? 1500 : 1000, t),
         .history_updates = 500,
-        .warm_updates = 1000,
+        .warm_updates = rollouts / 4,
         // longer futures cost more, each update
-        .rollout_updates = within(4000 * TASK_HORIZON / t->horizon, 2000, 6000),
+        .rollout_updates =
+            within(rollouts * TASK_HORIZON / t->horizon, rollouts / 2, rollouts * 3 / 2),
         .lag = within(task_span(t), 5, 20),
         .ground_gate = 0.25,
         .rollout_gate = 1,

@@ -332,6 +332,17 @@ static const char* task_of(const safetensors* s) {
     return task && safetensors_printable(task, 64) ? task : "?";
 }
 
+// Files older than the section [push] mean what version 0.1 pushed, if theirs is the same task.
+static firm_status add_push(task_typed* task, firm_error* err) {
+    const char* text = task_of_version_1(task->name);
+    task_typed old;
+    firm_error other;
+    if (task->push.boxes || !text) return FIRM_OK;
+    TRY(task_read(task->name, text, &old, err));
+    if (task_expect(task->name, task, &old, &other) == FIRM_OK) task->push = old.push;
+    return FIRM_OK;
+}
+
 firm_status checkpoint_meta_task(const char* file, const safetensors* s, task_typed* task,
                                  firm_error* err) {
     const char *typed = safetensors_value(s, "firm.typed"), *name = task_of(s);
@@ -342,6 +353,7 @@ firm_status checkpoint_meta_task(const char* file, const safetensors* s, task_ty
                     "version of firm that made it and `firm export`",
                     file, name);
     TRY(task_read(file, typed, task, err));
+    TRY(add_push(task, err));
     if (strcmp(task->name, name) == 0) return FIRM_OK;
     return FAIL(err, FIRM_E_FORMAT,
                 "%s is for the task '%s' and describes the task '%s'; make the file again", file,

@@ -69,8 +69,10 @@ static firm_status check_forms(const model_shape* s, const task_typed* task, fir
     if (s->spatial < 0 || s->spatial > 8192 || s->reading < 0 || s->reading > 8192)
         return FAIL(err, FIRM_E_VALUE, "model.spatial = %d, model.reading = %d; use 0 to 8192",
                     s->spatial, s->reading);
-    if (s->spatial && (task->config_dim != 6 || task->pairs != 1 || task->action_dim != 2))
-        return FAIL(err, FIRM_E_VALUE, "model.spatial = %d knows Push-T's block only; use 0 for %s",
+    if (s->spatial && !task->push.boxes)
+        return FAIL(err, FIRM_E_VALUE,
+                    "model.spatial = %d needs a task that says what is pushed, in a section "
+                    "[push]; use 0 for %s",
                     s->spatial, task->name);
     return FIRM_OK;
 }

@@ -2,10 +2,11 @@
 // increments of the configuration and of the fiber. src/plan/net.c holds the planner's copy of the
 // same equation.
 //
-// Push-T adds a spatial residual to the hidden update, before the others: a block that also sees
-// s(c, v, u), fixed geometric features of agent, block and macro action (nn/spatial.h), where v is
-// the agent's velocity as a linear reading of the fiber. The weights on s start at zero, so
-// enlarging the input changes nothing until they are trained.
+// Where the task says what is pushed, a model may add a spatial residual to the hidden update,
+// before the others: a block that also sees s(c, v, u), fixed geometric features of agent, pushed
+// shape and macro action (nn/spatial.h), where v is the agent's velocity as a linear reading of the
+// fiber. The weights on s start at zero, so enlarging the input changes nothing until they are
+// trained.
 #include <stdio.h>
 
 #include "model/model.h"
@@ -14,7 +15,8 @@ static nn_id spatial_residual(nn_graph* g, const firm_model* m, nn_id u, nn_id c
                               nn_id h) {
     int units = m->shape.spatial;
     nn_id v = nn_linear(g, "transition.spatial.velocity", fiber, 2, 0.0f);
-    nn_id s = nn_spatial(g, c, v, u, m->stats.action_mean, m->stats.action_std);
+    const nn_push push = task_push(&m->task);
+    nn_id s = nn_spatial(g, &push, c, v, u, m->stats.action_mean, m->stats.action_std);
     nn_id w = nn_param(g, "transition.spatial.extra.weight", NN_INIT_ZERO, 0, 2,
                        (int[]){nn_size(g, s), units});
     nn_id y = nn_layernorm(g, "transition.spatial.norm", h);

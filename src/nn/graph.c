@@ -7,7 +7,6 @@
 #include <string.h>
 
 #include "core/mem.h"
-#include "nn/spatial.h"
 
 firm_status nn_graph_create(nn_store* store, nn_graph** out, firm_error* err) {
     *out = mem_calloc(1, sizeof **out);
@@ -367,15 +366,17 @@ nn_id nn_softpool(nn_graph* g, nn_id logits, nn_id values) {
                     (int[]){l->dim[1], v->dim[1]});
 }
 
-nn_id nn_spatial(nn_graph* g, nn_id c, nn_id velocity, nn_id u, const float* mean,
-                 const float* std) {
-    CHECK(g->broken || (nn_size(g, c) == SPATIAL_CONFIG && nn_size(g, velocity) == 2 &&
-                        nn_size(g, u) == SPATIAL_ACTION),
-          "spatial: sizes %d, %d, %d", nn_size(g, c), nn_size(g, velocity), nn_size(g, u));
-    nn_node n = {.op = NN_SPATIAL};
+nn_id nn_spatial(nn_graph* g, const nn_push* push, nn_id c, nn_id velocity, nn_id u,
+                 const float* mean, const float* std) {
+    CHECK(
+        g->broken || (nn_push_fits(push) && nn_size(g, c) == push->config &&
+                      nn_size(g, velocity) == 2 && nn_size(g, u) == push->controls * push->action),
+        "spatial: sizes %d, %d, %d of %d coordinates, %d x %d controls", nn_size(g, c),
+        nn_size(g, velocity), nn_size(g, u), push->config, push->controls, push->action);
+    nn_node n = {.op = NN_SPATIAL, .push = *push};
     memcpy(n.mean, mean, 2 * sizeof *mean);
     memcpy(n.std, std, 2 * sizeof *std);
-    return add_node(g, n, 3, (nn_id[]){c, velocity, u}, 1, (int[]){SPATIAL_FEATURES});
+    return add_node(g, n, 3, (nn_id[]){c, velocity, u}, 1, (int[]){nn_push_features(push)});
 }
 
 static nn_id patch_node(nn_graph* g, nn_node n, int in_count, const nn_id* in, int per_pixel) {

@@ -9,6 +9,7 @@
 #define NN_GRAPH_H
 
 #include "nn/ops.h"
+#include "nn/push.h"
 #include "nn/store.h"
 
 enum { NN_MAX_RANK = 4, NN_MAX_IN = 8 };
@@ -35,6 +36,7 @@ typedef struct nn_node {
     int kernel, stride, pad, groups, heads, pairs, axis, from, patch;
     float alpha, beta, eps;
     float mean[3], std[3];
+    nn_push push;         // of spatial
     const uint8_t* mask;  // (T, T), 1 where row t may look at column s; owned by the graph; NULL:
                           // everywhere
 } nn_node;
@@ -111,9 +113,9 @@ nn_id nn_attention(nn_graph* g, nn_id qkv, int heads, const uint8_t* mask);  // 
 nn_id nn_attention_dropped(nn_graph* g, nn_id qkv, int heads, const uint8_t* mask, float p);
 nn_id nn_coords(nn_graph* g, nn_id x);
 nn_id nn_softpool(nn_graph* g, nn_id logits, nn_id values);
-// raw action = u * std + mean, both (2)
-nn_id nn_spatial(nn_graph* g, nn_id c, nn_id velocity, nn_id u, const float* mean,
-                 const float* std);
+// raw action = u * std + mean, the first two numbers of both
+nn_id nn_spatial(nn_graph* g, const nn_push* push, nn_id c, nn_id velocity, nn_id u,
+                 const float* mean, const float* std);
 nn_id nn_patches(nn_graph* g, nn_id image, int patch, const float mean[3], const float std[3]);
 nn_id nn_patchdiff(nn_graph* g, nn_id image, nn_id before, int patch, const float std[3]);
 nn_id nn_patchmask(nn_graph* g, nn_id image, nn_id before, int patch);

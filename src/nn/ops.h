@@ -48,8 +48,8 @@
     /* pool.c */                                                                                   \
     X(COORDS, 0x0, 0)   /* x (H, W, C) -> (H, W, C + 2): x, y of the cell's middle, -1 .. 1 */     \
     X(SOFTPOOL, 0x3, 0) /* logits (T, K), v (T, C) -> (K, C): sums of v, softmax over T weighs */  \
-    /* spatial.c: Push-T's geometry, nn/spatial.h */                                               \
-    X(SPATIAL, 0x7, 0) /* c (6), velocity (2), u (10) -> (48), no parameters */                    \
+    /* spatial.c: a disc that pushes a rigid shape, nn/spatial.h */                                \
+    X(SPATIAL, 0x7, 0) /* c, velocity (2), u -> nn_push_features(), no parameters */               \
     /* image.c: bytes in, no gradient */                                                           \
     X(PATCHES, 0x0, 0)   /* o (.., H, W, 3) bytes -> (.., H/p * W/p, p*p*3), (o/255 - mean)/std */ \
     X(PATCHDIFF, 0x0, 0) /* o, o_prev bytes -> likewise, (o - o_prev) / 255 / std */               \

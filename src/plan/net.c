@@ -7,7 +7,6 @@
 
 #include "core/mem.h"
 #include "core/simd.h"
-#include "nn/spatial.h"
 #include "plan/bf16.h"
 #include "plan/net_internal.h"
 
@@ -118,7 +117,8 @@ static void lay_out(plan_net* net, cursor* c) {
     int state = s->config + s->fiber;
     net->in = reserve(net, state + s->action, s->hidden, c);
     if (s->spatial) {
-        net->spatial_first = reserve(net, net_hidden_depth(net) + SPATIAL_FEATURES, s->spatial, c);
+        net->spatial_first =
+            reserve(net, net_hidden_depth(net) + nn_push_features(&net->push), s->spatial, c);
         net->spatial_second = reserve(net, s->spatial, s->hidden, c);
         net->velocity = take(c, 2 * (size_t)(s->fiber + 1) * sizeof(float));
     }
@@ -149,7 +149,7 @@ static void pack_spatial(plan_net* net, const plan_net_spatial* from) {
     const plan_net_shape* s = &net->shape;
     pack_block(net, &from->block, s->spatial, &net->spatial_first, &net->spatial_second);
     pack(net, &net->spatial_first,
-         &(matrix){.inputs = SPATIAL_FEATURES,
+         &(matrix){.inputs = nn_push_features(&net->push),
                    .outputs = s->spatial,
                    .input = net_hidden_depth(net),
                    .w = from->w_s});
@@ -194,7 +194,15 @@ static void pack_all(plan_net* net, const plan_net_weights* w) {
     }
 }
 
-static firm_status check_shape(const plan_net_shape* s, firm_error* err) {
+int plan_net_spatial_fits(const plan_net_shape* s, const plan_net_weights* w) {
+    const nn_push* p = &w->spatial.push;
+    if (!s->spatial) return p->boxes == 0;
+    return s->spatial > 0 && s->spatial <= MAX_SIZE && nn_push_fits(p) && p->config == s->config &&
+           p->controls * p->action == s->action;
+}
+
+static firm_status check_shape(const plan_net_shape* s, const plan_net_weights* w,
+                               firm_error* err) {
     if (s->config < 1 || s->config > FIRM_MAX_CONFIG || s->pairs < 0 || 2 * s->pairs > s->config ||
         s->fiber < 0 || s->action < 1 || s->hidden < 1 || s->inner < 1 || s->blocks < 0 ||
         s->blocks > PLAN_MAX_BLOCKS || s->fiber > MAX_SIZE || s->action > MAX_SIZE ||
@@ -204,8 +212,7 @@ static firm_status check_shape(const plan_net_shape* s, firm_error* err) {
                     "blocks %d "
                     "cannot be planned with; check the model file's dimensions",
                     s->config, s->pairs, s->fiber, s->action, s->hidden, s->inner, s->blocks);
-    if (s->spatial < 0 || s->spatial > MAX_SIZE ||
-        (s->spatial && (s->config != SPATIAL_CONFIG || s->action != SPATIAL_ACTION)))
+    if (!plan_net_spatial_fits(s, w))
         return FAIL(err, FIRM_E_VALUE,
                     "a spatial residual of %d units with config %d, action %d cannot be planned "
                     "with; check the model file's dimensions",
@@ -216,11 +223,13 @@ static firm_status check_shape(const plan_net_shape* s, firm_error* err) {
 firm_status net_create_with(const net_kernels* kernels, const plan_net_shape* shape,
                             const plan_net_weights* weights, plan_net** out, firm_error* err) {
     *out = NULL;
-    TRY(check_shape(shape, err));
+    TRY(check_shape(shape, weights, err));
     plan_net* net = mem_calloc(1, sizeof *net);
     if (!net) return FAIL(err, FIRM_E_MEMORY, "no memory for the planner's transition");
     net->shape = *shape;
     net->kernels = kernels;
+    net->block = kernels->block;
+    net->push = weights->spatial.push;
     cursor c = {0};
     lay_out(net, &c);
     net->bytes = c.at;
@@ -261,15 +270,16 @@ int plan_net_lanes(const plan_net* net) {
     return net->kernels->unit;
 }
 int plan_net_block_lanes(const plan_net* net) {
-    return net->kernels->bytes == 4 ? 96 : 160;
+    return net->block;
 }
 size_t plan_net_bytes(const plan_net* net) {
     return net->bytes;
 }
 
-int64_t plan_net_macs(const plan_net_shape* s) {
+int64_t plan_net_macs(const plan_net_shape* s, const nn_push* push) {
     int64_t hidden = s->hidden, spatial = s->spatial;
     return (int64_t)(s->config + s->fiber + s->action) * hidden +
            2 * (int64_t)s->blocks * hidden * s->inner + hidden * (s->config + s->fiber) +
-           (spatial ? spatial * (2 * hidden + SPATIAL_FEATURES) + 2 * s->fiber : 0);
+           (spatial ? spatial * (2 * hidden + (push ? nn_push_features(push) : 0)) + 2 * s->fiber
+                    : 0);
 }

@@ -2,8 +2,8 @@
 //
 // One macro step of a row (c, m, u), with x = [c, m, u]:
 //     h  = x W_in + b_in
-//     h += GELU(LN(h) W1 + s W_s + b1) W2 + b2    Push-T's spatial residual, s = s(c, v, u), v = m
-//                                                 W_v + b_v (nn/spatial.h)
+//     h += GELU(LN(h) W1 + s W_s + b1) W2 + b2    the spatial residual, s = s(c, v, u), v = m W_v +
+//                                                 b_v (nn/spatial.h)
 //     h += GELU(LN(h) W1 + b1) W2 + b2            for each residual block
 //     y  = LN(h);   c' = c + y W_c + b_c;   m' = m + y W_m + b_m
 // then every leading (sin, cos) pair of c' is brought back to unit length. Weights are (in, out),
@@ -21,6 +21,7 @@
 #include <stdint.h>
 
 #include "core/status.h"
+#include "nn/push.h"
 #include "plan/precision.h"
 
 struct meet;  // core/meet.h
@@ -45,9 +46,10 @@ typedef struct plan_net_block {
 
 typedef struct plan_net_spatial {
     plan_net_block block;    // (hidden, spatial), (spatial, hidden)
-    const float* w_s;        // (SPATIAL_FEATURES, spatial)
+    nn_push push;            // what s is computed of; boxes 0: no residual
+    const float* w_s;        // (nn_push_features, spatial)
     const float *w_v, *b_v;  // (fiber, 2), (2)
-    float mean[2], std[2];   // raw action = u * std + mean
+    float mean[2], std[2];   // raw action = u * std + mean, of the two numbers that move the agent
 } plan_net_spatial;
 
 typedef struct plan_net_weights {
@@ -64,6 +66,9 @@ typedef struct plan_net_weights {
 
 typedef struct plan_net plan_net;
 
+// A spatial residual as planners can use it: the push fits the shape.
+int plan_net_spatial_fits(const plan_net_shape* shape, const plan_net_weights* weights);
+
 // Packs a copy of the weights; the originals may go. The net is read-only afterwards and may be
 // shared by threads. FIRM_E_UNAVAILABLE where the processor lacks the precision.
 firm_status plan_net_create(const plan_net_shape* shape, const plan_net_weights* weights,
@@ -74,7 +79,8 @@ const char* plan_net_simd(const plan_net* net);  // "plain", "neon", "avx2", "av
 int plan_net_lanes(const plan_net* net);         // candidates come cheapest in multiples of this
 int plan_net_block_lanes(const plan_net* net);   // candidates that one thread takes at a time
 size_t plan_net_bytes(const plan_net* net);      // packed weights
-int64_t plan_net_macs(const plan_net_shape* shape);  // multiply-adds of one row and macro step
+// Multiply-adds of one row and macro step; push NULL: without a spatial residual.
+int64_t plan_net_macs(const plan_net_shape* shape, const nn_push* push);
 
 // ---- rollouts -----------------------------------------------------------------------------------
 
@@ -100,16 +106,35 @@ typedef struct plan_net_job {
     float* c_out;
 } plan_net_job;
 
+// Where a member's time goes, in nanoseconds; for measurements.
+typedef struct plan_net_spent {
+    int64_t product, normalise, edges;  // edges: inputs and outputs of the macro steps
+    int64_t wait;                       // for the other members
+    int64_t since;                      // when the part at work began
+} plan_net_spent;
+
 typedef struct plan_net_team {
-    int members;      // 1 .. PLAN_TEAM_MOST, threads that run at the same time
-    void* scratch;    // plan_net_scratch_bytes() for every member, in one piece
-    struct meet* at;  // expects the members; NULL: one member
+    int members;            // 1 .. PLAN_TEAM_MOST, threads that run at the same time
+    void* scratch;          // plan_net_scratch_bytes() for every member, in one piece
+    struct meet* at;        // expects the members; NULL: one member
+    plan_net_spent* spent;  // (members), added to; NULL: not measured
 } plan_net_team;
 
 // A member's part of the job; every member must call it. Returns those not finite among the
 // candidates that it looked after, so the members' sum is the job's number.
 int plan_net_rollout_share(const plan_net* net, const plan_net_job* job, const plan_net_team* team,
                            int member);
+// How threads that take candidates of their own share n of them: pieces, to be claimed in order.
+// `first` pieces of `wide` units (plan_net_lanes()), then small ones for the threads that are done
+// early: virtual cores are not equally fast.
+typedef struct plan_net_pieces {
+    int n, units;      // candidates, units
+    int first, wide;   // pieces, units of each
+    int small, count;  // units of a later piece; pieces in all
+} plan_net_pieces;
+plan_net_pieces plan_net_cut(const plan_net* net, int threads, int n);
+void plan_net_piece(const plan_net* net, const plan_net_pieces* p, int item, int* from, int* to);
+
 // Members per team that should take least time for n candidates on so many threads; the threads
 // form threads / members teams, which share the candidates. 1: each thread by itself.
 int plan_net_members(const plan_net* net, int threads, int n);

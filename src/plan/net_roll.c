@@ -8,6 +8,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "core/clock.h"
 #include "core/meet.h"
 #include "plan/net_internal.h"
 
@@ -58,12 +59,12 @@ static strides strides_of(const plan_net* net) {
     const plan_net_shape* s = &net->shape;
     const net_kernels* k = net->kernels;
     int state = s->config + s->fiber, inputs = state + s->action;
-    return (strides){
-        .x = larger(inputs, net_round_up(state, k->rows)),
-        .operand = net_round_up(inputs, k->depth),
-        .h = net_round_up(s->hidden, k->rows),
-        .a = net_hidden_depth(net) + (s->spatial ? net_round_up(SPATIAL_FEATURES, k->depth) : 0),
-        .g = net_round_up(larger(s->spatial, s->inner), k->rows)};
+    return (strides){.x = larger(inputs, net_round_up(state, k->rows)),
+                     .operand = net_round_up(inputs, k->depth),
+                     .h = net_round_up(s->hidden, k->rows),
+                     .a = net_hidden_depth(net) +
+                          (s->spatial ? net_round_up(nn_push_features(&net->push), k->depth) : 0),
+                     .g = net_round_up(larger(s->spatial, s->inner), k->rows)};
 }
 
 // Memory for a block of `lanes` candidates; without any the size alone.
@@ -82,7 +83,7 @@ static size_t scratch_layout(const plan_net* net, int lanes, char* memory, scrat
         {&s->h, 4 * n * (size_t)of.h},
         {&s->a, bytes * n * (size_t)of.a},
         {&s->g, bytes * n * (size_t)of.g},
-        {&s->spatial, shape->spatial ? 4 * n * SPATIAL_FEATURES : 0},
+        {&s->spatial, 4 * n * (size_t)nn_push_features(&net->push)},
         {&s->base, 4 * (size_t)of.h},
         {&s->start, 4 * state * unit},
         {&s->start_operand, bytes * (size_t)net_round_up((int)state, k->depth) * unit},
@@ -101,8 +102,21 @@ size_t plan_net_scratch_bytes(const plan_net* net) {
 
 // ---- a member's share ---------------------------------------------------------------------------
 
+// The time since the last call went into this part of plan_net_spent.
+#define SPENT(r, part)                                              \
+    do {                                                            \
+        if ((r)->team->spent) {                                     \
+            plan_net_spent* spent = &(r)->team->spent[(r)->member]; \
+            int64_t now = clock_ns();                               \
+            spent->part += now - spent->since;                      \
+            spent->since = now;                                     \
+        }                                                           \
+    } while (0)
+
 static void wait_for_team(const roll* r) {
-    if (r->team->members > 1) meet_wait(r->team->at);
+    if (r->team->members == 1) return;
+    meet_wait(r->team->at);
+    SPENT(r, wait);
 }
 
 // The first group of a member's share; the last is before the next member's first.
@@ -135,12 +149,11 @@ typedef struct layer {
     net_epilogue epilogue;
 } layer;
 
-// Asks for part i of `parts` of the next group's weights, so that they come from L3 while this
-// group is multiplied.
-static void fetch_ahead(const char* w, size_t bytes, int i, int parts) {
-    size_t to = bytes * (size_t)(i + 1) / (size_t)parts;
-    for (size_t at = bytes * (size_t)i / (size_t)parts; at < to; at += 64)
-        __builtin_prefetch(w + at, 0, 2);
+// The panels i .. panels_alike() - 1 have one kind.
+static int panels_alike(const roll* r, int i) {
+    const net_panel_kernels* kind = r->panels[i].kernels;
+    while (i < r->count && r->panels[i].kernels == kind) i++;
+    return i;
 }
 
 static void product(const roll* r, const layer* l) {
@@ -150,16 +163,25 @@ static void product(const roll* r, const layer* l) {
     size_t each = (size_t)(k->rows * k->bytes), group = each * (size_t)inputs;
     for (int g = share_from(r, l->groups, r->member); g < to; g++) {
         const char* w = (const char*)l->p->w + (size_t)g * group + (size_t)l->skip * each;
-        for (int i = 0; i < r->count; i++) {
+        for (int i = 0, next; i < r->count; i = next) {
             const panel* q = &r->panels[i];
-            if (k->ahead && g + 1 < to) fetch_ahead(w + group, group, i, r->count);
-            const char* in = l->in + offset(q, l->in_stride, k->bytes);
-            char* out = (char*)l->out + offset(q, l->out_stride, out_bytes);
-            q->kernels->product(w, l->bias + g * k->rows, inputs - l->skip,
-                                in + (size_t)(l->skip * q->width * k->bytes),
-                                out + (size_t)(g * k->rows * q->width * out_bytes), l->epilogue);
+            next = panels_alike(r, i);
+            net_products p = {.w = w,
+                              .bias = l->bias + g * k->rows,
+                              .inputs = inputs - l->skip,
+                              .epilogue = l->epilogue,
+                              .count = next - i,
+                              .in_step = (size_t)(q->width * l->in_stride * k->bytes),
+                              .out_step = (size_t)(q->width * l->out_stride * out_bytes),
+                              .ahead = k->ahead && i == 0 && g + 1 < to ? w + group : NULL};
+            p.in =
+                l->in + offset(q, l->in_stride, k->bytes) + (size_t)(l->skip * q->width * k->bytes);
+            p.out = (char*)l->out + offset(q, l->out_stride, out_bytes) +
+                    (size_t)(g * k->rows * q->width * out_bytes);
+            q->kernels->product(&p);
         }
     }
+    SPENT(r, product);
     wait_for_team(r);
 }
 
@@ -189,9 +211,14 @@ static void share_start(const roll* r) {
     int rows = k->rows, to = share_from(r, p->groups, r->member + 1);
     _Alignas(64) float tile[NET_MOST_ROWS * NET_MOST_UNIT];
     for (int g = share_from(r, p->groups, r->member); g < to; g++) {
-        k->panel[k->panels - 1].product(
-            (const char*)p->w + (size_t)g * (size_t)p->inputs * (size_t)(rows * k->bytes),
-            p->bias + g * rows, shared_inputs(r->net), r->s.start_operand, tile, NET_STORE);
+        k->panel[k->panels - 1].product(&(net_products){
+            .w = (const char*)p->w + (size_t)g * (size_t)p->inputs * (size_t)(rows * k->bytes),
+            .bias = p->bias + g * rows,
+            .inputs = shared_inputs(r->net),
+            .epilogue = NET_STORE,
+            .count = 1,
+            .in = r->s.start_operand,
+            .out = (char*)tile});
         for (int i = 0; i < rows; i++) r->s.base[g * rows + i] = tile[i * k->unit];
     }
 }
@@ -216,24 +243,31 @@ static void product_in(const roll* r, int first) {
 static void spatial_inputs(const roll* r, const panel* q) {
     const plan_net* net = r->net;
     const plan_net_shape* shape = &net->shape;
+    const nn_push* push = &net->push;
     int w = q->width, state = shape->config + shape->fiber, bytes = net->kernels->bytes;
+    const int features = nn_push_features(push);
     const float* x = r->s.x + offset(q, r->of.x, 1);
-    float* to = r->s.spatial + offset(q, SPATIAL_FEATURES, 1);
+    float* to = r->s.spatial + offset(q, features, 1);
     for (int j = 0; j < w; j++) {
-        float c[SPATIAL_CONFIG], u[SPATIAL_ACTION], f[SPATIAL_FEATURES];
+        float c[SPATIAL_CONFIG], u[SPATIAL_ACTION], f[NN_PUSH_FEATURES];
         float v[2] = {net->velocity[2 * shape->fiber], net->velocity[2 * shape->fiber + 1]};
-        for (int k = 0; k < SPATIAL_CONFIG; k++) c[k] = x[k * w + j];
-        for (int k = 0; k < SPATIAL_ACTION; k++) u[k] = x[(state + k) * w + j];
+        for (int i = 0; i < 2; i++) {
+            c[i] = x[(push->angle + i) * w + j];
+            c[2 + i] = x[push->agent[i] * w + j];
+            c[4 + i] = x[push->block[i] * w + j];
+            for (int k = 0; k < push->controls; k++)
+                u[2 * k + i] = x[(state + k * push->action + i) * w + j];
+        }
         for (int k = 0; k < shape->fiber; k++) {
-            float m = x[(SPATIAL_CONFIG + k) * w + j];
+            float m = x[(shape->config + k) * w + j];
             v[0] += m * net->velocity[2 * k];
             v[1] += m * net->velocity[2 * k + 1];
         }
-        spatial_features(c, v, u, net->mean, net->std, f);
-        for (int k = 0; k < SPATIAL_FEATURES; k++) to[k * w + j] = f[k];
+        spatial_features(push, c, v, u, net->mean, net->std, f);
+        for (int k = 0; k < features; k++) to[k * w + j] = f[k];
     }
     q->kernels->round(
-        to, SPATIAL_FEATURES,
+        to, features,
         r->s.a + offset(q, r->of.a, bytes) + (size_t)(net_hidden_depth(net) * w * bytes));
 }
 
@@ -243,6 +277,7 @@ static void normalise(const roll* r, int with_spatial) {
                               r->s.a + offset(q, r->of.a, r->net->kernels->bytes));
         if (with_spatial) spatial_inputs(r, q);
     }
+    SPENT(r, normalise);
     wait_for_team(r);
 }
 
@@ -336,11 +371,13 @@ static int roll_block(roll* r) {
     if (r->member == 0) set_start(r);
     for (int t = 0; t < r->job->horizon; t++) {
         for (OWN_PANELS(r, q)) set_inputs(r, q, t);
+        SPENT(r, edges);
         wait_for_team(r);
         step(r, t == 0, t == r->job->horizon - 1);
         for (OWN_PANELS(r, q)) take_outputs(r, q, t);
     }
     for (int i = 0; i < r->n; i++) nonfinite += r->bad[i];
+    SPENT(r, edges);
     return nonfinite;
 }
 
@@ -358,6 +395,7 @@ int plan_net_rollout_share(const plan_net* net, const plan_net_job* job, const p
     r.of = strides_of(net);
     scratch_layout(net, lanes, team->scratch, &r.s);
     if (k->begin) k->begin();
+    if (team->spent) team->spent[member].since = clock_ns();
     for (int b = 0; b < blocks; b++) {
         r.first = net_block_from(k, units, blocks, b) * k->unit;
         int end = net_block_from(k, units, blocks, b + 1) * k->unit;

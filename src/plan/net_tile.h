@@ -86,16 +86,22 @@ static inline vec NAME(gelu)(vec x) {
     return x / (e + 1.0f);
 }
 
-static void NAME(product)(const void* weights, const float* bias, int inputs, const void* operands,
-                          void* out, net_epilogue epilogue) {
-    const float *w = weights, *in = operands;
+// ahead: weights to ask for meanwhile, four inputs' at a time; NULL: none
+static inline void NAME(panel)(const net_products* p, const void* operands, void* out,
+                               const char* ahead) {
+    const float *w = p->w, *bias = p->bias, *in = operands;
+    net_epilogue epilogue = p->epilogue;
     vec acc[ROWS][NET_VECTORS];
 #pragma GCC unroll 16
     for (int r = 0; r < ROWS; r++)
 #pragma GCC unroll 2
         for (int v = 0; v < NET_VECTORS; v++) acc[r][v] = NAME(splat)(bias[r]);
-    for (int k = 0; k < inputs; k++) {
+    for (int k = 0; k < p->inputs; k++) {
         vec a[NET_VECTORS];
+        if (ahead && k % 4 == 0) {
+            for (int l = 0; l < 16 * ROWS; l += 64) __builtin_prefetch(ahead + l, 0, 2);
+            ahead += 16 * ROWS;
+        }
 #pragma GCC unroll 2
         for (int v = 0; v < NET_VECTORS; v++) a[v] = NAME(load)(in + v * NET_LANES);
 #pragma GCC unroll 16
@@ -117,6 +123,13 @@ static void NAME(product)(const void* weights, const float* bias, int inputs, co
             if (epilogue == NET_ADD) x = NAME(load)(to) + x;
             NAME(store)(to, x);
         }
+}
+
+static void NAME(product)(const net_products* p) {
+    for (int i = 0; i < p->count; i++)
+        NAME(panel)
+        (p, p->in + (size_t)i * p->in_step, p->out + (size_t)i * p->out_step,
+         i == 0 ? p->ahead : NULL);
 }
 
 // the vectors of a panel side by side, so that one's sums do not wait for the other's

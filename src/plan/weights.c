@@ -32,6 +32,7 @@ static plan_net_spatial spatial_weights(const firm_model* m) {
                                         .b1 = weight(m, "transition.spatial.up", "bias"),
                                         .w2 = weight(m, "transition.spatial.down", "weight"),
                                         .b2 = weight(m, "transition.spatial.down", "bias")},
+                              .push = task_push(&m->task),
                               .w_s = weight(m, "transition.spatial.extra", "weight"),
                               .w_v = weight(m, "transition.spatial.velocity", "weight"),
                               .b_v = weight(m, "transition.spatial.velocity", "bias"),

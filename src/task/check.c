@@ -155,9 +155,42 @@ static firm_status check_parts(const task_typed* t, const char* from, firm_error
     return FIRM_OK;
 }
 
+// Lengths that something is divided by.
+static int all_above_zero(const float* v, int n) {
+    for (int i = 0; i < n; i++)
+        if (!isfinite(v[i]) || !(v[i] > 0)) return 0;
+    return 1;
+}
+
+static firm_status check_push(const task_typed* t, const char* from, firm_error* err) {
+    const nn_push* s = &t->push;
+    const nn_push whole = task_push(t);
+    const float length[] = {s->scale, s->radius, s->soft, s->deep, s->unit, s->arm, s->far};
+    if (s->boxes == 0) return FIRM_OK;
+    if (!in(s->boxes, 1, NN_PUSH_BOXES))
+        return FAIL(err, FIRM_E_VALUE, "%s: what is pushed has %d boxes; use 1 to %d", from,
+                    s->boxes, NN_PUSH_BOXES);
+    if (t->controls > NN_PUSH_CONTROLS || t->action_dim < 2)
+        return FAIL(err, FIRM_E_VALUE,
+                    "%s: [push] is for macro actions of up to %d controls, of which two numbers "
+                    "move the agent; leave it out",
+                    from, NN_PUSH_CONTROLS);
+    if (!nn_push_fits(&whole) || s->angle % 2 || s->angle / 2 >= t->pairs)
+        return FAIL(err, FIRM_E_VALUE, "%s: [push] is of coordinates that are not there", from);
+    int finite = all_finite(s->motion, 4) && all_finite(s->centre, 2);
+    for (int i = 0; i < s->boxes; i++)
+        finite = finite && all_finite(s->box[i], 2) && all_above_zero(s->box[i] + 2, 2);
+    if (!finite || !all_above_zero(length, sizeof length / sizeof *length))
+        return FAIL(err, FIRM_E_VALUE,
+                    "%s: [push] has a length that is not above 0, or a number that is not finite",
+                    from);
+    return FIRM_OK;
+}
+
 firm_status task_check(const task_typed* t, const char* from, firm_error* err) {
     TRY(check_sizes(t, from, err));
     TRY(check_names(t, from, err));
     for (int i = 0; i < t->distances; i++) TRY(check_distance(t, i, from, err));
-    return check_parts(t, from, err);
+    TRY(check_parts(t, from, err));
+    return check_push(t, from, err);
 }

@@ -13,6 +13,7 @@
 #include <stdint.h>
 
 #include "core/status.h"
+#include "nn/push.h"
 
 enum {
     TASK_NAME = 48,  // room for a name
@@ -112,6 +113,10 @@ typedef struct task_typed {
     // recorded sequences up by it. 0: none
     int situation_dim;
     task_term situation[TASK_MAX_SITUATION];
+
+    // A part that pushes another, for the transition's spatial residual (model.spatial). It belongs
+    // to models alone: data files do not depend on it.
+    nn_push push;
 } task_typed;
 
 // Bytes of a picture, (image, image, 3).
@@ -126,6 +131,15 @@ static inline int task_span(const task_typed* t) {
 }
 static inline int task_points(const task_typed* t) {
     return t->horizon + 1;
+}
+
+// The task's push with the sizes of its inputs.
+static inline nn_push task_push(const task_typed* t) {
+    nn_push push = t->push;
+    push.config = t->config_dim;
+    push.action = t->action_dim;
+    push.controls = t->controls;
+    return push;
 }
 
 // ---- measure.c ----
@@ -159,7 +173,7 @@ int task_situation_reads_chi(const task_typed* t);
 // Every number is in its range and refers to something; `from` names the task's origin.
 firm_status task_check(const task_typed* t, const char* from, firm_error* err);
 
-// ---- text.c: the task as text, in the words of a task file ----
+// ---- text.c, write.c: the task as text, in the words of a task file ----
 
 enum { TASK_TEXT = 65536 };  // room for any task
 // The text that reads back as the same task. 0: it does not fit `room`.
@@ -167,6 +181,7 @@ int task_write(const task_typed* t, char* out, size_t room);
 // Nothing in the text is trusted. `from` names it in sentences.
 firm_status task_read(const char* from, const char* text, task_typed* out, firm_error* err);
 // The task of `file` is the wanted one, written in the same words; else a sentence (FIRM_E_TASK).
+// Where one of them does not say what is pushed, that is not compared.
 firm_status task_expect(const char* file, const task_typed* task, const task_typed* wanted,
                         firm_error* err);
 // The tasks of model files that have no such text: version 0.1 wrote their name alone. NULL: none.

@@ -1,4 +1,4 @@
-// text.c - a typed task as text and back. docs/formats.md describes the words.
+// text.c - reads a typed task from text; write.c writes it. docs/formats.md describes the words.
 //
 //     [task]       name, image, period_ms, controls, horizon, cost, chi
 //     [action]     count, low, high, clamped
@@ -7,6 +7,8 @@
 //     [visible]    NAME = LOW HIGH
 //     [point]      NAME = plain | chain, X .., Y .., W ..
 //     [situation]  N = TIMES PLUS MINUS OVER         NAME, goal:NAME, chi:N or 0
+//     [push]       agent, block, scale, motion, radius, centre, lengths
+//     [box]        N = X Y HALF_X HALF_Y             of what is pushed
 //
 // A line is a section, `key = value` or empty. What follows a ; at its start or after a space is a
 // comment.
@@ -16,100 +18,6 @@
 #include <string.h>
 
 #include "task/reader.h"
-
-// ---- writing ------------------------------------------------------------------------------------
-
-typedef struct page {
-    char* out;
-    size_t room;
-    int fits;
-} page;
-
-#define PUT(p, ...) ((p)->fits &= text_add((p)->out, (p)->room, __VA_ARGS__))
-
-static void put_number(page* p, const char* before, float value) {
-    PUT(p, "%s", before);
-    p->fits &= text_add_number(p->out, p->room, (double)value);
-}
-
-static void put_weights(page* p, const char* before, const float* weight, int n) {
-    for (int i = 0; i < n; i++) put_number(p, i ? " " : before, weight[i]);
-}
-
-// "shoulder" of "shoulder_sin"
-static int base_length(const task_typed* t, int coordinate) {
-    return (int)strlen(t->config_name[coordinate]) - 4;
-}
-
-static void put_distance(page* p, const task_typed* t, const task_distance* d) {
-    PUT(p, "%s = ", d->name);
-    if (d->rule.angle) {
-        PUT(p, "angle %.*s, %s", base_length(t, d->rule.first), t->config_name[d->rule.first],
-            d->unit);
-    } else {
-        PUT(p, "norm");
-        for (int k = 0; k < d->rule.count; k++) PUT(p, " %s", t->config_name[d->rule.first + k]);
-        put_number(p, ", ", d->rule.scale);
-        PUT(p, " %s", d->unit);
-    }
-    put_number(p, ", ", d->tolerance);
-    PUT(p, "\n");
-}
-
-static void put_ref(page* p, const task_typed* t, const task_ref* r) {
-    if (r->of == TASK_ZERO)
-        PUT(p, " 0");
-    else if (r->of == TASK_CHI)
-        PUT(p, " chi:%d", r->index);
-    else
-        PUT(p, " %s%s", r->of == TASK_GOAL ? "goal:" : "", t->config_name[r->index]);
-}
-
-int task_write(const task_typed* t, char* out, size_t room) {
-    page sheet = {out, room, room > 0}, *p = &sheet;
-    if (room) out[0] = 0;
-    PUT(p, "[task]\nname = %s\nimage = %d\nperiod_ms = %d\ncontrols = %d\n", t->name, t->image,
-        t->period_ms, t->controls);
-    if (t->horizon != TASK_HORIZON) PUT(p, "horizon = %d\n", t->horizon);
-    PUT(p, "cost = %s\nchi = %d\n", t->cost == TASK_COST_MAX ? "max" : "sum", t->chi_dim);
-    PUT(p, "[action]\ncount = %d\n", t->action_dim);
-    put_number(p, "low = ", t->action_low);
-    put_number(p, "\nhigh = ", t->action_high);
-    PUT(p, "\nclamped = %s\n[config]\n", t->action_clamped ? "yes" : "no");
-    for (int i = 0; i < t->pairs; i++)
-        PUT(p, "%.*s = angle\n", base_length(t, 2 * i), t->config_name[2 * i]);
-    for (int i = 2 * t->pairs; i < t->config_dim; i++) PUT(p, "%s = position\n", t->config_name[i]);
-    PUT(p, "[distance]\n");
-    for (int i = 0; i < t->distances; i++) put_distance(p, t, &t->distance[i]);
-    if (t->ranges) PUT(p, "[visible]\n");
-    for (int i = 0; i < t->ranges; i++) {
-        PUT(p, "%s = ", t->config_name[t->visible[i].coordinate]);
-        put_number(p, "", t->visible[i].low);
-        put_number(p, " ", t->visible[i].high);
-        PUT(p, "\n");
-    }
-    if (t->points) PUT(p, "[point]\n");
-    for (int i = 0; i < t->points; i++) {
-        const task_point* q = &t->point[i];
-        PUT(p, "%s = %s", q->name, q->chain ? "chain" : "plain");
-        put_weights(p, ", ", q->x, t->config_dim + 1);
-        put_weights(p, ", ", q->y, t->config_dim + 1);
-        put_weights(p, ", ", q->w, t->config_dim + 1);
-        PUT(p, "\n");
-    }
-    if (t->situation_dim) PUT(p, "[situation]\n");
-    for (int i = 0; i < t->situation_dim; i++) {
-        PUT(p, "%d = ", i + 1);
-        put_number(p, "", t->situation[i].times);
-        put_ref(p, t, &t->situation[i].plus);
-        put_ref(p, t, &t->situation[i].minus);
-        put_number(p, " ", t->situation[i].over);
-        PUT(p, "\n");
-    }
-    return p->fits;
-}
-
-// ---- reading ------------------------------------------------------------------------------------
 
 typedef task_reader reader;
 
@@ -159,9 +67,89 @@ static const struct {
     {"action", "low", "a number"},
     {"action", "high", "a number"},
     {"action", "clamped", "yes or no"},
-    {"task", "horizon", "a whole number"},  // may be left out
+    {"task", "horizon", "a whole number"},  // may be left out, and so may all that follow
+    {"push", "agent", "the names of two positions, x and y"},
+    {"push", "block", "the names of two positions, x and y, and of an angle"},
+    {"push", "scale", "a number"},
+    {"push", "motion", "four numbers"},
+    {"push", "radius", "a number"},
+    {"push", "centre", "two numbers"},
+    {"push", "lengths", "five numbers"},
 };
-enum { SINGLES = sizeof single / sizeof *single, NEEDED = SINGLES - 1, MOST = 1 << 20 };
+enum {
+    SINGLES = sizeof single / sizeof *single,
+    HORIZON = 10,
+    NEEDED = HORIZON,
+    PUSH = HORIZON + 1,
+    LENGTHS = SINGLES - 1,  // the one of [push] that may be left out
+    MOST = 1 << 20
+};
+
+static int coordinate_of(const task_typed* t, const char* name) {
+    for (int i = 0; i < t->config_dim; i++)
+        if (strcmp(t->config_name[i], name) == 0) return i;
+    return -1;
+}
+
+static int next_coordinate(const task_typed* t, words* w, const char* ending, int* out) {
+    char word[TASK_NAME], name[TASK_NAME + 4];
+    words_text(w, word, sizeof word);
+    snprintf(name, sizeof name, "%s%s", word, ending);
+    *out = coordinate_of(t, name);
+    return *out >= 0;
+}
+
+// So many numbers and nothing else.
+static int numbers_value(const char* value, int n, float* out) {
+    words w = {value};
+    for (int i = 0; i < n; i++) out[i] = (float)words_number(&w, -1e30, 1e30);
+    return words_end(&w);
+}
+
+static void set_lengths(nn_push* s, const float v[5]) {
+    s->soft = v[0], s->deep = v[1], s->unit = v[2], s->arm = v[3], s->far = v[4];
+}
+
+static int take_push(reader* r, int i) {
+    nn_push* s = &r->t->push;
+    words w = {r->value};
+    float v[5];
+    switch (i - PUSH) {
+        case 0:
+            return next_coordinate(r->t, &w, "", &s->agent[0]) &&
+                   next_coordinate(r->t, &w, "", &s->agent[1]) && words_end(&w);
+        case 1:
+            return next_coordinate(r->t, &w, "", &s->block[0]) &&
+                   next_coordinate(r->t, &w, "", &s->block[1]) &&
+                   next_coordinate(r->t, &w, "_sin", &s->angle) && words_end(&w);
+        case 2: return numbers_value(r->value, 1, &s->scale);
+        case 3: return numbers_value(r->value, 4, s->motion);
+        case 4: return numbers_value(r->value, 1, &s->radius);
+        case 5: return numbers_value(r->value, 2, s->centre);
+        default:
+            if (!numbers_value(r->value, 5, v)) return 0;
+            set_lengths(s, v);
+            return 1;
+    }
+}
+
+// All of it or nothing. Lengths that were left out are in proportion to the agent.
+static firm_status end_push(reader* r, firm_error* err) {
+    nn_push* s = &r->t->push;
+    const float by = s->radius;
+    int seen = 0;
+    for (int i = PUSH; i < SINGLES; i++) seen += (int)(r->seen >> i & 1);
+    if (!seen && !s->boxes) return FIRM_OK;
+    for (int i = PUSH; i < LENGTHS; i++)
+        if (!(r->seen >> i & 1))
+            return FAIL(err, FIRM_E_FORMAT, "%s: the task does not say [push] %s: %s", r->from,
+                        single[i].key, single[i].wanted);
+    if (!s->boxes)
+        return FAIL(err, FIRM_E_FORMAT,
+                    "%s: [push] needs what is pushed: give its boxes in a section [box]", r->from);
+    if (!(r->seen >> LENGTHS & 1)) set_lengths(s, (float[]){0.4f * by, by, 2 * by, 4 * by, 7 * by});
+    return FIRM_OK;
+}
 
 static int take_single(reader* r, int i) {
     task_typed* t = r->t;
@@ -185,14 +173,9 @@ static int take_single(reader* r, int i) {
             n = choice(r->value, "no", "yes");
             t->action_clamped = n == 1;
             return n >= 0;
-        default: return whole_value(r, 0, MOST, &t->horizon);
+        case HORIZON: return whole_value(r, 0, MOST, &t->horizon);
+        default: return take_push(r, i);
     }
-}
-
-static int coordinate_of(const task_typed* t, const char* name) {
-    for (int i = 0; i < t->config_dim; i++)
-        if (strcmp(t->config_name[i], name) == 0) return i;
-    return -1;
 }
 
 static int take_config(reader* r) {
@@ -301,6 +284,15 @@ static int take_term(reader* r) {
     return fits && words_end(&w);
 }
 
+static int take_box(reader* r) {
+    nn_push* s = &r->t->push;
+    words number = {r->key};
+    if (s->boxes == NN_PUSH_BOXES || words_whole(&number, 1, NN_PUSH_BOXES) != s->boxes + 1 ||
+        !words_end(&number))
+        return 0;
+    return numbers_value(r->value, 4, s->box[s->boxes++]);
+}
+
 static const struct {
     const char* section;
     int (*take)(reader* r);
@@ -313,6 +305,7 @@ static const struct {
     {"visible", take_range, "the lowest and highest value of a coordinate"},
     {"point", take_point, "plain or chain and three rows of numbers, a comma between"},
     {"situation", take_term, "its number in order, and a factor, two coordinates and a divisor"},
+    {"box", take_box, "its number in order, from 1 to 4, and four numbers: x, y, half sides"},
 };
 enum { LISTS = sizeof list / sizeof *list };
 
@@ -392,6 +385,7 @@ firm_status task_reader_end(reader* r, firm_error* err) {
         if (!(r->seen >> i & 1))
             return FAIL(err, FIRM_E_FORMAT, "%s: the task does not say [%s] %s: %s", r->from,
                         single[i].section, single[i].key, single[i].wanted);
+    TRY(end_push(r, err));
     return task_check(r->t, r->from, err);
 }
 
@@ -404,19 +398,4 @@ firm_status task_read(const char* from, const char* text, task_typed* out, firm_
         if (!more) return task_reader_end(&r, err);
         TRY(task_reader_take(&r, err));
     }
-}
-
-firm_status task_expect(const char* file, const task_typed* task, const task_typed* wanted,
-                        firm_error* err) {
-    char text[2][TASK_TEXT];
-    if (strcmp(task->name, wanted->name) != 0)
-        return FAIL(err, FIRM_E_TASK, "%s is for the task %s, not for %s; give a file of %s", file,
-                    task->name, wanted->name, wanted->name);
-    CHECK(task_write(task, text[0], TASK_TEXT) && task_write(wanted, text[1], TASK_TEXT),
-          "a task does not fit its room");
-    if (strcmp(text[0], text[1]) == 0) return FIRM_OK;
-    return FAIL(err, FIRM_E_TASK,
-                "%s describes the task %s in another way (coordinates, distances, actions or "
-                "picture); use the version of the task that it was made for",
-                file, task->name);
 }

@@ -40,7 +40,7 @@ const config_key model_keys[] = {
     {"model", "grounder_residual", CONFIG_INT, 8, 4096, "256", NULL,
      "hidden units of the staged grounder's correction"},
     {"model", "spatial", CONFIG_INT, 0, 8192, "0", NULL,
-     "hidden units of Push-T's spatial residual in the transition; 0: none"},
+     "hidden units of the transition's spatial residual, for tasks with a section [push]; 0: none"},
     {"model", "reading", CONFIG_INT, 0, 4096, "0", NULL,
      "hidden units of the reading of chi, for train.recorded; 0: none"},
 };

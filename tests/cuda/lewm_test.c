@@ -256,8 +256,8 @@ static void compare_block(int tokens, int heads, int groups, int first) {
                           heads, first, name, error);
         }
         if (run)
-            printf("  blocks of %d tokens, %d heads%s: gradients off by up to %.2g\n", tokens, heads,
-                   first ? ", the first read" : "", worst);
+            printf("  blocks of %d tokens, %d heads%s: gradients off by up to %.2g\n", tokens,
+                   heads, first ? ", the first read" : "", worst);
         nn_exec_free(e);
         nn_graph_free(g);
         nn_store_free(store);

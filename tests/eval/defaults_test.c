@@ -39,11 +39,22 @@ TEST(eval, defaults_by_rule) {
                     {192, 6, 1, 1361}, {224, 7, 1, 1000}, {240, 15, 3, 871}, {256, 8, 1, 765},
                     {384, 12, 2, 600}, {512, 16, 2, 600}};
     for (size_t i = 0; i < sizeof pictures / sizeof *pictures; i++) {
-        task_typed t = some_task(pictures[i].image, 2, 0, 2);
+        task_typed t = some_task(pictures[i].image, 3, 0, 2);
         defaults d = defaults_choose(&t);
         EXPECT_INT(d.grid, pictures[i].grid);
         EXPECT_INT(d.pool, pictures[i].pool);
         EXPECT_INT(d.ground_updates, pictures[i].grounds);
+        // two freedoms are learned soon
+        t = some_task(pictures[i].image, 2, 0, 2);
+        d = defaults_choose(&t);
+        EXPECT_INT(d.ground_updates, pictures[i].grounds > 1500 ? 1500 : pictures[i].grounds);
+    }
+    static const int rollouts[][2] = {{500, 2000}, {750, 3000}, {1000, 4000}, {1000, 4000}};
+    for (int freedoms = 1; freedoms <= 4; freedoms++) {
+        task_typed t = some_task(96, freedoms, 0, 1);
+        defaults d = defaults_choose(&t);
+        EXPECT_INT(d.warm_updates, rollouts[freedoms - 1][0]);
+        EXPECT_INT(d.rollout_updates, rollouts[freedoms - 1][1]);
     }
     task_typed arm = some_task(224, 14, 7, 7);
     arm.controls = 2;
@@ -99,7 +110,7 @@ TEST(eval, defaults_are_for_tasks_without_settings) {
     REQUIRE_OK(settings_load(known, NULL, NULL, 0, &own, &err), err);
     EXPECT_INT(config_int(own, "stage.rollout-f", "updates"), 3000);
     REQUIRE_OK(settings_load(known, "defaults", set, 1, &asked, &err), err);
-    EXPECT_INT(config_int(asked, "stage.rollout-f", "updates"), 1000);
+    EXPECT_INT(config_int(asked, "stage.rollout-f", "updates"), 750);
     EXPECT_INT(config_int(asked, "model", "grounder_hidden"), 64);
     // the resolved settings say all of it, and read back
     char* text = config_dump(asked);
@@ -122,5 +133,5 @@ TEST(eval, defaults_are_said_in_few_lines) {
     for (const char* at = text; *at; at++) lines += *at == '\n';
     EXPECT_INT(lines, 5);
     EXPECT(strstr(text, "settings of nobody, chosen"));
-    EXPECT(strstr(text, "8 x 8 cells, 4500 updates"));
+    EXPECT(strstr(text, "8 x 8 cells, 2250 updates"));
 }

@@ -140,7 +140,9 @@ static void spatial(rounded_net* net, const double* x, rounded_way way) {
     for (int k = 0; k < 2 * s->fiber; k++)
         v[k % 2] = kept(v[k % 2] + x[s->config + k / 2] * q->w_v[k], way);
     for (int k = 0; k < 2; k++) v[k] = kept(v[k] + q->b_v[k], way);
-    spatial_features(x, v, x + s->config + s->fiber, q->mean, q->std, net->a + s->hidden);
+    double c[SPATIAL_CONFIG], u[SPATIAL_ACTION];
+    spatial_gather(&q->push, x, x + s->config + s->fiber, c, u);
+    spatial_features(&q->push, c, v, u, q->mean, q->std, net->a + s->hidden);
     way.raw = 0;
     residual(net, &net->spatial_up, &net->spatial_down, way);
 }
@@ -165,6 +167,7 @@ static void step(rounded_net* net, rounded_way way, double* x) {
 static void open_net(rounded_net* net, const plan_net_shape* s, const plan_net_weights* w,
                      plan_precision p) {
     int state = s->config + s->fiber, widest = s->spatial > s->inner ? s->spatial : s->inner;
+    const int features = nn_push_features(&w->spatial.push);
     *net = (rounded_net){.s = s, .w = w};
     net->in = make(state + s->action, s->hidden, w->w_in, w->b_in, NULL, NULL, 0, NULL, p);
     for (int b = 0; b < s->blocks; b++) {
@@ -175,14 +178,14 @@ static void open_net(rounded_net* net, const plan_net_shape* s, const plan_net_w
     if (s->spatial) {
         const plan_net_block* q = &w->spatial.block;
         net->spatial_up = make(s->hidden, s->spatial, q->w1, q->b1, q->ln_scale, q->ln_shift,
-                               SPATIAL_FEATURES, w->spatial.w_s, p);
+                               features, w->spatial.w_s, p);
         net->spatial_down = make(s->spatial, s->hidden, q->w2, q->b2, NULL, NULL, 0, NULL, p);
     }
     net->to_c = make(s->hidden, s->config, w->w_c, w->b_c, w->ln_scale, w->ln_shift, 0, NULL, p);
     net->to_m = make(s->hidden, s->fiber, w->w_m, w->b_m, w->ln_scale, w->ln_shift, 0, NULL, p);
-    net->h = malloc((size_t)(2 * s->hidden + SPATIAL_FEATURES + widest + state) * sizeof(double));
+    net->h = malloc((size_t)(2 * s->hidden + features + widest + state) * sizeof(double));
     net->a = net->h + s->hidden;
-    net->g = net->a + s->hidden + SPATIAL_FEATURES;
+    net->g = net->a + s->hidden + features;
     net->d = net->g + widest;
 }
 

@@ -12,6 +12,8 @@
 #define SPATIAL_FN static inline
 #include "nn/spatial.h"
 
+enum { CONTROLS = 5, EACH = 8, FEATURES = (CONTROLS + 1) * EACH };
+
 static const float mean[2] = {0.05f, -0.1f}, deviation[2] = {0.2f, 0.25f};
 
 #ifdef FIRM_CHIPMUNK
@@ -24,14 +26,16 @@ static env* world(void) {
 
 // features of a state and five raw controls
 static void features(const double* state, const float* raw, double* f) {
+    const nn_push push = task_push(&env_find("pusht")->task);
     float c[SPATIAL_CONFIG];
-    double wide[SPATIAL_CONFIG], u[SPATIAL_ACTION];
+    double wide[SPATIAL_CONFIG], u[2 * CONTROLS], pose[SPATIAL_CONFIG], control[SPATIAL_ACTION];
     const double v[2] = {state[PUSHT_VX] / 256, state[PUSHT_VY] / 256};
     env_config(env_find("pusht"), state, c);
     for (int i = 0; i < SPATIAL_CONFIG; i++) wide[i] = c[i];
-    for (int i = 0; i < SPATIAL_ACTION; i++)
+    for (int i = 0; i < 2 * CONTROLS; i++)
         u[i] = ((double)raw[i] - (double)mean[i % 2]) / (double)deviation[i % 2];
-    spatial_features(wide, v, u, mean, deviation, f);
+    spatial_gather(&push, wide, u, pose, control);
+    spatial_features(&push, pose, v, control, mean, deviation, f);
 }
 
 // a point of the block's frame, as features 0 and 1 give it, on the canvas
@@ -46,15 +50,15 @@ TEST(model, spatial_path_is_the_agents) {
     env* e = world();
     const double start[PUSHT_STATE] = {60, 80, 400, 350, 2.0, 40, -25};
     const float raw[10] = {0.3f, 0.1f, 0.25f, -0.2f, -0.1f, 0.2f, 0.4f, 0.1f, 0.0f, -0.3f};
-    double f[SPATIAL_FEATURES], s[PUSHT_STATE], x, y;
+    double f[FEATURES], s[PUSHT_STATE], x, y;
     features(start, raw, f);
     env_recall(e, start);
-    for (int k = 0; k <= SPATIAL_CONTROLS; k++) {
+    for (int k = 0; k <= CONTROLS; k++) {
         e->spec->sim->state_get(e, s);
-        on_canvas(f + k * SPATIAL_EACH, start, &x, &y);
+        on_canvas(f + k * EACH, start, &x, &y);
         EXPECT_NEAR(x, s[PUSHT_AX], 1e-3);
         EXPECT_NEAR(y, s[PUSHT_AY], 1e-3);
-        if (k < SPATIAL_CONTROLS) e->spec->sim->step(e, raw + 2 * k);
+        if (k < CONTROLS) e->spec->sim->step(e, raw + 2 * k);
     }
     env_free(e);
 }
@@ -70,7 +74,7 @@ TEST(model, spatial_pushes_go_the_blocks_way) {
     int moved = 0, along = 0, turned = 0, alike = 0;
     for (int i = 0; i < 200; i++) {
         rng r = rng_start(6, RNG_STREAM(RNG_TEST, i));
-        double angle = rng_uniform(&r, 0, 6.28), from = rng_uniform(&r, 0, 6.28), f[48];
+        double angle = rng_uniform(&r, 0, 6.28), from = rng_uniform(&r, 0, 6.28), f[FEATURES];
         double s[PUSHT_STATE] = {0, 0, 256 + 45 * sin(angle), 256 - 45 * cos(angle), angle, 0, 0};
         double after[PUSHT_STATE];
         float raw[10];
@@ -79,16 +83,16 @@ TEST(model, spatial_pushes_go_the_blocks_way) {
         for (int k = 0; k < 10; k++) raw[k] = (float)(-0.25 * (k % 2 ? sin(from) : cos(from)));
         features(s, raw, f);
         env_recall(e, s);
-        for (int k = 0; k < SPATIAL_CONTROLS; k++) e->spec->sim->step(e, raw + 2 * k);
+        for (int k = 0; k < CONTROLS; k++) e->spec->sim->step(e, raw + 2 * k);
         e->spec->sim->state_get(e, after);
         // of the centre of gravity
         double dx = after[PUSHT_BX] - s[PUSHT_BX] - 45 * (sin(after[PUSHT_ANGLE]) - sin(angle));
         double dy = after[PUSHT_BY] - s[PUSHT_BY] + 45 * (cos(after[PUSHT_ANGLE]) - cos(angle));
         double turn = remainder(after[PUSHT_ANGLE] - angle, 2 * PUSHT_PI);
         double push = 0, torque = 0, sum[2] = {0};
-        for (int k = 0; k <= SPATIAL_CONTROLS; k++)
+        for (int k = 0; k <= CONTROLS; k++)
             for (int box = 0; box < 2; box++) {
-                const double* p = f + k * SPATIAL_EACH + 2 + 3 * box;
+                const double* p = f + k * EACH + 2 + 3 * box;
                 push = test_worse(push, hypot(p[0], p[1]));
                 sum[0] += p[0], sum[1] += p[1], torque += p[2];
             }

@@ -222,10 +222,37 @@ static nn_id build_softpool(nn_graph* g, const nn_case* c) {
 
 // positions within the canvas, about one sample in four near the block
 static nn_id build_spatial(nn_graph* g, const nn_case* c) {
-    (void)c;
+    const int* a = c->a;
     nn_id config = nn_case_leaf(g, "unit_c", 0.05f, 1, (int[]){6});
-    nn_id v = nn_case_leaf(g, "v", 0.1f, 1, (int[]){2}), u = leaf(g, "u", 1, (int[]){10});
-    return nn_spatial(g, config, v, u, (float[]){0.02f, -0.01f}, (float[]){0.2f, 0.3f});
+    nn_id v = nn_case_leaf(g, "v", 0.1f, 1, (int[]){2});
+    nn_id u = leaf(g, "u", 1, (int[]){a[0] * a[1]});
+    // a T; or a T with a foot, in the middle of other coordinates and numbers of controls
+    nn_push push = {.boxes = 2,
+                    .agent = {2, 3},
+                    .block = {4, 5},
+                    .scale = 256,
+                    .motion = {29.6f, 0.03f, 374, -0.0066f},
+                    .radius = 15,
+                    .centre = {0, 45},
+                    .soft = 6,
+                    .deep = 15,
+                    .unit = 32,
+                    .arm = 60,
+                    .far = 100,
+                    .box = {{0, 15, 60, 15}, {0, 60, 15, 60}, {20, 100, 20, 9}},
+                    .config = 6,
+                    .controls = a[0],
+                    .action = a[1]};
+    if (a[2]) {
+        nn_id more = nn_case_leaf(g, "more", 1, 1, (int[]){1});
+        config = nn_concat(g, 0, 2, (nn_id[]){config, more});
+        push.boxes = 3;
+        push.config = 7;
+        push.agent[0] = 5, push.agent[1] = 2;
+        push.block[0] = 3, push.block[1] = 4;
+        push.centre[0] = 7;
+    }
+    return nn_spatial(g, &push, config, v, u, (float[]){0.02f, -0.01f}, (float[]){0.2f, 0.3f});
 }
 
 // T, C
@@ -362,8 +389,10 @@ const nn_case nn_cases[] = {
     {NN_SOFTPOOL, build_softpool, {7, 3, 5}, 3, 2, 0},
     {NN_SOFTPOOL, build_softpool, {1, 2, 1}, 2, 1, 0},
     {NN_SOFTPOOL, build_softpool, {196, 24, 66}, 5, 2, 1},
-    {NN_SPATIAL, build_spatial, {0}, 24, 7, 0},
-    {NN_SPATIAL, build_spatial, {0}, 400, 33, 1},
+    {NN_SPATIAL, build_spatial, {5, 2}, 24, 7, 0},
+    {NN_SPATIAL, build_spatial, {3, 4, 1}, 24, 7, 0},
+    {NN_SPATIAL, build_spatial, {5, 2}, 400, 33, 1},
+    {NN_SPATIAL, build_spatial, {20, 3, 1}, 60, 33, 1},
     {NN_PATCHES, build_patches, {6, 3}, 3, 2, 0},
     {NN_PATCHES, build_patches, {6, 2, 3}, 3, 2, 0},
     {NN_PATCHES, build_patches, {56, 8}, 5, 2, 1},

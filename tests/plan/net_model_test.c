@@ -13,19 +13,19 @@
 enum { ROWS = 37, STEPS = 3 };
 
 // A model of the task's real shape, every parameter away from its tidy start; NULL without it.
-static firm_model* model_of(const env_spec* env, int no_fiber) {
+// more: a setting; NULL: none.
+static firm_model* model_of(const task_typed* task, const char* more) {
     config* settings;
     firm_error err = {0};
     firm_model* m = NULL;
     model_shape shape;
-    if (settings_load(&env->task, NULL, NULL, 0, &settings, &err) == FIRM_OK) {
+    if (settings_load(task, NULL, &more, more != NULL, &settings, &err) == FIRM_OK) {
         model_shape_read(settings, &shape);
         config_free(settings);
-        shape.no_fiber = no_fiber;
-        model_create(&env->task, &shape, 0, 3, &m, &err);
+        model_create(task, &shape, 0, 3, &m, &err);
     }
     if (!m) {
-        test_fail(__FILE__, __LINE__, "%s: %s", env->task.name, err.message);
+        test_fail(__FILE__, __LINE__, "%s: %s", task->name, err.message);
         return NULL;
     }
     for (int i = 0; i < m->store->entries; i++) {
@@ -35,7 +35,7 @@ static firm_model* model_of(const env_spec* env, int no_fiber) {
         for (size_t j = 0; j < e->count; j++)
             m->store->value[e->offset + j] += 0.05f * rng_gauss(&r);
     }
-    for (int i = 0; i < env->task.action_dim; i++) {
+    for (int i = 0; i < task->action_dim; i++) {
         m->stats.action_mean[i] = 0.01f * (float)(i + 1);
         m->stats.action_std[i] = 0.2f + 0.1f * (float)i;
     }
@@ -87,18 +87,18 @@ static void by_graph(const firm_model* m, rolled* r, float* c_out) {
     nn_graph_free(g);
 }
 
-static void compare(const env_spec* env, int no_fiber) {
-    firm_model* m = model_of(env, no_fiber);
+static void compare(const task_typed* task, const char* more) {
+    firm_model* m = model_of(task, more);
     if (!m) return;
     firm_error err = {0};
-    rolled r = {.config = env->task.config_dim,
+    rolled r = {.config = task->config_dim,
                 .fibers = m->shape.fiber,
-                .action = ENV_CONTROLS * env->task.action_dim};
+                .action = task->controls * task->action_dim};
     float c0[FIRM_MAX_CONFIG] = {0.6f, -0.8f, 0.8f, 0.6f, 0.3f, 0.1f};
     size_t numbers = (size_t)(ROWS * STEPS * r.action), out = (size_t)(ROWS * STEPS * r.config);
     float *m0 = calloc((size_t)r.fibers, sizeof *m0), *u = malloc(numbers * sizeof *u);
     float *got = malloc(out * sizeof *got), *want = malloc(out * sizeof *want);
-    if (!no_fiber) rng_fill_normal(4, RNG_STREAM(RNG_TEST, 1), 0, m0, r.fibers / 4 * 4);
+    if (!m->shape.no_fiber) rng_fill_normal(4, RNG_STREAM(RNG_TEST, 1), 0, m0, r.fibers / 4 * 4);
     // within every task's bounds, which the planner applies and the graph does not
     rng_fill_normal(4, RNG_STREAM(RNG_TEST, 2), 0, u, (int)numbers);
     for (size_t i = 0; i < numbers; i++) u[i] = fmaxf(-2, fminf(2, u[i]));
@@ -113,8 +113,8 @@ static void compare(const env_spec* env, int no_fiber) {
     for (size_t i = 0; i < out; i++)
         worst = test_worse(worst, fabs((double)got[i] - (double)want[i]));
     if (!(worst <= 1e-5 * test_tolerance_scale()))
-        test_fail(__FILE__, __LINE__, "%s%s: planner and graph differ by %.3g", env->task.name,
-                  no_fiber ? " without fiber" : "", worst);
+        test_fail(__FILE__, __LINE__, "%s %s: planner and graph differ by %.3g", task->name,
+                  more ? more : "", worst);
     mem_free(scratch);
     plan_net_free(net);
     free(want), free(got), free(u), free(m0);
@@ -122,6 +122,30 @@ static void compare(const env_spec* env, int no_fiber) {
 }
 
 TEST(plan, net_of_model_as_graph) {
-    for (int i = 0; env_at(i); i++) compare(env_at(i), 0);
-    compare(env_find("tworoom"), 1);
+    for (int i = 0; env_at(i); i++) compare(&env_at(i)->task, NULL);
+    compare(&env_find("tworoom")->task, "model.no_fiber=true");
+}
+
+// A task of one's own that says what it pushes: other coordinates, controls and boxes than any of
+// the built-in ones.
+TEST(plan, net_of_a_model_that_pushes) {
+    static const char text[] =
+        "[task]\nname = broom\nimage = 96\nperiod_ms = 50\ncontrols = 4\ncost = sum\nchi = 2\n"
+        "[action]\ncount = 3\nlow = -1\nhigh = 1\nclamped = no\n"
+        "[config]\nhand = angle\nbin = angle\nbin_y = position\nbin_x = position\n"
+        "lid = position\nx = position\ny = position\n"
+        "[distance]\nbin = norm bin_y bin_x, 1 m, 0.1\n"
+        "[push]\nagent = x y\nblock = bin_x bin_y bin\nscale = 0.5\nmotion = 0.02 0.1 0 0.8\n"
+        "radius = 0.05\ncentre = 0.02 0.01\n"
+        "[box]\n1 = 0 0 0.2 0.1\n2 = 0.1 0.2 0.05 0.1\n3 = -0.1 0.2 0.05 0.1\n";
+    task_typed task;
+    firm_error err = {0};
+    REQUIRE_OK(task_read("broom", text, &task, &err), err);
+    compare(&task, "model.spatial=64");
+    // the features are part of the prediction
+    firm_model* m = model_of(&task, "model.spatial=64");
+    const nn_entry* w =
+        &m->store->entry[nn_store_find(m->store, "transition.spatial.extra.weight")];
+    EXPECT(w->dim[0] == 5 * (2 + 3 * 3) && w->dim[1] == 64);
+    firm_model_free(m);
 }

@@ -36,14 +36,37 @@ static plan_net_block draw_block(float** at, uint64_t k, int hidden, int inner) 
                             .b2 = draw(at, k + 5, hidden, 0, 0.1f)};
 }
 
+// Something to push for nets with a spatial residual: two boxes, one of them aside.
+static nn_push toy_push(const plan_net_shape* s) {
+    return (nn_push){.boxes = 2,
+                     .angle = 0,
+                     .agent = {s->config - 2, 2},
+                     .block = {3, s->config - 1},
+                     .scale = 200,
+                     .motion = {30, 0.03f, 370, -0.01f},
+                     .radius = 15,
+                     .centre = {-4, 40},
+                     .soft = 6,
+                     .deep = 15,
+                     .unit = 32,
+                     .arm = 60,
+                     .far = 90,
+                     .box = {{5, 15, 60, 15}, {0, 60, 15, 60}},
+                     .config = s->config,
+                     .action = 2,
+                     .controls = s->action / 2};
+}
+
 toy_net toy_net_make(plan_net_shape s, uint64_t seed) {
+    const nn_push push = toy_push(&s);
+    const int features = nn_push_features(&push);
     toy_net t = {.shape = s};
     int x = s.config + s.fiber + s.action;
     size_t floats = (size_t)(x + 1) * (size_t)s.hidden +
                     (size_t)(s.hidden + 1) * (size_t)(s.config + s.fiber) + 2 * (size_t)s.hidden;
     floats += (size_t)s.blocks * (2 * (size_t)s.hidden + 2 * (size_t)s.hidden * (size_t)s.inner +
                                   (size_t)s.hidden + (size_t)s.inner);
-    floats += (size_t)s.spatial * (2 * (size_t)s.hidden + SPATIAL_FEATURES + 1) +
+    floats += (size_t)s.spatial * (2 * (size_t)s.hidden + (size_t)features + 1) +
               3 * (size_t)s.hidden + 2 * (size_t)s.fiber + 2;
     float* at = t.memory = calloc(floats + 1, sizeof(float));
     float in = 1.0f / sqrtf((float)x), hid = 1.0f / sqrtf((float)s.hidden);
@@ -54,7 +77,8 @@ toy_net toy_net_make(plan_net_shape s, uint64_t seed) {
     if (s.spatial)
         t.weights.spatial =
             (plan_net_spatial){.block = draw_block(&at, seed + 90, s.hidden, s.spatial),
-                               .w_s = draw(&at, seed + 97, SPATIAL_FEATURES * s.spatial, 0, 0.1f),
+                               .push = push,
+                               .w_s = draw(&at, seed + 97, features * s.spatial, 0, 0.1f),
                                .w_v = draw(&at, seed + 98, 2 * s.fiber, 0, 0.1f),
                                .b_v = draw(&at, seed + 99, 2, 0, 0.1f),
                                .mean = {0.02f, -0.01f},
@@ -103,11 +127,13 @@ static void residual(const plan_net_block* q, int hidden, int inner, const doubl
 static void spatial_residual(const toy_net* t, const double* x, double* h, double* a, double* g) {
     const plan_net_shape* s = &t->shape;
     const plan_net_spatial* q = &t->weights.spatial;
-    double v[2], f[SPATIAL_FEATURES], *more = calloc((size_t)s->spatial, sizeof *more);
+    double v[2], c[SPATIAL_CONFIG], u[SPATIAL_ACTION], f[NN_PUSH_FEATURES];
+    double* more = calloc((size_t)s->spatial, sizeof *more);
     float* zero = calloc((size_t)s->spatial, sizeof *zero);
     affine(x + s->config, s->fiber, q->w_v, q->b_v, 2, v);
-    spatial_features(x, v, x + s->config + s->fiber, q->mean, q->std, f);
-    affine(f, SPATIAL_FEATURES, q->w_s, zero, s->spatial, more);
+    spatial_gather(&q->push, x, x + s->config + s->fiber, c, u);
+    spatial_features(&q->push, c, v, u, q->mean, q->std, f);
+    affine(f, nn_push_features(&q->push), q->w_s, zero, s->spatial, more);
     residual(&q->block, s->hidden, s->spatial, more, h, a, g);
     free(zero);
     free(more);

@@ -42,6 +42,31 @@ static task_typed arm(void) {
                       {-1, {TASK_CONFIG, 0}, {TASK_CHI, 1}, 1}}};
 }
 
+// The arm's point pushes a plate at angle b.
+static task_typed pusher(void) {
+    task_typed t = arm();
+    t.config_dim = 8;
+    snprintf(t.config_name[6], TASK_NAME, "plate_x");
+    snprintf(t.config_name[7], TASK_NAME, "plate_y");
+    memset(t.point, 0, sizeof t.point);
+    t.points = 0;
+    t.push = (nn_push){.boxes = 2,
+                       .angle = 2,
+                       .agent = {4, 5},
+                       .block = {6, 7},
+                       .scale = 0.5f,
+                       .motion = {0.1f, 0.02f, 1, -0.5f},
+                       .radius = 0.05f,
+                       .centre = {0.25f, -1},
+                       .soft = 0.02f,
+                       .deep = 0.05f,
+                       .unit = 0.1f,
+                       .arm = 0.2f,
+                       .far = 0.35f,
+                       .box = {{0, 0.5f, 1, 2}, {3, 4, 5, 6}}};
+    return t;
+}
+
 static const float half_turn[] = {0, 1, 1, 0, 0.5f, -0.5f};  // a = 0, b = 90 degrees
 static const float straight[] = {0, 1, 0, 1, 0.2f, -0.1f};   // a = b = 0
 
@@ -157,10 +182,36 @@ TEST(task, texts_read_back) {
     EXPECT(!task_write(&t, small, sizeof small));
 }
 
-// Replaces the first `what` of a good text; the task must be refused with `sentence`.
-static void refused(int line, const char* what, const char* by, const char* sentence) {
+TEST(task, what_is_pushed_reads_back) {
+    char text[TASK_TEXT];
+    task_typed t = pusher(), back;
+    firm_error err;
+    EXPECT(task_write(&t, text, sizeof text));
+    EXPECT(strstr(text, "[push]\nagent = x y\nblock = plate_x plate_y b\nscale = 0.5\n"));
+    EXPECT(strstr(text, "[box]\n1 = 0 0.5 1 2\n2 = 3 4 5 6\n"));
+    REQUIRE_OK(task_read("text", text, &back, &err), err);
+    EXPECT(memcmp(&t, &back, sizeof t) == 0);
+    // lengths that are not given follow the agent's size
+    char* lengths = strstr(text, "lengths");
+    memmove(lengths, strchr(lengths, '\n') + 1, strlen(strchr(lengths, '\n')));
+    REQUIRE_OK(task_read("text", text, &back, &err), err);
+    EXPECT_NEAR(back.push.soft, 0.02, 1e-8);
+    EXPECT_NEAR(back.push.unit, 0.1, 1e-8);
+    EXPECT_NEAR(back.push.far, 0.35, 1e-7);
+    const nn_push push = task_push(&t);
+    EXPECT_INT(nn_push_features(&push), 6 * 8);
+    t.push = (nn_push){0};
+    EXPECT_INT(task_expect("f", &t, &back, &err), FIRM_OK);  // older than the section
+    t = pusher();
+    t.push.motion[0] = 1;
+    EXPECT_INT(task_expect("f", &t, &back, &err), FIRM_E_TASK);
+}
+
+// Replaces the first `what` of a task's good text; it must be refused with `sentence`.
+static void refused_of(task_typed t, int line, const char* what, const char* by,
+                       const char* sentence) {
     char text[TASK_TEXT], changed[2 * TASK_TEXT];
-    task_typed t = arm(), back;
+    task_typed back;
     firm_error err = {0};
     CHECK(task_write(&t, text, sizeof text), "no room");
     const char* at = strstr(text, what);
@@ -173,6 +224,34 @@ static void refused(int line, const char* what, const char* by, const char* sent
         test_fail(__FILE__, line, "'%s' for '%s' was read", by, what);
     else if (!strstr(err.message, sentence) || !strstr(err.message, "arm.txt"))
         test_fail(__FILE__, line, "'%s' is not in '%s'", sentence, err.message);
+}
+
+static void refused(int line, const char* what, const char* by, const char* sentence) {
+    refused_of(arm(), line, what, by, sentence);
+}
+
+TEST(task, bad_pushes_are_refused) {
+    static const char* const bad[][3] = {
+        {"agent = x y", "agent = x", "two positions"},
+        {"agent = x y", "agent = x z", "two positions"},
+        {"agent = x y\n", "", "[push] agent"},
+        {"motion = 0.100000001 0.0199999996 1 -0.5\n", "", "[push] motion"},
+        {"plate_y b\n", "plate_y c\n", "an angle"},
+        {"scale = 0.5", "scale = 0", "above 0"},
+        {"scale = 0.5", "scale = inf", "a number"},
+        {"scale = 0.5", "scale = 0.5\nscale = 0.5", "said once"},
+        {"centre = 0.25 -1", "centre = 0.25", "two numbers"},
+        {"lengths = 0.0199999996", "lengths = -1", "above 0"},
+        {"1 = 0 0.5 1 2\n2 = 3 4 5 6\n", "", "[box]"},
+        {"1 = 0 0.5 1 2", "1 = 0 0.5 1 -2", "above 0"},
+        {"2 = 3 4 5 6", "3 = 3 4 5 6", "its number in order"},
+        {"2 = 3 4 5 6", "2 = 3 4 5", "four numbers"},
+        {"2 = 3 4 5 6", "2 = 3 4 5 6\n3 = 0 0 1 1\n4 = 0 0 1 1\n5 = 0 0 1 1", "from 1 to 4"},
+        {"controls = 5", "controls = 21", "up to 20 controls"},
+        {"count = 2", "count = 1", "two numbers move the agent"},
+    };
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
+        refused_of(pusher(), __LINE__, bad[i][0], bad[i][1], bad[i][2]);
 }
 
 TEST(task, bad_texts_are_refused) {

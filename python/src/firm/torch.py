@@ -51,11 +51,13 @@ class World(nn.Module):
 
     Frames are uint8 or float tensors (N, H, W, 3) with levels 0 .. 255; actions are raw controls."""
 
-    def __init__(self, texts: Dict[str, str], tensors: Dict[str, np.ndarray], pairs: int, config: Sequence[str], image: int):
+    def __init__(self, texts: Dict[str, str], tensors: Dict[str, np.ndarray], config: Sequence[str], image: int, typed: str):
         super().__init__()
         self.texts = dict(texts)
         self.shape = {k: int(v) for k, v in (w.split("=") for w in texts["firm.shape"].split())}
-        self.pairs, self.config, self.image = pairs, tuple(config), image
+        self.pairs = sum(name.endswith("_sin") for name in config)
+        self.config, self.image = tuple(config), image
+        self.push = Push(typed, config) if self.shape["spatial"] else None
         self._beside = {}
         for name, array in tensors.items():
             if name.startswith(_BESIDE):
@@ -217,10 +219,10 @@ class World(nn.Module):
     def advance(self, c: Tensor, m: Tensor, u: Tensor) -> Tuple[Tensor, Tensor]:
         """One macro action: c (N, config), m (N, fiber), u (N, controls * action) standardised -> the next c, m."""
         h = self._linear("transition.in", torch.cat([c, m, u], 1))
-        if self.shape["spatial"]:
+        if self.push:
             name = "transition.spatial."
             v = self._linear(name + "velocity", m)
-            s = spatial_features(c, v, u, self.action_mean, self.action_std)
+            s = self.push.features(c, v, u, self.action_mean, self.action_std)
             y = self._linear(name + "up", self._layernorm(name + "norm", h)) + s @ self.get_parameter(name + "extra.weight")
             h = h + self._linear(name + "down", _gelu(y))
         for i in range(self.shape["blocks"]):
@@ -258,49 +260,70 @@ class World(nn.Module):
         return torch.stack(path, 1)
 
 
-# ---- Push-T's features (src/nn/spatial.h says what they are) ----
-
-_MOVE, _DRIFT, _SPEED, _KEEP = 29.567178591344152, 0.0299318124665663, 374.1476558320787, -0.00655233199439112
-_SCALE, _COG, _DISC, _SOFT, _DEEP, _UNIT, _ARM = 256.0, 45.0, 15.0, 6.0, 15.0, 32.0, 60.0
+# ---- features of a task where one part pushes another (src/nn/push.h and spatial.h say what they are) ----
 
 
-def _box(x: Tensor, y: Tensor, y0: float, hx: float, hy: float) -> Tuple[Tensor, Tensor]:
-    """The push of a box on a disc at (x, y), as a force on the box."""
-    sx, sy = torch.where(x < 0, -1.0, 1.0), torch.where(y < y0, -1.0, 1.0)
-    sx, sy = sx.to(x.dtype), sy.to(x.dtype)
-    dx, dy = sx * x - hx, sy * (y - y0) - hy
-    corner, side = (dx > 0) & (dy > 0), dx > dy
-    far = torch.sqrt(torch.where(corner, dx * dx + dy * dy, torch.ones_like(dx)))
-    zero = torch.zeros_like(dx)
-    d = torch.where(corner, far, torch.where(side, dx, dy))
-    nx = torch.where(corner, sx * dx / far, torch.where(side, sx, zero))
-    ny = torch.where(corner, sy * dy / far, torch.where(side, zero, sy))
-    t = _DISC - d
-    g = (t + torch.sqrt(t * t + _SOFT * _SOFT)) / 2
-    z = ((d + _DEEP) / _DEEP).clamp_min(0)
-    g = torch.where(d < 0, g * z * z * (3 - 2 * z), g) / _UNIT
-    return -g * nx, -g * ny
+class Push:
+    """The sections [push] and [box] of a typed task."""
 
+    def __init__(self, typed: str, config: Sequence[str]):
+        lines: Dict[str, Dict[str, str]] = {"push": {}, "box": {}}
+        section = ""
+        for line in typed.splitlines():
+            if line.startswith("["):
+                section = line.strip("[]")
+            elif section in lines:
+                key, value = line.split(" = ", 1)
+                lines[section][key] = value
+        push = lines["push"]
+        at = {name: i for i, name in enumerate(config)}
+        *block, angle = push["block"].split()
+        self.agent = [at[name] for name in push["agent"].split()]
+        self.block = [at[name] for name in block]
+        self.angle = at[angle + "_sin"]
+        self.scale, self.radius = float(push["scale"]), float(push["radius"])
+        self.motion, self.centre = _numbers(push["motion"]), _numbers(push["centre"])
+        self.soft, self.deep, self.unit, self.arm, self.far = _numbers(push["lengths"])
+        self.boxes = [_numbers(box) for box in lines["box"].values()]
 
-def spatial_features(c: Tensor, v: Tensor, u: Tensor, mean: Tensor, std: Tensor) -> Tensor:
-    """(N, 48): where Push-T's agent is and will be relative to the block, and how it would push it."""
-    controls = u.unflatten(1, (-1, 2)) * std + mean
-    speed, p = _SCALE * v, _SCALE * (c[:, 2:4] - c[:, 4:6])
-    points = [p]
-    for k in range(controls.shape[1]):
-        p = p + _MOVE * controls[:, k] + _DRIFT * speed
-        speed = _SPEED * controls[:, k] + _KEEP * speed
-        points.append(p)
-    sin, cos = c[:, 0], c[:, 1]
-    out = []
-    for at in points:
-        x, y = cos * at[:, 0] + sin * at[:, 1], cos * at[:, 1] - sin * at[:, 0]
-        arm = y - _COG
-        out += [x / 100, arm / 100]
-        for y0, hx, hy in ((15.0, 60.0, 15.0), (60.0, 15.0, 60.0)):
-            px, py = _box(x, y, y0, hx, hy)
-            out += [cos * px - sin * py, sin * px + cos * py, (x * py - arm * px) / _ARM]
-    return torch.stack(out, 1)
+    def _box(self, box: Sequence[float], x: Tensor, y: Tensor) -> Tuple[Tensor, Tensor]:
+        """The push of a disc at (x, y) on a box, as a force on the box."""
+        x0, y0, hx, hy = box
+        sx, sy = torch.where(x < x0, -1.0, 1.0), torch.where(y < y0, -1.0, 1.0)
+        sx, sy = sx.to(x.dtype), sy.to(x.dtype)
+        dx, dy = sx * (x - x0) - hx, sy * (y - y0) - hy
+        corner, side = (dx > 0) & (dy > 0), dx > dy
+        far = torch.sqrt(torch.where(corner, dx * dx + dy * dy, torch.ones_like(dx)))
+        zero = torch.zeros_like(dx)
+        d = torch.where(corner, far, torch.where(side, dx, dy))
+        nx = torch.where(corner, sx * dx / far, torch.where(side, sx, zero))
+        ny = torch.where(corner, sy * dy / far, torch.where(side, zero, sy))
+        t = self.radius - d
+        g = (t + torch.sqrt(t * t + self.soft * self.soft)) / 2
+        z = ((d + self.deep) / self.deep).clamp_min(0)
+        g = torch.where(d < 0, g * z * z * (3 - 2 * z), g) / self.unit
+        return -g * nx, -g * ny
+
+    def features(self, c: Tensor, v: Tensor, u: Tensor, mean: Tensor, std: Tensor) -> Tensor:
+        """(N, (controls + 1) * (2 + 3 * boxes)): where the agent is and will be relative to the block, and how it would push it."""
+        controls = (u.unflatten(1, (-1, len(mean))) * std + mean)[..., :2]
+        speed, p = self.scale * v, self.scale * (c[:, self.agent] - c[:, self.block])
+        points = [p]
+        for k in range(controls.shape[1]):
+            a = controls[:, k]
+            p = p + self.motion[0] * a + self.motion[1] * speed
+            speed = self.motion[2] * a + self.motion[3] * speed
+            points.append(p)
+        sin, cos = c[:, self.angle], c[:, self.angle + 1]
+        out = []
+        for at in points:
+            x, y = cos * at[:, 0] + sin * at[:, 1], cos * at[:, 1] - sin * at[:, 0]
+            across, arm = x - self.centre[0], y - self.centre[1]
+            out += [across / self.far, arm / self.far]
+            for box in self.boxes:
+                px, py = self._box(box, x, y)
+                out += [cos * px - sin * py, sin * px + cos * py, (across * py - arm * px) / self.arm]
+        return torch.stack(out, 1)
 
 
 # ---- files ----
@@ -309,14 +332,14 @@ def spatial_features(c: Tensor, v: Tensor, u: Tensor, mean: Tensor, std: Tensor)
 def load(name: Union[str, "os.PathLike[str]"]) -> World:
     """A shipped model by its name, or a .safetensors file, as a module on the CPU in float32."""
     path = find(name)
-    info = Model(path).info  # the library checks the file
+    model = Model(path)  # the library checks the file
+    info = model.info
     texts, tensors = _files.read(path)
     if "firm.shape" not in texts:
         raise UnavailableError(f"{path} is no FIRM model (LeWM has no PyTorch form here); give a FIRM model")
     if any(tensor.startswith("member.") for tensor in tensors):
         raise UnavailableError(f"{path} is an ensemble, which has no PyTorch form here; load its models one by one")
-    pairs = sum(coordinate.endswith("_sin") for coordinate in info.config)
-    return World(texts, tensors, pairs, info.config, info.image_size)
+    return World(texts, tensors, info.config, info.image_size, model._core.typed())
 
 
 def save(world: World, path: Union[str, "os.PathLike[str]"], *, half: bool = False) -> None:

@@ -4,7 +4,6 @@
 #include <math.h>
 #include <string.h>
 
-#include "nn/spatial.h"
 #include "plan/cuda/internal.cuh"
 
 enum { MAX_CANDIDATES = 8192 };  // every candidate is ranked against every other
@@ -91,12 +90,13 @@ static firm_status fold_weights(plan_gpu* g, firm_error* err) {
     fold(&h[LAYER_IN], 0, h[LAYER_IN].in, s->hidden, w->w_in, w->b_in, NULL, NULL);
     if (s->spatial) {
         const plan_net_block* q = &w->spatial.block;
+        const int features = nn_push_features(&w->spatial.push);
         host_layer *up = &h[LAYER_SPATIAL_UP], *down = &h[LAYER_SPATIAL_DOWN];
-        TRY(host_layer_make(up, s->hidden + SPATIAL_FEATURES, s->spatial, err));
+        TRY(host_layer_make(up, s->hidden + features, s->spatial, err));
         TRY(host_layer_make(down, s->spatial, s->hidden, err));
         fold(up, 0, s->hidden, s->spatial, q->w1, q->b1, q->ln_scale, q->ln_shift);
         memcpy(up->w + (size_t)s->hidden * (size_t)s->spatial, w->spatial.w_s,
-               (size_t)SPATIAL_FEATURES * (size_t)s->spatial * sizeof(float));
+               (size_t)features * (size_t)s->spatial * sizeof(float));
         fold(down, 0, s->spatial, s->hidden, q->w2, q->b2, NULL, NULL);
     }
     for (int b = 0; b < s->blocks; b++) {
@@ -192,7 +192,8 @@ static void set_sizes(plan_gpu* g) {
     s->h_in = round_up(s->hidden, PAD_IN);
     s->g_in = round_up(s->inner, PAD_IN);
     s->spatial = n->spatial;
-    s->s_in = n->spatial ? round_up(s->hidden + SPATIAL_FEATURES, PAD_IN) : 0;
+    const int features = nn_push_features(&g->setup.weights->spatial.push);
+    s->s_in = n->spatial ? round_up(s->hidden + features, PAD_IN) : 0;
     s->v_in = round_up(n->spatial, PAD_IN);
     s->fit = s->longest * s->action;
     s->m0_at = sizeof(search);
@@ -276,8 +277,7 @@ static firm_status check_setup(const plan_gpu_setup* p, firm_error* err) {
                     "a transition of config %d, fiber %d, action %d, hidden %d, inner %d, blocks "
                     "%d cannot be planned with; check the model file's dimensions",
                     s->config, s->fiber, s->action, s->hidden, s->inner, s->blocks);
-    if (s->spatial < 0 ||
-        (s->spatial && (s->config != SPATIAL_CONFIG || s->action != SPATIAL_ACTION)))
+    if (!plan_net_spatial_fits(s, p->weights))
         return FAIL(err, FIRM_E_VALUE,
                     "a spatial residual of %d units with config %d, action %d cannot be planned "
                     "with; check the model file's dimensions",
@@ -312,6 +312,7 @@ static firm_status send_bounds(plan_gpu* g, firm_error* err) {
         size_t bytes = 2 * (size_t)g->size.fiber * 4;
         GPU(cudaMemcpy(g->velocity, w->spatial.w_v, bytes, cudaMemcpyHostToDevice));
         GPU(cudaMemcpy((char*)g->velocity + bytes, w->spatial.b_v, 8, cudaMemcpyHostToDevice));
+        g->push = w->spatial.push;
         memcpy(g->action_mean, w->spatial.mean, sizeof g->action_mean);
         memcpy(g->action_std, w->spatial.std, sizeof g->action_std);
     }

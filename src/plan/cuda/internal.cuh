@@ -119,6 +119,7 @@ struct plan_gpu {
     void* spatial;    // (rows, s_in) LN(h) and the spatial features
     float* velocity;  // (fiber + 1, 2), the last row is the bias
     float action_mean[2], action_std[2];  // of raw actions, for the spatial features
+    nn_push push;                         // what they are computed of
     float* u;                             // (rows, longest * action) candidates
     float* c;                             // (rows, longest, config) predictions
     float* value;                         // (rows) costs

@@ -1,11 +1,11 @@
-// lewm_rows.cu - the kernels between LeWM's products. One warp takes one row (of one head, in the
-// attention); its numbers lie in registers, lane + 32 k. Residual stream, norms and softmax are
-// float32; biases are added here, since the products leave them out.
+// lewm_rows.cu - the kernels between LeWM's products. A warp takes a row, a lane the pairs of
+// numbers 2 lane + 64 k of it; in the attention a lane has eight neighbouring numbers of a head.
+// Residual stream, norms and softmax are float32; biases are added here, since the products leave
+// them out.
 #include "plan/cuda/fit.cuh"
 #include "plan/cuda/lewm.cuh"
+#include "plan/cuda/lewm_rows.cuh"
 #include "plan/cuda/noise.cuh"
-
-enum { WARPS = 8, EACH = 16 };  // rows of a block; numbers of a lane: widths up to 512
 
 static unsigned blocks_of(int rows) {
     return (unsigned)((rows + WARPS - 1) / WARPS);
@@ -17,37 +17,6 @@ static __device__ __forceinline__ float real(float x) {
 static __device__ __forceinline__ float real(__nv_bfloat16 x) {
     return __bfloat162float(x);
 }
-
-static __device__ __forceinline__ float warp_sum(float x) {
-#pragma unroll
-    for (int k = 16; k; k /= 2) x += __shfl_xor_sync(~0u, x, k);
-    return x;
-}
-
-// v = LN(v; eps)
-static __device__ __forceinline__ void standardise(float v[EACH], int width, int lane, float eps) {
-    float sum = 0, square = 0;
-#pragma unroll
-    for (int k = 0; k < EACH; k++)
-        if (lane + 32 * k < width) sum += v[k];
-    const float mean = warp_sum(sum) / (float)width;
-#pragma unroll
-    for (int k = 0; k < EACH; k++)
-        if (lane + 32 * k < width) square += (v[k] - mean) * (v[k] - mean);
-    const float scale = rsqrtf(warp_sum(square) / (float)width + eps);
-#pragma unroll
-    for (int k = 0; k < EACH; k++) v[k] = (v[k] - mean) * scale;
-}
-
-// What the kernels know of the job; passed by value.
-typedef struct rows_args {
-    lewm_sizes s;
-    int rows, each, horizon;
-    char* searches;
-    float *u, *x, *y, *path, *value;
-    void *mod, *a, *qkv, *o, *embedding, *condition;
-    const float *mod_bias, *positions;
-} rows_args;
 
 static rows_args args_of(const lewm_gpu* g, const lewm_job* j) {
     rows_args r = {g->size,
@@ -69,34 +38,6 @@ static rows_args args_of(const lewm_gpu* g, const lewm_job* j) {
                    g->modulation.b,
                    g->positions};
     return r;
-}
-
-// chunk i of the modulation of a block by action t, number f of a row
-template <typename T>
-static __device__ __forceinline__ float chunk(const rows_args& r, int t, int row, int block, int i,
-                                              int f) {
-    const int at = (block * LEWM_CHUNKS + i) * r.s.width + f;
-    return real(((const T*)r.mod)[((size_t)t * r.rows + row) * r.s.modulation + at]) +
-           r.mod_bias[at];
-}
-
-// a = LN(LN(v) (1 + scale) + shift), with chunks `first` and `first` + 1 of a block's modulation
-template <typename T>
-static __device__ __forceinline__ void modulate(const rows_args& r, float v[EACH], int t, int row,
-                                                int block, int first, T* a) {
-    const int lane = (int)threadIdx.x % 32, width = r.s.width;
-    standardise(v, width, lane, 1e-6f);
-#pragma unroll
-    for (int k = 0; k < EACH; k++) {
-        const int f = lane + 32 * k;
-        if (f < width)
-            v[k] = v[k] * (1.0f + chunk<T>(r, t, row, block, first + 1, f)) +
-                   chunk<T>(r, t, row, block, first, f);
-    }
-    standardise(v, width, lane, 1e-5f);
-#pragma unroll
-    for (int k = 0; k < EACH; k++)
-        if (lane + 32 * k < width) a[lane + 32 * k] = operand<T>(v[k]);
 }
 
 // ---- draw ---------------------------------------------------------------------------------------
@@ -193,145 +134,48 @@ firm_status lewm_silu(lewm_gpu* g, const lewm_job* j, firm_error* err) {
 
 // ---- tokens -------------------------------------------------------------------------------------
 
-template <typename T>
-__global__ void __launch_bounds__(32 * WARPS)
-    lewm_place_kernel(const __grid_constant__ rows_args r, int t, int first, int last,
-                      const float* bias) {
-    const int at = (int)(blockIdx.x * WARPS + threadIdx.x / 32), lane = (int)threadIdx.x % 32;
-    if (at >= (last - first + 1) * r.rows) return;
-    const int token = first + at / r.rows, row = at % r.rows, from = t - last + token,
-              width = r.s.width;
-    const float* z0 = lewm_part(lewm_search_at(r.searches, r.s, row / r.each), r.s.z0_at);
-    float* path = r.path + (size_t)row * r.horizon * width;
-    float* x = r.x + ((size_t)token * r.rows + row) * width;
-    float v[EACH];
-#pragma unroll
-    for (int k = 0; k < EACH; k++) {
-        const int f = lane + 32 * k;
-        v[k] = 0;
-        if (f >= width) continue;
-        float z;
-        if (from == 0) {
-            z = z0[f];
-        } else if (token == last) {  // just predicted
-            z = r.y[(size_t)row * width + f] + bias[f];
-            path[(size_t)(from - 1) * width + f] = z;
-        } else {
-            z = path[(size_t)(from - 1) * width + f];
-        }
-        v[k] = z + r.positions[token * width + f];
-        x[f] = v[k];
-    }
-    modulate<T>(r, v, from, row, 0, 0, (T*)r.a + ((size_t)token * r.rows + row) * width);
-}
+// kernels for rows of up to 64, 192 and 512 numbers
+#define BY_WIDTH(g, kernel, grid, ...)                                                          \
+    do {                                                                                        \
+        const bool half = (g)->setup.precision == PLAN_BF16;                                    \
+        const int width = (g)->size.width;                                                      \
+        const auto chosen = width <= 64    ? half ? kernel<__nv_bfloat16, 1> : kernel<float, 1> \
+                            : width <= 192 ? half ? kernel<__nv_bfloat16, 3> : kernel<float, 3> \
+                            : half         ? kernel<__nv_bfloat16, 8>                           \
+                                           : kernel<float, 8>;                                  \
+        chosen<<<(grid), 32 * WARPS, 0, (g)->stream>>>(__VA_ARGS__);                            \
+        GPU(cudaGetLastError());                                                                \
+    } while (0)
 
 firm_status lewm_place(lewm_gpu* g, const lewm_job* j, int t, int first, int last,
                        firm_error* err) {
     const rows_args r = args_of(g, j);
-    BY_PRECISION(g, lewm_place_kernel, blocks_of((last - first + 1) * r.rows), 32 * WARPS, r, t,
-                 first, last, g->head_down.b);
+    BY_WIDTH(g, lewm_place_kernel, blocks_of((last - first + 1) * r.rows), r, t, first, last,
+             g->head_down.b);
     return FIRM_OK;
-}
-
-template <typename T>
-__global__ void __launch_bounds__(32 * WARPS)
-    lewm_gate_kernel(const __grid_constant__ rows_args r, int t, int block, int branch, int first,
-                     int last, int window_last, const float* bias) {
-    const int at = (int)(blockIdx.x * WARPS + threadIdx.x / 32), lane = (int)threadIdx.x % 32;
-    if (at >= (last - first + 1) * r.rows) return;
-    const int token = first + at / r.rows, row = at % r.rows, from = t - window_last + token,
-              width = r.s.width;
-    const float* y = r.y + (size_t)at * width;
-    float* x = r.x + ((size_t)token * r.rows + row) * width;
-    T* a = (T*)r.a + ((size_t)token * r.rows + row) * width;
-    float v[EACH];
-#pragma unroll
-    for (int k = 0; k < EACH; k++) {
-        const int f = lane + 32 * k;
-        v[k] = 0;
-        if (f >= width) continue;
-        v[k] = x[f] + chunk<T>(r, from, row, block, branch ? 5 : 2, f) * (y[f] + bias[f]);
-        x[f] = v[k];
-    }
-    if (branch == 0) {
-        modulate<T>(r, v, from, row, block, 3, a);
-    } else if (block + 1 < r.s.depth) {
-        modulate<T>(r, v, from, row, block + 1, 0, a);
-    } else {  // the head comes next
-        standardise(v, width, lane, 1e-5f);
-#pragma unroll
-        for (int k = 0; k < EACH; k++)
-            if (lane + 32 * k < width) a[lane + 32 * k] = operand<T>(v[k]);
-    }
 }
 
 firm_status lewm_gate(lewm_gpu* g, const lewm_job* j, int t, int block, int branch, int first,
                       int last, firm_error* err) {
     const rows_args r = args_of(g, j);
     const gpu_block* w = &g->block[block];
-    BY_PRECISION(g, lewm_gate_kernel, blocks_of((last - first + 1) * r.rows), 32 * WARPS, r, t,
-                 block, branch, first, last, last, branch ? w->down.b : w->out.b);
+    BY_WIDTH(g, lewm_gate_kernel, blocks_of((last - first + 1) * r.rows), r, t, block, branch,
+             first, last, branch ? w->down.b : w->out.b);
     return FIRM_OK;
 }
 
 // ---- attention ----------------------------------------------------------------------------------
 
-// One warp per row and head.
-template <typename T>
-__global__ void __launch_bounds__(32 * WARPS)
-    lewm_attention_kernel(const __grid_constant__ rows_args r, const T* qkv, int first, int last,
-                          const float* bias) {
-    enum { PER = 8 };  // numbers of a lane: heads up to 256 wide
-    const int warp = (int)(blockIdx.x * WARPS + threadIdx.x / 32), lane = (int)threadIdx.x % 32,
-              head = r.s.head, inner = r.s.inner, of = warp % r.s.heads, at = warp / r.s.heads;
-    if (at >= (last - first + 1) * r.rows) return;
-    const int token = first + at / r.rows, row = at % r.rows, base = of * head;
-    const size_t step = (size_t)r.rows * 3 * inner;  // from token to token
-    const T* own = qkv + (size_t)row * 3 * inner + base;
-    float q[PER], out[PER], weight[LEWM_MAX_CONTEXT], top = -INFINITY, sum = 0;
-#pragma unroll
-    for (int k = 0; k < PER; k++) {
-        const int f = lane + 32 * k;
-        q[k] = f < head ? real(own[token * step + f]) + bias[base + f] : 0;
-        out[k] = 0;
-    }
-    const float scale = rsqrtf((float)head);
-    for (int j = 0; j <= token; j++) {
-        float dot = 0;
-#pragma unroll
-        for (int k = 0; k < PER; k++) {
-            const int f = lane + 32 * k;
-            if (f < head) dot += q[k] * (real(own[j * step + inner + f]) + bias[inner + base + f]);
-        }
-        weight[j] = warp_sum(dot) * scale;
-        top = fmaxf(top, weight[j]);
-    }
-    for (int j = 0; j <= token; j++) {
-        // what is not finite must stay so
-        weight[j] = expf(weight[j] - top) + 0.0f * weight[j];
-        sum += weight[j];
-    }
-    for (int j = 0; j <= token; j++) {
-        const float w = weight[j] / sum;
-#pragma unroll
-        for (int k = 0; k < PER; k++) {
-            const int f = lane + 32 * k;
-            if (f < head)
-                out[k] += w * (real(own[j * step + 2 * inner + f]) + bias[2 * inner + base + f]);
-        }
-    }
-    T* to = (T*)r.o + ((size_t)token * r.rows + row) * inner + base;
-#pragma unroll
-    for (int k = 0; k < PER; k++)
-        if (lane + 32 * k < head) to[lane + 32 * k] = operand<T>(out[k]);
-}
+enum { ATTENTION_BLOCKS = 1056 };  // eight for each of 132 processors
 
 firm_status lewm_attention(lewm_gpu* g, const lewm_job* j, int block, int window, int first,
                            int last, firm_error* err) {
     const rows_args r = args_of(g, j);
     const size_t at = (size_t)(window * g->size.context) * (size_t)r.rows * 3 *
                       (size_t)g->size.inner * g->element;
-    const unsigned grid = blocks_of((last - first + 1) * r.rows * g->size.heads);
+    const int heads = 32 / lanes_of(g->size.head), groups = (g->size.heads + heads - 1) / heads;
+    const unsigned wanted = blocks_of(r.rows * groups),
+                   grid = wanted < ATTENTION_BLOCKS ? wanted : ATTENTION_BLOCKS;
     const float* bias = g->block[block].qkv.b;
     if (g->setup.precision == PLAN_BF16)
         lewm_attention_kernel<<<grid, 32 * WARPS, 0, g->stream>>>(

@@ -305,10 +305,11 @@ struct spatial_args {
     int rows, t, horizon;
     const float *h, *state, *u, *velocity, *u_low, *u_high;
     void* out;
+    nn_push push;
     float mean[2], std[2];
 };
 
-// One warp per row; the features themselves are one lane's work.
+// One warp per row, one lane per point of the agent's path.
 template <typename T>
 __global__ void __launch_bounds__(256) spatial_kernel(const __grid_constant__ spatial_args p) {
     int row = (int)(blockIdx.x * 8 + threadIdx.x / 32), lane = threadIdx.x % 32;
@@ -327,18 +328,30 @@ __global__ void __launch_bounds__(256) spatial_kernel(const __grid_constant__ sp
         v[0] += __shfl_xor_sync(~0u, v[0], d);
         v[1] += __shfl_xor_sync(~0u, v[1], d);
     }
-    if (lane) return;
+    const nn_push& push = p.push;
+    if (lane > push.controls) return;
     v[0] += p.velocity[2 * s.fiber];
     v[1] += p.velocity[2 * s.fiber + 1];
-    float c[SPATIAL_CONFIG], u[SPATIAL_ACTION], f[SPATIAL_FEATURES];
-    const float* from = p.u + ((size_t)row * p.horizon + p.t) * s.action;
-    for (int k = 0; k < SPATIAL_CONFIG; k++) c[k] = state[k];
-    for (int k = 0; k < SPATIAL_ACTION; k++) {
-        u[k] = from[k] < p.u_low[k] ? p.u_low[k] : from[k];
-        u[k] = u[k] > p.u_high[k] ? p.u_high[k] : u[k];
+    float c[SPATIAL_CONFIG], at[2], speed[2], f[NN_PUSH_EACH(NN_PUSH_BOXES)];
+    for (int i = 0; i < 2; i++) {
+        c[i] = state[push.angle + i];
+        c[2 + i] = state[push.agent[i]];
+        c[4 + i] = state[push.block[i]];
     }
-    spatial_features(c, v, u, p.mean, p.std, f);
-    for (int k = 0; k < SPATIAL_FEATURES; k++) out[s.hidden + k] = operand<T>(f[k]);
+    const float* from = p.u + ((size_t)row * p.horizon + p.t) * s.action;
+    spatial_start(&push, c, v, at, speed);
+    for (int k = 0; k < lane; k++) {
+        float u[2];
+        for (int i = 0; i < 2; i++) {
+            int n = k * push.action + i;
+            u[i] = from[n] < p.u_low[n] ? p.u_low[n] : from[n];
+            u[i] = u[i] > p.u_high[n] ? p.u_high[n] : u[i];
+        }
+        spatial_step(&push, u, p.mean, p.std, at, speed);
+    }
+    spatial_point(&push, c, at, f);
+    const int each = NN_PUSH_EACH(push.boxes);
+    for (int k = 0; k < each; k++) out[s.hidden + lane * each + k] = operand<T>(f[k]);
 }
 
 firm_status spatial_run(const plan_gpu* g, int rows, int t, int horizon, firm_error* err) {
@@ -353,6 +366,7 @@ firm_status spatial_run(const plan_gpu* g, int rows, int t, int horizon, firm_er
                       g->u_low,
                       g->u_high,
                       g->spatial,
+                      g->push,
                       {g->action_mean[0], g->action_mean[1]},
                       {g->action_std[0], g->action_std[1]}};
     int blocks = (rows + 7) / 8;

@@ -1,10 +1,11 @@
 // attempts_test.c - attempts from training moments: whole, the same for any number of threads, and
 // records of a pack with the histories they really had.
-#include "eval/attempts.h"
+#include "data/attempts.h"
 
 #include "check.h"
 #include "core/mem.h"
 #include "env/env.h"
+#include "eval/proposers.h"
 #include "eval/settings.h"
 #include "moments.h"
 #include "train/shape.h"
@@ -42,10 +43,13 @@ static episodes* attempts(const fixture* f, int threads, int* reached) {
     firm_error err;
     pool* p = NULL;
     episodes* out = NULL;
-    attempts_options opt = {.seed = 4};
+    pilots by = {0};
     if (pool_create(threads, &p, &err) != FIRM_OK ||
-        attempts_make(f->model, f->m.set, &opt, p, &out, reached, &err) != FIRM_OK)
+        pilots_open(f->model, FIRM_DEVICE_CPU, FIRM_PRECISION_FP32, pool_threads(p), &by, &err) !=
+            FIRM_OK ||
+        attempts_make(by.pilot, f->m.set, 4, p, &out, reached, &err) != FIRM_OK)
         test_fail(__FILE__, __LINE__, "%s", err.message);
+    pilots_free(&by);
     pool_free(p);
     return out;
 }
@@ -73,7 +77,7 @@ static void check_physics(const fixture* f, const episodes* made) {
     env_free(world);
 }
 
-TEST(eval, attempts_follow_their_plans) {
+TEST(data, attempts_follow_their_plans) {
     firm_error err;
     fixture f = {0};
     int reached[2] = {-1, -2};
@@ -96,7 +100,7 @@ TEST(eval, attempts_follow_their_plans) {
     clear(&f);
 }
 
-TEST(eval, attempts_become_records_of_a_pack) {
+TEST(data, attempts_become_records_of_a_pack) {
     firm_error err;
     fixture f = {0};
     char path[600], longer[600];

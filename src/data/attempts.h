@@ -4,12 +4,12 @@
 //
 // Nobody asks whether a goal was reached: an attempt is a recording like any other, and what
 // training takes of it are segments with their histories.
-#ifndef EVAL_ATTEMPTS_H
-#define EVAL_ATTEMPTS_H
+#ifndef DATA_ATTEMPTS_H
+#define DATA_ATTEMPTS_H
 
 #include "data/pack.h"
+#include "data/planner.h"
 #include "data/trial_set.h"
-#include "model/model.h"
 
 enum {
     ATTEMPT_PLANS = 2,
@@ -20,18 +20,11 @@ static inline int attempt_rows(const task_typed* t) {
     return FIRM_HISTORY + ATTEMPT_PLANS * task_span(t);
 }
 
-typedef struct attempts_options {
-    uint64_t seed;
-    firm_device device;
-    firm_precision precision;
-} attempts_options;
-
-// One attempt for each moment of the set, all threads of the pool at work: an episode of
-// attempt_rows() rows each. *reached: how many came within the goal's tolerance on the way. An
-// attempt whose simulation broke down is left out.
-firm_status attempts_make(const firm_model* model, const trial_set* moments,
-                          const attempts_options* opt, pool* p, episodes** out, int* reached,
-                          firm_error* err);
+// One attempt for each moment of the set, all threads of the pool at work, each with its own pilot:
+// an episode of attempt_rows() rows each. *reached: how many came within the goal's tolerance on
+// the way. An attempt whose simulation broke down is left out.
+firm_status attempts_make(const data_pilot* pilot, const trial_set* moments, uint64_t seed, pool* p,
+                          episodes** out, int* reached, firm_error* err);
 // Adds ATTEMPT_RECORDS records of each attempt to the second set of interventions of a pack that
 // was read from a file and holds states.
 firm_status attempts_add(const episodes* attempts, uint64_t seed, pack* p, firm_error* err);

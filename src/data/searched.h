@@ -8,10 +8,11 @@
 // iteration are kept with all that came of them: half of them from the elites, half from the rest.
 // A controller whose plan failed plans again, from a moment like none that was recorded; so a
 // second search begins where a candidate that failed had ended.
-#ifndef EVAL_SEARCHED_H
-#define EVAL_SEARCHED_H
+#ifndef DATA_SEARCHED_H
+#define DATA_SEARCHED_H
 
 #include "data/pack.h"
+#include "data/planner.h"
 #include "data/trial_set.h"
 
 typedef struct searched_options {
@@ -30,8 +31,8 @@ typedef struct searched {
 // All threads of the pool at work, each on a moment: its two searches are the starts 2 i and 2 i +
 // 1. A search from which nothing could be simulated is left out, and so is the second if every
 // candidate had arrived.
-firm_status searched_make(const trial_set* moments, const searched_options* opt, pool* p,
-                          searched* out, firm_error* err);
+firm_status searched_make(const trial_set* moments, const searched_options* opt,
+                          const data_searcher* by, pool* p, searched* out, firm_error* err);
 // Adds all branches to the second set of interventions of a pack that was read from a file and
 // holds states; those of one search share its history.
 firm_status searched_add(const searched* made, pack* p, firm_error* err);

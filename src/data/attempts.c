@@ -1,6 +1,6 @@
-// attempts.c - a controller and two simulators per thread: one lives through the attempt, one draws
+// attempts.c - a pilot and two simulators per thread: one lives through the attempt, one draws
 // the recorded moment before it.
-#include "eval/attempts.h"
+#include "data/attempts.h"
 
 #include <math.h>
 #include <string.h>
@@ -8,16 +8,14 @@
 #include "core/log.h"
 #include "core/mem.h"
 #include "data/episodes_internal.h"
-#include "plan/controller.h"
 
 typedef struct attempt_worker {
-    firm_controller* controller;
+    data_pilot pilot;
     env *world, *painter;
     uint8_t* rgb;  // (image, image, 3)
 } attempt_worker;
 
 typedef struct attempt_work {
-    const firm_model* model;
     const episodes* moments;  // rows of the trial set
     uint64_t seed;
     int from;  // the attempt that the pool's item 0 stands for
@@ -30,7 +28,6 @@ typedef struct attempt_work {
 
 static void close_workers(attempt_work* w) {
     for (int i = 0; w->worker && i < w->workers; i++) {
-        firm_controller_free(w->worker[i].controller);
         env_free(w->worker[i].world);
         env_free(w->worker[i].painter);
         mem_free(w->worker[i].rgb);
@@ -38,14 +35,9 @@ static void close_workers(attempt_work* w) {
     mem_free(w->worker);
 }
 
-static firm_status open_worker(attempt_work* w, const attempts_options* opt, attempt_worker* k,
+static firm_status open_worker(attempt_work* w, const data_pilot* pilot, attempt_worker* k,
                                firm_error* err) {
-    firm_controller_params params = firm_controller_params_default();
-    params.mode = FIRM_MODE_CONTRACT;
-    params.threads = 1;
-    params.device = opt->device;
-    params.precision = opt->precision;
-    TRY(firm_controller_create(w->model, &params, &k->controller, err));
+    k->pilot = *pilot;
     TRY(env_create(w->out->spec, &k->world, err));
     TRY(env_create(w->out->spec, &k->painter, err));
     env* both[] = {k->world, k->painter};
@@ -56,7 +48,7 @@ static firm_status open_worker(attempt_work* w, const attempts_options* opt, att
 
 // ---- one attempt --------------------------------------------------------------------------------
 
-// Shows the controller the recorded moment and the goal, and copies the moment's rows.
+// Shows the pilot the recorded moment and the goal, and copies the moment's rows.
 static firm_status show_moment(const attempt_work* w, attempt_worker* k, int64_t first,
                                double* state, float* action) {
     const env_spec* spec = w->out->spec;
@@ -67,10 +59,10 @@ static firm_status show_moment(const attempt_work* w, attempt_worker* k, int64_t
     memcpy(action, past, (FIRM_HISTORY - 1) * a * sizeof *action);
     for (size_t i = 0; i < FIRM_HISTORY; i++) {
         TRY(env_picture(k->painter, from + i * dim, k->rgb));
-        TRY(firm_controller_push(k->controller, k->rgb, i ? past + (i - 1) * a : NULL));
+        TRY(k->pilot.push(k->pilot.ctx, k->rgb, i ? past + (i - 1) * a : NULL));
     }
     TRY(env_picture(k->painter, from + FIRM_HISTORY * dim, k->rgb));
-    return firm_controller_goal(k->controller, k->rgb);
+    return k->pilot.goal(k->pilot.ctx, k->rgb);
 }
 
 // One control of the plan in hand. Only frames that the next plan is made from are looked at.
@@ -78,7 +70,7 @@ static firm_status next_control(attempt_work* w, attempt_worker* k, int number, 
                                 float* action) {
     const env_spec* spec = w->out->spec;
     firm_step step;
-    TRY(firm_controller_act(k->controller, 0, &step));
+    TRY(k->pilot.act(k->pilot.ctx, &step));
     memcpy(action, step.action, (size_t)spec->task.action_dim * sizeof *action);
     spec->sim->step(k->world, action);
     spec->sim->state_get(k->world, state);
@@ -86,7 +78,7 @@ static firm_status next_control(attempt_work* w, attempt_worker* k, int number, 
     const int span = task_span(&spec->task);
     if (number % span < span - FIRM_HISTORY) return FIRM_OK;
     spec->sim->render(k->world, k->rgb);
-    return firm_controller_push(k->controller, k->rgb, action);
+    return k->pilot.push(k->pilot.ctx, k->rgb, action);
 }
 
 static int finite_row(const env_spec* spec, const double* state, const float* action) {
@@ -106,7 +98,7 @@ static void attempt_one(void* arg, int item, int worker) {
     double* state = w->out->state + row * dim;
     float* action = w->out->action + row * a;
     const double* goal = w->moments->state + (first + FIRM_HISTORY) * dim;
-    firm_controller_reset(k->controller, w->seed + (uint64_t)item);
+    k->pilot.reset(k->pilot.ctx, w->seed + (uint64_t)item);
     w->status[item] = show_moment(w, k, first, state, action);
     spec->sim->state_set(k->world, state + (FIRM_HISTORY - 1) * dim);
     for (int i = 0; i < ATTEMPT_PLANS * task_span(&spec->task) && w->status[item] == FIRM_OK; i++) {
@@ -170,11 +162,9 @@ static void drop_broken(attempt_work* w, int* reached) {
     w->out->count = kept;
 }
 
-firm_status attempts_make(const firm_model* model, const trial_set* moments,
-                          const attempts_options* opt, pool* p, episodes** out, int* reached,
-                          firm_error* err) {
-    attempt_work w = {
-        .model = model, .moments = moments->rows, .seed = opt->seed, .workers = pool_threads(p)};
+firm_status attempts_make(const data_pilot* pilot, const trial_set* moments, uint64_t seed, pool* p,
+                          episodes** out, int* reached, firm_error* err) {
+    attempt_work w = {.moments = moments->rows, .seed = seed, .workers = pool_threads(p)};
     *out = NULL;
     firm_status st = alloc_rows(&w, moments, err);
     if (st == FIRM_OK) {
@@ -182,7 +172,7 @@ firm_status attempts_make(const firm_model* model, const trial_set* moments,
         if (!w.worker) st = FAIL(err, FIRM_E_MEMORY, "no memory for %d threads", w.workers);
     }
     for (int i = 0; i < w.workers && st == FIRM_OK; i++)
-        st = open_worker(&w, opt, &w.worker[i], err);
+        st = open_worker(&w, &pilot[i], &w.worker[i], err);
     if (st == FIRM_OK) st = run_all(&w, p, moments->count, err);
     close_workers(&w);
     if (st == FIRM_OK) drop_broken(&w, reached);

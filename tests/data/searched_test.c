@@ -1,11 +1,12 @@
 // searched_test.c - searches through the true simulator from training moments: they get closer,
 // what is kept is what happened, second ones begin where a failure ended, the bits are the same for
 // any number of threads, and a pack shares their histories.
-#include "eval/searched.h"
+#include "data/searched.h"
 
 #include "check.h"
 #include "core/mem.h"
 #include "env/env.h"
+#include "eval/proposers.h"
 #include "eval/settings.h"
 #include "moments.h"
 #include "train/train.h"
@@ -19,7 +20,7 @@ static searched searches(const moments* m, int threads) {
     searched_options opt = {
         .candidates = CANDIDATES, .iterations = ITERATIONS, .keep = KEEP, .seed = 4};
     if (pool_create(threads, &p, &err) != FIRM_OK ||
-        searched_make(m->set, &opt, p, &out, &err) != FIRM_OK)
+        searched_make(m->set, &opt, &proposers_search, p, &out, &err) != FIRM_OK)
         test_fail(__FILE__, __LINE__, "%s", err.message);
     pool_free(p);
     return out;
@@ -95,7 +96,7 @@ static double distance(const searched* s, int iteration, int first, int count) {
     return sum / (b->anchors * count);
 }
 
-TEST(eval, searches_get_closer) {
+TEST(data, searches_get_closer) {
     firm_error err;
     moments m;
     if (!moments_make(MOMENTS, &m, &err)) {
@@ -129,7 +130,7 @@ TEST(eval, searches_get_closer) {
 }
 
 // Keeping all candidates keeps each of them once.
-TEST(eval, searches_keep_all_of_them) {
+TEST(data, searches_keep_all_of_them) {
     firm_error err;
     moments m;
     searched all;
@@ -139,7 +140,7 @@ TEST(eval, searches_keep_all_of_them) {
         moments_free(&m);
         return;
     }
-    REQUIRE_OK(searched_make(m.set, &opt, NULL, &all, &err), err);
+    REQUIRE_OK(searched_make(m.set, &opt, &proposers_search, NULL, &all, &err), err);
     const size_t bytes = ENV_SPAN * 2 * sizeof(float);
     for (int i = 0; i < 24; i++)
         for (int k = 0; k < i; k++)
@@ -173,7 +174,7 @@ static void check_records(const searched* s, const pack* p) {
     }
 }
 
-TEST(eval, searches_become_records_of_a_pack) {
+TEST(data, searches_become_records_of_a_pack) {
     firm_error err;
     moments m;
     char path[600], longer[600];
@@ -207,7 +208,7 @@ TEST(eval, searches_become_records_of_a_pack) {
     moments_free(&m);
 }
 
-TEST(eval, searches_refuse_what_cannot_be) {
+TEST(data, searches_refuse_what_cannot_be) {
     firm_error err;
     moments m;
     searched out;
@@ -221,6 +222,7 @@ TEST(eval, searches_refuse_what_cannot_be) {
                                     {.candidates = 8, .iterations = 2, .keep = 1},
                                     {.candidates = 8, .iterations = 2, .keep = 9}};
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
-        EXPECT_INT(searched_make(m.set, &bad[i], NULL, &out, &err), FIRM_E_VALUE);
+        EXPECT_INT(searched_make(m.set, &bad[i], &proposers_search, NULL, &out, &err),
+                   FIRM_E_VALUE);
     moments_free(&m);
 }

@@ -1,6 +1,6 @@
 // moments.h - a few training moments of a small TwoRoom data set, for what learns from them.
-#ifndef TESTS_EVAL_MOMENTS_H
-#define TESTS_EVAL_MOMENTS_H
+#ifndef TESTS_DATA_MOMENTS_H
+#define TESTS_DATA_MOMENTS_H
 
 #include "data/split.h"
 #include "data/trial_set.h"

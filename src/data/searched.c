@@ -1,6 +1,6 @@
-// searched.c - the planner's own contract search, on a simulator that lets no candidate go unseen:
+// searched.c - a planner's contract search, on a simulator that lets no candidate go unseen:
 // all states of an iteration's candidates are held until they have been ranked. One per thread.
-#include "eval/searched.h"
+#include "data/searched.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -10,8 +10,6 @@
 #include "core/mem.h"
 #include "core/stats.h"
 #include "data/episodes_internal.h"
-#include "plan/cem.h"
-#include "plan/typed.h"
 
 enum { SEARCHES = 2 };
 
@@ -23,10 +21,10 @@ typedef struct ranked {
 typedef struct search_worker {
     struct search_work* work;
     env* world;
-    plan_solver* solver;
-    double* state;  // (candidates, span + 1, state_dim)
-    float* raw;     // (candidates, span, action_dim)
-    ranked* rank;   // (candidates)
+    void* search;
+    double* state;     // (candidates, span + 1, state_dim)
+    const float* raw;  // (candidates, span, action_dim), the planner's
+    ranked* rank;      // (candidates)
     // the search in hand
     int number, iteration;
     const double *start, *end;  // states of its moment and its goal
@@ -37,8 +35,7 @@ typedef struct search_work {
     const trial_set* moments;
     searched_options opt;
     const env_spec* spec;
-    plan_typed typed;  // the price of configurations
-    plan_actions actions;
+    const data_searcher* by;
     int span, states;  // controls and states of a candidate
     int controls;      // numbers in a candidate: span x action_dim
     int elites;
@@ -53,10 +50,9 @@ typedef struct search_work {
 static void close_workers(search_work* w) {
     for (int i = 0; w->worker && i < w->workers; i++) {
         search_worker* k = &w->worker[i];
-        plan_solver_free(k->solver);
+        w->by->free(k->search);
         env_free(k->world);
         mem_free(k->state);
-        mem_free(k->raw);
         mem_free(k->rank);
     }
     mem_free(w->worker);
@@ -65,12 +61,11 @@ static void close_workers(search_work* w) {
 // ---- one search ---------------------------------------------------------------------------------
 
 // Runs candidate c and notes its states; 0: the simulation broke down.
-static int simulate(search_worker* k, int c, const float* u, float* path) {
+static int simulate(search_worker* k, int c, float* path) {
     const search_work* w = k->work;
     const env_spec* spec = w->spec;
     double* state = k->state + (size_t)(c * w->states * spec->state->dim);
-    float* raw = k->raw + (size_t)(c * w->controls);
-    plan_actions_raw(&w->actions, u, w->span, raw);
+    const float* raw = k->raw + (size_t)(c * w->controls);
     memcpy(state, k->start, (size_t)spec->state->dim * sizeof *state);
     env_recall(k->world, k->start);
     for (int t = 0; t < w->span; t++) {
@@ -113,13 +108,12 @@ static void keep_some(const search_worker* k, int finite) {
 static void look(search_worker* k, int n, const float* path) {
     const search_work* w = k->work;
     const env_spec* spec = w->spec;
-    const plan_cost cost = {.by = plan_typed_price(&k->work->typed), .mode = FIRM_MODE_CONTRACT};
     float c0[FIRM_MAX_CONFIG];
     int finite = 0;
     env_config(spec, k->start, c0);
     for (int c = 0; c < n; c++) {
         const float* at = path + c * spec->task.horizon * spec->task.config_dim;
-        k->rank[c] = (ranked){plan_cost_path(&cost, c0, at, spec->task.horizon, k->goal, NULL), c};
+        k->rank[c] = (ranked){w->by->cost(k->search, c0, at, k->goal), c};
         finite += k->rank[c].cost < INFINITY;
     }
     qsort(k->rank, (size_t)n, sizeof *k->rank, by_cost);
@@ -130,14 +124,14 @@ static void look(search_worker* k, int n, const float* path) {
     k->iteration++;
 }
 
-// A plan_model's rollout: all candidates of an iteration in one call, at last the plan alone.
-static int rollout(void* context, int worker, int n, int horizon, const float* u, float* path) {
-    search_worker* k = context;
-    const int numbers = horizon * k->work->spec->task.config_dim;
+// A data_search_setup's simulate.
+static int rollout(void* arg, int n, const float* raw, float* path) {
+    search_worker* k = arg;
+    const int numbers = k->work->spec->task.horizon * k->work->spec->task.config_dim;
     int broken = 0;
-    (void)worker;
-    for (int c = 0; c < n; c++, u += k->work->controls) {
-        if (simulate(k, c, u, path + c * numbers)) continue;
+    k->raw = raw;
+    for (int c = 0; c < n; c++) {
+        if (simulate(k, c, path + c * numbers)) continue;
         for (int i = 0; i < numbers; i++) path[c * numbers + i] = NAN;
         broken++;
     }
@@ -150,35 +144,24 @@ static firm_status open_worker(search_work* w, search_worker* k, firm_error* err
     *k = (search_worker){.work = w};
     TRY(env_create(w->spec, &k->world, err));
     k->state = mem_alloc(n * (size_t)(w->states * w->spec->state->dim) * sizeof *k->state);
-    k->raw = mem_alloc(n * (size_t)w->controls * sizeof *k->raw);
     k->rank = mem_alloc(n * sizeof *k->rank);
-    if (!k->state || !k->raw || !k->rank)
+    if (!k->state || !k->rank)
         return FAIL(err, FIRM_E_MEMORY, "no memory for a search of %d candidates",
                     w->opt.candidates);
-    plan_setup setup = {
-        .options = {.mode = FIRM_MODE_CONTRACT,
-                    .candidates = w->opt.candidates,
-                    .iterations = w->opt.iterations,
-                    .elites = w->elites,
-                    .horizon = w->spec->task.horizon,
-                    .replan = w->spec->task.horizon,
-                    .spread = 1},
-        .actions = w->actions,
-        .world = {.model = {.context = k,
-                            .state = w->spec->task.config_dim,
-                            .action = w->spec->task.controls * w->spec->task.action_dim,
-                            .lanes = 1,
-                            .workers = 1,
-                            .whole = 1,
-                            .rollout = rollout},
-                  .price = plan_typed_price(&w->typed)}};
-    return plan_solver_create(&setup, &k->solver, err);
+    data_search_setup setup = {.spec = w->spec,
+                               .mean = w->moments->action_mean,
+                               .std = w->moments->action_std,
+                               .candidates = w->opt.candidates,
+                               .iterations = w->opt.iterations,
+                               .elites = w->elites,
+                               .simulate = rollout,
+                               .arg = k};
+    return w->by->open(&setup, &k->search, err);
 }
 
 // Fills the branches of a search; 0: too little could be simulated.
 static int search(search_work* w, search_worker* k, int number) {
     float c0[FIRM_MAX_CONFIG];
-    plan_result result;
     k->number = number;
     k->iteration = 0;
     k->start = w->starts->state + w->out->row[number] * w->spec->state->dim;
@@ -186,8 +169,7 @@ static int search(search_work* w, search_worker* k, int number) {
     env_config(w->spec, k->start, c0);
     env_config(w->spec, k->end, k->goal);
     w->missing[number] = 0;
-    plan_solver_reset(k->solver, w->opt.seed + (uint64_t)number);
-    plan_solver_solve(k->solver, c0, k->goal, 0, &result);
+    w->by->solve(k->search, w->opt.seed + (uint64_t)number, c0, k->goal);
     return !w->missing[number];
 }
 
@@ -334,20 +316,18 @@ void searched_free(searched* s) {
     *s = (searched){0};
 }
 
-firm_status searched_make(const trial_set* moments, const searched_options* opt, pool* p,
-                          searched* out, firm_error* err) {
+firm_status searched_make(const trial_set* moments, const searched_options* opt,
+                          const data_searcher* by, pool* p, searched* out, firm_error* err) {
     const env_spec* spec = moments->rows->spec;
-    search_work w = {
-        .moments = moments,
-        .opt = *opt,
-        .spec = spec,
-        .typed = {.task = &spec->task},
-        .actions = plan_actions_of(&spec->task, moments->action_mean, moments->action_std),
-        .span = task_span(&spec->task),
-        .states = task_span(&spec->task) + 1,
-        .controls = task_span(&spec->task) * spec->task.action_dim,
-        .elites = opt->candidates / 6 > 2 ? opt->candidates / 6 : 2,
-        .workers = pool_threads(p)};
+    search_work w = {.moments = moments,
+                     .opt = *opt,
+                     .spec = spec,
+                     .by = by,
+                     .span = task_span(&spec->task),
+                     .states = task_span(&spec->task) + 1,
+                     .controls = task_span(&spec->task) * spec->task.action_dim,
+                     .elites = opt->candidates / 6 > 2 ? opt->candidates / 6 : 2,
+                     .workers = pool_threads(p)};
     *out = (searched){0};
     TRY(check(opt, err));
     firm_status st = open_all(&w, err);
