@@ -80,10 +80,6 @@ static firm_status add_recorded(const args* a, firm_model* model, firm_error* er
 static firm_status add_episodes(const args* a, firm_model* model, firm_error* err) {
     const env_spec* spec;
     config* settings;
-    if (args_given(a, "recorded"))
-        return FAIL(err, FIRM_E_USAGE,
-                    "a model has recorded segments or whole episodes; give --recorded or "
-                    "--episodes, not both");
     TRY(task_of(a, model, &spec, err));
     TRY(cli_settings(a, &model->task, model, &settings, err));
     uint64_t split_seed = (uint64_t)config_int(settings, "data", "split_seed");
@@ -186,6 +182,10 @@ static firm_status run(const args* a, firm_error* err) {
     cJSON* j = NULL;
     int half = args_switch(a, "half");
     TRY(cli_required(a, "output", &path, err));
+    if (args_given(a, "recorded") && args_given(a, "episodes"))
+        return FAIL(err, FIRM_E_USAGE,
+                    "a model has recorded segments or whole episodes; give --recorded or "
+                    "--episodes, not both");
     if (lewm_is_file(a->positional[0])) {
         TRY(import_lewm(a, path, &j, err));
         return cli_finish(a, j, show, err);

@@ -281,7 +281,7 @@ static firm_status check_apart(const char* provenance, const char* what, const e
         return FIRM_OK;
     if (fresh)
         return FAIL(err, FIRM_E_USAGE,
-                    "the model was trained on episodes collected with seed %" PRIu64
+                    "the model was trained on or carries episodes collected with seed %" PRIu64
                     "; give another --seed, or "
                     "the training file with --data, whose validation episodes were held out",
                     seed);

@@ -21,9 +21,11 @@ static float* copy(const float* from, size_t count) {
 static firm_status check_lookup(const firm_model* m, firm_error* err) {
     const task_typed* task = &m->task;
     if (task->situation_dim == 0)
-        return FAIL(err, FIRM_E_VALUE,
-                    "train.recorded: %s does not say which moments are alike; set it to 0",
-                    task->name);
+        return FAIL(
+            err, FIRM_E_VALUE,
+            "%s does not say which moments are alike, so its models carry no recordings; set "
+            "train.recorded=0, and leave --recorded and --episodes out",
+            task->name);
     if (task_situation_reads_chi(task) && (!m->shape.reading || m->shape.no_fiber))
         return FAIL(err, FIRM_E_VALUE,
                     "recorded segments of %s are looked up by what is read from the fiber; set "
