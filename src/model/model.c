@@ -141,7 +141,8 @@ void model_drop_recorded(firm_model* m) {
     mem_free(m->recorded);
     mem_free(m->recorded_path);
     mem_free(m->recorded_chi);
-    m->recorded = m->recorded_path = m->recorded_chi = NULL;
+    mem_free(m->recorded_left);
+    m->recorded = m->recorded_path = m->recorded_chi = m->recorded_left = NULL;
     m->recorded_count = 0;
 }
 

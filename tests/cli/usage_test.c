@@ -73,6 +73,7 @@ TEST(cli, counts_out_of_range) {
         {"eval", "eval tworoom --offset 2.5", "whole number from 1"},
         {"eval", "eval tworoom --deadline-ms -3", "number from 0"},
         {"eval", "eval tworoom --deadline-ms nan", "number from 0"},
+        {"export", "export m.safetensors -o x --recorded p.h5 --episodes f.h5", "not both"},
         {"reproduce", "reproduce --seeds 1,-2", "whole numbers"},
         {"reproduce", "reproduce --tasks tworoom --plus", "TASK-plus"},
     };
