@@ -1,27 +1,41 @@
 #!/usr/bin/env bash
-# compare_torch.sh [--device cuda|cpu] [TASK] - firm and PyTorch on the same machine in one run, with the ratios.
+# compare_torch.sh [--world firm|lewm] [--device cuda|cpu] [TASK] [...] - firm and PyTorch on the same machine in one run,
+# with the ratios.
 #
 # cuda: milliseconds of one contract search and of one among a hundred, recurrent training updates per second. Needs
 # build-cuda/firm (make cuda), a CUDA GPU, and Python with PyTorch.
 # cpu: the search, recurrent and frontend training on all cores, in turn. Needs build/firm (make build) and Python
 # with PyTorch; a C++ compiler for PyTorch's compiled form. PYTHON names the interpreter (python3).
+# lewm: the same of LeWM's searches and, on a GPU, updates; bench/lewm_torch.py says how, and which further flags there
+# are (--out FILE.json, --rounds N).
 set -euo pipefail
 cd "$(dirname "$0")/.."
-device=cuda python=${PYTHON:-python3}
-if [ "${1:-}" = --device ]; then
-    device=${2:-}
-    shift 2 || true
-fi
-task=${1:-tworoom}
+world=firm device=cuda python=${PYTHON:-python3}
+while [ $# -gt 1 ]; do
+    case $1 in
+    --world) world=$2 ;;
+    --device) device=$2 ;;
+    *) break ;;
+    esac
+    shift 2
+done
+task=tworoom
+case ${1:-} in
+'' | -*) ;;
+*) task=$1; shift ;;
+esac
+case $world in firm | lewm) ;; *) echo "compare_torch.sh: --world is firm or lewm, not '$world'" >&2; exit 2 ;; esac
 case $device in
-cpu)
-    [ -x build/firm ] || { echo "compare_torch.sh: build/firm is missing; run make build" >&2; exit 2; }
-    exec "$python" bench/cpu_torch.py --firm build/firm --task "$task" "${@:2}" ;;
-cuda) firm=build-cuda/firm ;;
+cpu) firm=build/firm how="make build" ;;
+cuda) firm=build-cuda/firm how="make cuda" ;;
 *) echo "compare_torch.sh: --device is cuda or cpu, not '$device'" >&2; exit 2 ;;
 esac
-[ -x "$firm" ] || { echo "compare_torch.sh: $firm is missing; run make cuda" >&2; exit 2; }
+[ -x "$firm" ] || { echo "compare_torch.sh: $firm is missing; run $how" >&2; exit 2; }
 command -v "$python" >/dev/null || { echo "compare_torch.sh: $python is missing" >&2; exit 2; }
+case $world-$device in
+lewm-*) exec "$python" bench/lewm_torch.py --firm "$firm" --device "$device" --task "$task" "$@" ;;
+firm-cpu) exec "$python" bench/cpu_torch.py --firm "$firm" --task "$task" "$@" ;;
+esac
 out=$(mktemp -d)
 trap 'rm -rf "$out"' EXIT
 "$python" bench/plan_torch.py --task "$task" --json >"$out/torch.json"

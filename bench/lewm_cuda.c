@@ -1,7 +1,9 @@
 // lewm_cuda.c - LeWM's contract search on a GPU, the published sizes, random weights: one search
-// and a hundred at once, in milliseconds, best and median of some. `ninja bench_lewm_cuda`.
+// and a hundred at once, in milliseconds, best and median of some. `ninja bench_lewm_cuda`;
+// `bench_lewm_cuda SEARCHES PRECISION` measures one of them.
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "core/clock.h"
 #include "core/rng.h"
@@ -58,7 +60,7 @@ static int run(const lewm_model* m, plan_precision precision, int searches) {
     return 0;
 }
 
-int main(void) {
+int main(int argc, char** argv) {
     const task_typed task = {.name = "bench",
                              .image = 224,
                              .controls = 5,
@@ -86,7 +88,9 @@ int main(void) {
     int failed = 0;
     for (int p = PLAN_TF32; p <= PLAN_BF16; p++)
         for (int searches = 1; searches <= MOST; searches = searches == 1 ? 25 : 4 * searches)
-            failed |= run(m, (plan_precision)p, searches);
+            if (argc < 3 || (atoi(argv[1]) == searches &&
+                             strcmp(argv[2], plan_precision_name((plan_precision)p)) == 0))
+                failed |= run(m, (plan_precision)p, searches);
     lewm_free(m);
     return failed;
 }

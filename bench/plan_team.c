@@ -1,28 +1,33 @@
 // plan_team.c - how threads should share the planner's rollouts: every team size in turn, beside
 // the float32 multiply-add rate of the same threads.
 //     ninja -C build bench_plan_team && build/bench_plan_team [THREADS] [CANDIDATES] [fp32|bf16]
+//     [BLOCK]
 // A row is a number of members per team: the best and the median time of five macro steps of all
-// candidates through TwoRoom's transition, and the share of the multiply-add rate. The star marks
-// what plan_net_members() chooses.
+// candidates through TwoRoom's transition, the share of the multiply-add rate, and where the
+// members' time went. The star marks what plan_net_members() chooses. BLOCK: candidates per thread
+// and block; else the kernels' own. Before the table: what it takes to start all threads and have
+// them finish, and to meet.
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/meet.h"
 #include "core/clock.h"
 #include "core/fma.h"
+#include "core/meet.h"
 #include "core/mem.h"
+#include "core/pool.h"
 #include "core/rng.h"
-#include "plan/net.h"
+#include "plan/net_internal.h"
 
-enum { STEPS = 5, ROUNDS = 30, LARGEST = 384 * 768 };
+enum { STEPS = 5, ROUNDS = 30, LARGEST = 384 * 768, MOST = 256 };
 
 typedef struct trial {
     const plan_net* net;
     plan_net_job job;
     int members, teams;
     char* scratch;  // (threads)
-    meet at[256];
+    meet at[MOST];
+    plan_net_spent spent[MOST];
 } trial;
 
 static void roll(void* arg, int item, int worker) {
@@ -38,7 +43,7 @@ static void roll(void* arg, int item, int worker) {
     job.c_out += (size_t)from * STEPS * 2;
     plan_net_team team = {t->members,
                           t->scratch + (size_t)(of * t->members) * plan_net_scratch_bytes(t->net),
-                          &t->at[of]};
+                          &t->at[of], &t->spent[of * t->members]};
     if (job.n > 0) plan_net_rollout_share(t->net, &job, &team, worker % t->members);
 }
 
@@ -47,21 +52,78 @@ static int by_value(const void* a, const void* b) {
     return (x > y) - (x < y);
 }
 
+// In percent of the time of all threads.
+static void print_spent(const trial* t, double ns) {
+    plan_net_spent sum = {0};
+    for (int i = 0; i < t->teams * t->members; i++) {
+        sum.product += t->spent[i].product;
+        sum.normalise += t->spent[i].normalise;
+        sum.edges += t->spent[i].edges;
+        sum.wait += t->spent[i].wait;
+    }
+    double percent = 100 / (ns * t->teams * t->members);
+    printf("  product %.0f normalise %.0f edges %.0f wait %.0f %%\n", percent * (double)sum.product,
+           percent * (double)sum.normalise, percent * (double)sum.edges,
+           percent * (double)sum.wait);
+}
+
 static void measure(trial* t, pool* p, double fma, int chosen) {
-    double ms[ROUNDS];
+    double ms[ROUNDS], all = 0;
     for (int i = 0; i < t->teams; i++) meet_expect(&t->at[i], t->members);
     for (int i = -2; i < ROUNDS; i++) {
+        if (i == 0) memset(t->spent, 0, sizeof t->spent);
         int64_t begun = clock_ns();
         pool_each(p, roll, t);
-        if (i >= 0) ms[i] = (double)(clock_ns() - begun) * 1e-6;
+        double took = (double)(clock_ns() - begun);
+        if (i >= 0) all += took, ms[i] = took * 1e-6;
     }
     qsort(ms, ROUNDS, sizeof *ms, by_value);
     plan_net_shape s;
     plan_net_shape_get(t->net, &s);
     double work = 2e-6 * (double)plan_net_macs(&s, NULL) * t->job.n * STEPS;
-    printf("%3d x %2d members%s  best %7.3f ms  median %7.3f ms  %6.1f GFLOP/s  %.3f of fma\n",
+    printf("%3d x %2d members%s  best %7.3f ms  median %7.3f ms  %6.1f GFLOP/s  %.3f of fma",
            t->teams, t->members, chosen ? " *" : "  ", ms[0], ms[ROUNDS / 2], work / ms[ROUNDS / 2],
            work / ms[ROUNDS / 2] / fma);
+    print_spent(t, all);
+}
+
+// ---- starting and meeting -----------------------------------------------------------------------
+
+enum { MEETINGS = 1000, STARTS = 300 };
+
+static void meet_often(void* arg, int item, int worker) {
+    (void)item;
+    trial* t = arg;
+    for (int i = 0; i < MEETINGS; i++) meet_wait(&t->at[worker / t->members]);
+}
+
+static void nothing(void* arg, int item, int worker) {
+    (void)arg, (void)item, (void)worker;
+}
+
+static void print_waits(trial* t, pool* p, int threads) {
+    double us[STARTS];
+    for (int pause = 0; pause < 2; pause++) {
+        for (int i = 0; i < STARTS; i++) {
+            // as between two batches of a search: the caller works by itself for a moment
+            int64_t begun = clock_ns();
+            while (pause && clock_ns() - begun < 50000) continue;
+            begun = clock_ns();
+            pool_each(p, nothing, NULL);
+            us[i] = (double)(clock_ns() - begun) * 1e-3;
+        }
+        qsort(us, STARTS, sizeof *us, by_value);
+        printf("start and finish%s: median %.1f us, a tenth above %.1f us\n",
+               pause ? " after 50 us" : "", us[STARTS / 2], us[STARTS * 9 / 10]);
+    }
+    for (int m = 2; m <= threads && m <= PLAN_TEAM_MOST; m *= 2) {
+        t->members = m;
+        for (int i = 0; i < threads / m; i++) meet_expect(&t->at[i], m);
+        if (threads % m) continue;
+        int64_t begun = clock_ns();
+        pool_each(p, meet_often, t);
+        printf("%d meet: %.2f us\n", m, (double)(clock_ns() - begun) * 1e-3 / MEETINGS);
+    }
 }
 
 int main(int argc, char** argv) {
@@ -83,6 +145,7 @@ int main(int argc, char** argv) {
         fprintf(stderr, "%s\n", err.message);
         return 2;
     }
+    if (argc > 4) net->block = atoi(argv[4]);
     threads = pool_threads(p);
     t.net = net;
     float* u = mem_alloc((size_t)n * STEPS * 10 * sizeof *u);
@@ -90,9 +153,11 @@ int main(int argc, char** argv) {
     t.job = (plan_net_job){n, STEPS, c0, m0, u, mem_alloc((size_t)n * STEPS * 2 * sizeof *u)};
     t.scratch = mem_calloc((size_t)threads, plan_net_scratch_bytes(net));
     for (int i = 0; i < threads; i++) meet_init(&t.at[i]);
-    printf("%s, %d threads, %d candidates\n", plan_net_simd(net), threads, n);
+    printf("%s, %d threads, %d candidates, blocks of %d\n", plan_net_simd(net), threads, n,
+           plan_net_block_lanes(net));
+    print_waits(&t, p, threads);
     for (int pass = 0; pass < 2; pass++) {
-        double fma = fma_measure(p, 200);
+        double fma = fma_measure(p, 100);
         printf("fma %.1f GFLOP/s\n", fma);
         for (int m = 1; m <= threads && m <= PLAN_TEAM_MOST; m++) {
             if (threads % m) continue;

@@ -2,6 +2,9 @@
 add_executable(bench_plan_team EXCLUDE_FROM_ALL ${CMAKE_SOURCE_DIR}/bench/plan_team.c)
 target_include_directories(bench_plan_team PRIVATE ${CMAKE_SOURCE_DIR}/src)
 target_link_libraries(bench_plan_team PRIVATE firm_static)
+add_executable(bench_plan_kernels EXCLUDE_FROM_ALL ${CMAKE_SOURCE_DIR}/bench/plan_kernels.c)  # ninja bench_plan_kernels
+target_include_directories(bench_plan_kernels PRIVATE ${CMAKE_SOURCE_DIR}/src)
+target_link_libraries(bench_plan_kernels PRIVATE firm_static)
 add_executable(strip_columns EXCLUDE_FROM_ALL ${CMAKE_SOURCE_DIR}/bench/strip_columns.c)  # for scripts/recorded.sh
 target_link_libraries(strip_columns PRIVATE PkgConfig::DEPS)
 if(FIRM_CUDA)

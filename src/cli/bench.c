@@ -10,11 +10,14 @@
 #include "core/log.h"
 #include "core/mem.h"
 #include "env/render/compare.h"
+#include "train/lewm/lewm.h"
 #include "train/train.h"
 
 static const arg_option options[] = {
     {"model", 0, ARG_TEXT, 0, 0, NULL, NULL, "M",
      "plan: a model file; else random weights of the same shape"},
+    {"world", 0, ARG_CHOICE, 0, 0, NULL, "firm|lewm", NULL,
+     "plan, train: kind of world model; else that of --model, or firm"},
     CLI_DEVICE_OPTIONS,
     {"batch", 0, ARG_INT, 2, 1000, "100", NULL, "N", "plan on cuda: searches solved as one batch"},
     {"repeats", 0, ARG_INT, 3, 64, "9", NULL, "N", "plan: solves measured"},
@@ -146,6 +149,32 @@ static int add_share(cJSON* j, const char* key, double value) {
                      : cJSON_AddNullToObject(j, key) != NULL;
 }
 
+static firm_status bench_train_lewm(const args* a, const env_spec* spec, cJSON* j,
+                                    firm_error* err) {
+    const char* set[ARGS_MAX_VALUES];
+    config* settings;
+    lewm_speed s;
+    TRY(lewm_settings(args_text(a, "config"), set, args_list(a, "set", set), &settings, err));
+    const int threads = (int)args_int(a, "threads");
+    const lewm_run_options opt = {.seed = (uint64_t)args_int(a, "seed"),
+                                  .threads = threads,
+                                  .device = args_text(a, "device")};
+    firm_status status = lewm_bench(settings, spec, &opt, args_real(a, "seconds"), &s, err);
+    config_free(settings);
+    TRY(status);
+    int ok = cJSON_AddStringToObject(j, "world", "lewm") &&
+             cJSON_AddStringToObject(j, "device", opt.device) &&
+             cJSON_AddNumberToObject(j, "threads", threads ? threads : pool_cores()) &&
+             cJSON_AddNumberToObject(j, "batch", s.batch) &&
+             json_add_number(j, "updates_per_s", s.updates_per_s, 5) &&
+             json_add_number(j, "ms_per_update", 1e3 / s.updates_per_s, 5) &&
+             json_add_number(j, "gflop_per_update", s.gflop_per_update, 5) &&
+             json_add_number(j, "gflops", s.gflop_per_update * s.updates_per_s, 5) &&
+             add_share(j, "fma_gflops", s.fma_gflops) &&
+             add_share(j, "fraction_of_fma", s.fraction);
+    return ok ? FIRM_OK : cli_no_memory(err);
+}
+
 static firm_status bench_train(const args* a, const env_spec* spec, cJSON* j, firm_error* err) {
     config* settings;
     train_speed s;
@@ -186,10 +215,13 @@ static firm_status run(const args* a, firm_error* err) {
     const env_spec* spec = env_at(0);
     if (a->positionals > 1) TRY(cli_task(a, 1, &spec, err));
     TRY(env_need_simulator(spec, "a benchmark", err));
-    int on_gpu = strcmp(what, "train") == 0 || strcmp(what, "plan") == 0;
-    if (strcmp(args_text(a, "device"), "cuda") == 0 && !on_gpu)
+    const char* world = args_text(a, "world");
+    int of_model = strcmp(what, "train") == 0 || strcmp(what, "plan") == 0;
+    if (strcmp(args_text(a, "device"), "cuda") == 0 && !of_model)
         return FAIL(err, FIRM_E_UNAVAILABLE,
                     "bench %s has no GPU version; measure with --device cpu", what);
+    if (world && !of_model)
+        return FAIL(err, FIRM_E_USAGE, "--world is for bench plan and bench train; leave it out");
     cJSON* j = cJSON_CreateObject();
     if (!j || !cJSON_AddStringToObject(j, "task", spec->task.name)) {
         cJSON_Delete(j);
@@ -199,7 +231,8 @@ static firm_status run(const args* a, firm_error* err) {
     if (strcmp(what, "plan") == 0)
         status = bench_plan(a, spec, j, err);
     else if (strcmp(what, "train") == 0)
-        status = bench_train(a, spec, j, err);
+        status =
+            (world && strcmp(world, "lewm") == 0 ? bench_train_lewm : bench_train)(a, spec, j, err);
     else if (strcmp(what, "env") == 0)
         status = bench_env(a, spec, 0, j, err);
     else if (strcmp(what, "render") == 0)

@@ -13,8 +13,11 @@
 #include "core/fma.h"
 #include "core/mem.h"
 #include "eval/eval.h"
+#include "model/lewm/lewm.h"
 #include "model/model.h"
 #include "plan/controller.h"
+#include "plan/lewm_gpu.h"
+#include "plan/lewm_net.h"
 #include "plan/net.h"
 #include "plan/peak.h"
 #include "train/shape.h"
@@ -154,8 +157,9 @@ static firm_status measure(subject* s, const firm_controller_params* how, int re
     firm_step step = {0};
     TRY(pool_create(how->threads, &p, err));
     m->threads = pool_threads(p);
-    firm_status status = solve(s, &step, NULL, err);  // warm-up: page faults, clock rate
-    if (status == FIRM_OK) status = solve(s, &step, NULL, err);
+    // warm-up: page faults, clock rate
+    firm_status status = solve(s, &step, NULL, err);
+    if (status == FIRM_OK && step.solve_ms < 1000) status = solve(s, &step, NULL, err);
     for (int i = 0; i < repeats && status == FIRM_OK; i++)
         status = measure_once(s, how, p, &step, m, err);
     m->iterations = step.iterations;
@@ -164,22 +168,35 @@ static firm_status measure(subject* s, const firm_controller_params* how, int re
     return status;
 }
 
+// Numbers of a start: what is remembered, and what is seen of it and of a goal.
+typedef struct start_size {
+    int memory, state;
+} start_size;
+
+static start_size start_of(const firm_model* m) {
+    return m->lewm ? (start_size){0, m->lewm->shape.width}
+                   : (start_size){m->shape.fiber, m->task.config_dim};
+}
+
 // Searches from as many starts to as many goals, all at once, and per search.
-static firm_status run_batch(subject* s, plan_gpu* gpu, measured* m, plan_problem* problem,
+static firm_status run_batch(subject* s, plan_device gpu, measured* m, plan_problem* problem,
                              plan_answer* answer, float* numbers, firm_error* err) {
-    int config = s->model->task.config_dim, fiber = s->model->shape.fiber;
-    rng_fill_normal(1, RNG_STREAM(RNG_TRIAL, 0), 0, numbers, m->batch * (fiber + 2 * config));
+    const start_size n = start_of(s->model);
+    const int each = n.memory + 2 * n.state;
+    rng_fill_normal(1, RNG_STREAM(RNG_TRIAL, 0), 0, numbers, m->batch * each);
     for (int i = 0; i < m->batch; i++) {
-        float* at = numbers + i * (fiber + 2 * config);
-        for (int k = 0; k < 2 * config; k++) at[fiber + k] *= 0.3f;
-        problem[i] = (plan_problem){
-            .now = at + fiber, .memory = at, .goal = at + fiber + config, .seed = (uint64_t)i};
+        float* at = numbers + i * each;
+        for (int k = 0; k < 2 * n.state && !s->model->lewm; k++) at[n.memory + k] *= 0.3f;
+        problem[i] = (plan_problem){.now = at + n.memory,
+                                    .memory = at,
+                                    .goal = at + n.memory + n.state,
+                                    .seed = (uint64_t)i};
     }
     eval_times times = {0};
     firm_status status = FIRM_OK;
     for (int i = 0; i < 6 && status == FIRM_OK; i++) {
         int64_t begun = clock_ns();
-        status = plan_gpu_solve(gpu, m->batch, problem, s->options.iterations, 0, answer, err);
+        status = gpu.solve(gpu.context, m->batch, problem, s->options.iterations, 0, answer, err);
         double ms = (double)(clock_ns() - begun) * 1e-6;
         if (status == FIRM_OK && i) status = eval_times_add(&times, ms, err);
     }
@@ -188,22 +205,40 @@ static firm_status run_batch(subject* s, plan_gpu* gpu, measured* m, plan_proble
     return status;
 }
 
-static firm_status measure_batch(subject* s, const firm_controller_params* how, measured* m,
-                                 firm_error* err) {
-    plan_gpu* gpu;
-    plan_gpu_choice choice = {(plan_precision)how->precision, PLAN_GPU_BATCH, m->batch, how->gpu};
-    TRY(plan_gpu_for_model(s->model, &s->options, &choice, &gpu, err));
+static firm_status solve_batch(subject* s, plan_device gpu, measured* m, firm_error* err) {
+    const start_size each = start_of(s->model);
     size_t n = (size_t)m->batch;
     plan_problem* problem = mem_calloc(n, sizeof *problem);
     plan_answer* answer = mem_calloc(n, sizeof *answer);
-    float* numbers = mem_calloc(
-        n, (size_t)(s->model->shape.fiber + 2 * s->model->task.config_dim) * sizeof *numbers);
+    float* numbers = mem_calloc(n, (size_t)(each.memory + 2 * each.state) * sizeof *numbers);
     firm_status status = problem && answer && numbers
                              ? run_batch(s, gpu, m, problem, answer, numbers, err)
                              : cli_no_memory(err);
     mem_free(problem);
     mem_free(answer);
     mem_free(numbers);
+    return status;
+}
+
+static firm_status measure_batch(subject* s, const firm_controller_params* how, measured* m,
+                                 firm_error* err) {
+    const plan_precision precision = (plan_precision)how->precision;
+    plan_gpu* gpu = NULL;
+    lewm_gpu* lewm = NULL;
+    if (s->model->lewm)
+        TRY(lewm_gpu_create(&(lewm_gpu_setup){.model = s->model->lewm,
+                                              .options = s->options,
+                                              .precision = precision,
+                                              .searches = m->batch,
+                                              .device = how->gpu},
+                            &lewm, err));
+    else
+        TRY(plan_gpu_for_model(s->model, &s->options,
+                               &(plan_gpu_choice){precision, PLAN_GPU_BATCH, m->batch, how->gpu},
+                               &gpu, err));
+    firm_status status =
+        solve_batch(s, lewm ? lewm_gpu_device_of(lewm) : plan_gpu_device_of(gpu), m, err);
+    lewm_gpu_free(lewm);
     plan_gpu_free(gpu);
     return status;
 }
@@ -215,20 +250,26 @@ static int add_fma(cJSON* j, double median, double best, double fma) {
            json_add_number(j, "fraction_of_fma_best", best / fma, 4);
 }
 
-static firm_status describe(const subject* s, const firm_controller_params* how, measured* m,
-                            cJSON* j, firm_error* err) {
-    const model_shape* shape = &s->model->shape;
-    const task_typed* task = &s->model->task;
+// Multiply-adds of one rollout by all members.
+static double rollout_macs(const firm_model* m, int horizon) {
+    if (m->lewm) return (double)lewm_net_macs(m->lewm, horizon);
+    const model_shape* shape = &m->shape;
+    const task_typed* task = &m->task;
     plan_net_shape net = {
         task->config_dim, task->pairs,  shape->fiber,  task->controls * task->action_dim,
         shape->hidden,    shape->inner, shape->blocks, shape->spatial};
-    int members = 1 + s->model->members;
     const nn_push push = task_push(task);
-    double work = 2.0 * (double)plan_net_macs(&net, &push) * members * s->options.candidates *
-                  m->iterations * m->horizon;
+    return (double)plan_net_macs(&net, &push) * (1 + m->members) * horizon;
+}
+
+static firm_status describe(const subject* s, const firm_controller_params* how, measured* m,
+                            cJSON* j, firm_error* err) {
+    int members = 1 + s->model->members;
+    double work = 2.0 * rollout_macs(s->model, m->horizon) * s->options.candidates * m->iterations;
     double median = eval_times_quantile(&m->times, 0.5), best = m->times.ms[0];
     int gpu = how->device == FIRM_DEVICE_CUDA;
-    int ok = cJSON_AddStringToObject(j, "device", gpu ? "cuda" : "cpu") &&
+    int ok = cJSON_AddStringToObject(j, "world", s->model->lewm ? "lewm" : "firm") &&
+             cJSON_AddStringToObject(j, "device", gpu ? "cuda" : "cpu") &&
              cJSON_AddStringToObject(j, "device_name", controller_device(s->ctl)) &&
              cJSON_AddStringToObject(j, "way", controller_way(s->ctl)) &&
              cJSON_AddNumberToObject(j, "threads", m->threads) &&
@@ -291,16 +332,35 @@ static firm_status bench_both(const args* a, const env_spec* spec, const firm_mo
     eval_times_free(&m.before);
     subject_close(&s);
     TRY(status);
+    // minutes
+    if (model && model->lewm && how.device == FIRM_DEVICE_CPU)
+        return cJSON_AddNullToObject(j, "reach_ms_per_solve") ? FIRM_OK : cli_no_memory(err);
     how.mode = FIRM_MODE_REACH;
     TRY(bench_solve_ms(spec, model, settings, &how, repeats, &reach_ms, err));
     return json_add_number(j, "reach_ms_per_solve", reach_ms, 5) ? FIRM_OK : cli_no_memory(err);
 }
 
+// The model of --model, or for --world lewm random weights of the published sizes, or NULL: random
+// weights of the settings' shape.
+static firm_status open_model(const args* a, const env_spec* spec, firm_model** out,
+                              firm_error* err) {
+    const char *path = args_text(a, "model"), *world = args_text(a, "world");
+    const int lewm = world && strcmp(world, "lewm") == 0;
+    *out = NULL;
+    if (path && lewm) return cli_load_lewm(path, spec, out, err);
+    if (path) return (world ? cli_load_model : cli_load_world)(path, spec, out, err);
+    if (!lewm) return FIRM_OK;
+    lewm_shape shape = lewm_shape_default();
+    shape.image = spec->task.image;
+    lewm_model* m;
+    TRY(lewm_create(&spec->task, &shape, 1, &m, err));
+    return model_of_lewm(m, out, err);
+}
+
 firm_status bench_plan(const args* a, const env_spec* spec, cJSON* j, firm_error* err) {
-    const char* path = args_text(a, "model");
     firm_model* model = NULL;
     config* settings = NULL;
-    firm_status status = path ? cli_load_model(path, spec, &model, err) : FIRM_OK;
+    firm_status status = open_model(a, spec, &model, err);
     if (status == FIRM_OK) status = cli_settings(a, &spec->task, model, &settings, err);
     if (status == FIRM_OK) status = bench_both(a, spec, model, settings, j, err);
     config_free(settings);

@@ -49,7 +49,8 @@ firm_status cli_no_memory(firm_error* err);
 
 // The task named by the first positional argument; `which` counts from 0.
 firm_status cli_task(const args* a, int which, const env_spec** spec, firm_error* err);
-// Settings: of the model's training run if it has some, else the task's; then --config and --set.
+// Settings: of the model's training run if it is one of FIRM and has some, else the task's; then
+// --config and --set.
 firm_status cli_settings(const args* a, const task_typed* task, const firm_model* model,
                          config** out, firm_error* err);
 // --NAME must be given.
@@ -89,6 +90,9 @@ firm_status cli_device(const args* a, firm_device* device, firm_precision* preci
         "precision", 0, ARG_CHOICE, 0, 0, NULL, "fp32|tf32|bf16", NULL,               \
             "operands of the planner's products; else tf32 on a GPU, fp32 on the CPU" \
     }
+
+// "a1,a2;b1,b2" into out (rows, columns); FIRM_E_USAGE where it is anything else. NULL is "".
+firm_status cli_rows(const char* text, int rows, int columns, float* out);
 
 // A named draw of trials has a seed of its own.
 firm_status cli_check_draw(const args* a, firm_error* err);

@@ -2,6 +2,8 @@
 // way a result leaves the program.
 #define _GNU_SOURCE
 #include <limits.h>
+#include <math.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -41,7 +43,8 @@ firm_status cli_settings(const args* a, const task_typed* task, const firm_model
     const char* set[ARGS_MAX_VALUES];
     const char* file = args_text(a, "config");
     int count = args_list(a, "set", set);
-    if (!model || !model->config || !model->config[0])
+    // LeWM's are those of its training, which say nothing of plans or data
+    if (!model || model->lewm || !model->config || !model->config[0])
         return settings_load(task, file, set, count, out, err);
     TRY(settings_from_text(task->name, model->config, out, err));
     firm_status status = FIRM_OK;
@@ -152,6 +155,22 @@ firm_status cli_device(const args* a, firm_device* device, firm_precision* preci
                     "--precision %s is for --device cuda; the CPU plans in fp32 or bf16", name);
     *precision = (firm_precision)p;
     return FIRM_OK;
+}
+
+firm_status cli_rows(const char* text, int rows, int columns, float* out) {
+    const char* at = text ? text : "";
+    int n = 0;
+    while (*at && n < rows * columns) {
+        char* end;
+        out[n] = strtof(at, &end);
+        if (end == at || !isfinite(out[n])) break;
+        n++;
+        at = end + strspn(end, " ");
+        char wanted = n == rows * columns ? 0 : n % columns ? ',' : ';';
+        if (*at != wanted) break;
+        if (*at) at++;
+    }
+    return n == rows * columns && !*at ? FIRM_OK : FIRM_E_USAGE;
 }
 
 firm_solver cli_solver(const args* a) {

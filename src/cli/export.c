@@ -1,11 +1,13 @@
 // export.c - `firm export MODEL -o OUT`: a run's model as a file to ship, in half precision if
-// asked, with planner settings renewed if asked, with further models as an ensemble if asked.
+// asked, with planner settings renewed if asked, with further models as an ensemble if asked. Of
+// LeWM's weights from elsewhere a model file.
 #include <string.h>
 #include <sys/stat.h>
 
 #include "cli/cli.h"
 #include "core/mem.h"
 #include "model/checkpoint.h"
+#include "model/lewm/lewm.h"
 #include "train/train.h"
 
 static const arg_option options[] = {
@@ -18,7 +20,10 @@ static const arg_option options[] = {
     {"member", 0, ARG_LIST, 0, 0, NULL, NULL, "B.safetensors",
      "one more model to plan with, as an ensemble; may be repeated"},
     {"task", 0, ARG_TEXT, 0, 0, NULL, NULL, "TASK",
-     "--recorded, --frames: the task, where the program does not have it (./task.so)"},
+     "--recorded, --frames: the task, where the program does not have it (./task.so); LeWM: the "
+     "one that its weights were trained for"},
+    {"statistics", 0, ARG_TEXT, 0, 0, NULL, NULL, "'m1,m2;s1,s2'",
+     "LeWM's weights from elsewhere: means, then deviations of the raw controls they learned from"},
     {"half", 0, ARG_SWITCH, 0, 0, NULL, NULL, NULL, "weights in float16"},
     {"accept-changes", 0, ARG_SWITCH, 0, 0, NULL, NULL, NULL,
      "MODEL was rewritten by another program: take its numbers"},
@@ -80,55 +85,122 @@ static firm_status add_frames(const args* a, firm_model* model, firm_error* err)
     return status;
 }
 
+static cJSON* describe(const char* path, const task_typed* task, int members, double params,
+                       const char* precision, const char* provenance) {
+    struct stat s = {0};
+    stat(path, &s);
+    cJSON* j = cJSON_CreateObject();
+    if (j && cJSON_AddStringToObject(j, "model", path) &&
+        cJSON_AddStringToObject(j, "task", task->name) &&
+        cJSON_AddNumberToObject(j, "members", members) &&
+        cJSON_AddNumberToObject(j, "params", params) &&
+        cJSON_AddStringToObject(j, "precision", precision) &&
+        cJSON_AddNumberToObject(j, "bytes", (double)s.st_size) &&
+        cJSON_AddStringToObject(j, "provenance", provenance))
+        return j;
+    cJSON_Delete(j);
+    return NULL;
+}
+
+// ---- LeWM ----
+
+static firm_status read_statistics(const args* a, const task_typed* task, float* mean,
+                                   float* deviation, firm_error* err) {
+    float both[2 * FIRM_MAX_ACTION];
+    const int n = task->action_dim;
+    const char* text = args_text(a, "statistics");
+    int ok = cli_rows(text, 2, n, both) == FIRM_OK;
+    for (int i = 0; i < n && ok; i++) {
+        mean[i] = both[i];
+        deviation[i] = both[n + i];
+        ok = deviation[i] > 0;
+    }
+    if (ok) return FIRM_OK;
+    return FAIL(err, FIRM_E_USAGE,
+                "--statistics is '%s'; give the means and then the deviations of the %d numbers of "
+                "a control in the data the weights learned from, like '0,0;0.2,0.2'",
+                text ? text : "", n);
+}
+
+static firm_status check_import(const args* a, firm_error* err) {
+    static const char* const others[] = {"recorded",       "frames", "member", "half",
+                                         "accept-changes", "config", "set"};
+    for (size_t i = 0; i < sizeof others / sizeof *others; i++)
+        if (args_given(a, others[i]))
+            return FAIL(err, FIRM_E_USAGE,
+                        "--%s is for models of FIRM, and %s is one of LeWM; leave it out",
+                        others[i], a->positional[0]);
+    return FIRM_OK;
+}
+
+// Weights with the reference's names and nothing else become a model file: what they lack is their
+// task and how controls were standardised.
+static firm_status import_lewm(const args* a, const char* path, cJSON** json, firm_error* err) {
+    const char* from = a->positional[0];
+    const env_spec* spec;
+    lewm_model* m;
+    firm_error own;
+    TRY(check_import(a, err));
+    if (lewm_read(from, NULL, &m, &own) == FIRM_OK) {
+        lewm_free(m);
+        return FAIL(err, FIRM_E_USAGE,
+                    "%s is a whole model of LeWM already; firm export completes its weights from "
+                    "elsewhere, and is for models of FIRM",
+                    from);
+    }
+    if (!args_given(a, "task")) return FAIL(err, own.status, "%s", own.message);
+    TRY(env_open_task(args_text(a, "task"), &spec, err));
+    float mean[FIRM_MAX_ACTION], deviation[FIRM_MAX_ACTION];
+    TRY(read_statistics(a, &spec->task, mean, deviation, err));
+    TRY(lewm_read(from, &(lewm_foreign){&spec->task, mean, deviation}, &m, err));
+    snprintf(m->provenance, sizeof m->provenance, "version=%d world=lewm from=elsewhere",
+             firm_version());
+    firm_status status = lewm_write(path, m, NULL, err);
+    if (status == FIRM_OK)
+        *json = describe(path, &m->task, 1, (double)lewm_params(m), "fp32", m->provenance);
+    lewm_free(m);
+    return status;
+}
+
 static firm_status run(const args* a, firm_error* err) {
     const char* path;
     firm_model* model;
+    cJSON* j = NULL;
     int half = args_switch(a, "half");
     TRY(cli_required(a, "output", &path, err));
+    if (lewm_is_file(a->positional[0])) {
+        TRY(import_lewm(a, path, &j, err));
+        return cli_finish(a, j, show, err);
+    }
     TRY((args_switch(a, "accept-changes") ? checkpoint_load_changed : firm_model_load)(
         a->positional[0], &model, err));
-    firm_status status =
-        model->lewm ? FAIL(err, FIRM_E_USAGE,
-                           "%s is a model of LeWM, which `firm train --world lewm` writes whole; "
-                           "firm export is for models of FIRM",
-                           a->positional[0])
-                    : renew_settings(a, model, err);
+    firm_status status = renew_settings(a, model, err);
     if (status == FIRM_OK) status = add_members(a, model, err);
     if (status == FIRM_OK && args_given(a, "recorded")) status = add_recorded(a, model, err);
     if (status == FIRM_OK && args_given(a, "frames")) status = add_frames(a, model, err);
     if (status == FIRM_OK)
         status = checkpoint_write(path, model, half ? CHECKPOINT_MODEL_HALF : CHECKPOINT_MODEL,
                                   NULL, 0, NULL, 0, err);
-    cJSON* j = NULL;
-    if (status == FIRM_OK) {
-        struct stat s = {0};
-        stat(path, &s);
-        j = cJSON_CreateObject();
-        if (!(j && cJSON_AddStringToObject(j, "model", path) &&
-              cJSON_AddStringToObject(j, "task", model->task.name) &&
-              cJSON_AddNumberToObject(j, "members", model->members + 1) &&
-              cJSON_AddNumberToObject(j, "params", (double)model_count(model).total) &&
-              cJSON_AddStringToObject(j, "precision", half ? "fp16" : "fp32") &&
-              cJSON_AddNumberToObject(j, "bytes", (double)s.st_size) &&
-              cJSON_AddStringToObject(j, "provenance", model->provenance)))
-            status = cli_no_memory(err);
-    }
+    if (status == FIRM_OK)
+        j = describe(path, &model->task, model->members + 1, (double)model_count(model).total,
+                     half ? "fp16" : "fp32", model->provenance);
     firm_model_free(model);
-    if (status == FIRM_OK) return cli_finish(a, j, show, err);
-    cJSON_Delete(j);
-    return status;
+    return status == FIRM_OK ? cli_finish(a, j, show, err) : status;
 }
 
 const cli_command cli_export = {
     "export",
-    "export MODEL -o OUT [--half --recorded P.h5 --frames N --member B]",
+    "export MODEL -o OUT [--half --recorded P.h5 --frames N --member B]\n"
+    "       firm export WEIGHTS -o OUT --task TASK --statistics 'm1,m2;s1,s2'",
     "write a model file to ship",
     "With --config or --set the settings stored in the model change too, e.g. the\n"
     "planner's defaults: --set plan.reach_candidates=256\n"
     "With --accept-changes a model whose numbers or texts another program changed is\n"
     "read without believing its digest, and OUT gets a right one.\n"
     "Members of an ensemble are of one task, shape and data set; MODEL's settings,\n"
-    "support and recorded segments count.\n",
+    "support and recorded segments count.\n"
+    "LeWM's weights from elsewhere (the reference's tensor names in a safetensors file)\n"
+    "become a model file with --task TASK --statistics 'means;deviations'.\n",
     options,
     sizeof options / sizeof *options,
     1,

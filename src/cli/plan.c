@@ -62,28 +62,6 @@ static void show(const cJSON* j) {
                                                                      : "");
 }
 
-// "a1,a2;b1,b2" into out (count, dim)
-static firm_status read_actions(const char* text, int count, int dim, float* out, firm_error* err) {
-    const char* at = text ? text : "";
-    int n = 0;
-    while (*at && n < count * dim) {
-        char* end;
-        out[n] = strtof(at, &end);
-        if (end == at || !isfinite(out[n])) break;
-        n++;
-        at = end + strspn(end, " ");
-        char wanted = n == count * dim ? 0 : n % dim ? ',' : ';';
-        if (*at != wanted) break;
-        if (*at) at++;
-    }
-    if (n == count * dim && !*at) return FIRM_OK;
-    return FAIL(
-        err, FIRM_E_USAGE,
-        "--actions is '%s'; give the %d control%s between the frames as %d number%s each, like "
-        "'0.5,-1;1,0'",
-        text ? text : "", count, count == 1 ? "" : "s", dim, dim == 1 ? "" : "s");
-}
-
 static cJSON* rows_of(const float* value, int rows, int columns) {
     cJSON* list = cJSON_CreateArray();
     for (int i = 0; list && i < rows; i++) {
@@ -148,7 +126,12 @@ static firm_status decide(const args* a, const firm_model* model, const firm_mod
                           const char* const* frame, int frames, const char* goal, cJSON** json,
                           firm_error* err) {
     float action[(FIRM_HISTORY - 1) * FIRM_MAX_ACTION];
-    TRY(read_actions(args_text(a, "actions"), frames - 1, info->action_dim, action, err));
+    if (cli_rows(args_text(a, "actions"), frames - 1, info->action_dim, action) != FIRM_OK)
+        return FAIL(err, FIRM_E_USAGE,
+                    "--actions is '%s'; give the %d control%s between the frames as %d number%s "
+                    "each, like '0.5,-1;1,0'",
+                    args_given(a, "actions") ? args_text(a, "actions") : "", frames - 1,
+                    frames == 2 ? "" : "s", info->action_dim, info->action_dim == 1 ? "" : "s");
     size_t bytes = (size_t)info->image_size * (size_t)info->image_size * 3;
     uint8_t* rgb = mem_alloc((size_t)(frames + 1) * bytes);
     if (!rgb) return cli_no_memory(err);

@@ -4,17 +4,13 @@
 #ifndef CORE_MEET_H
 #define CORE_MEET_H
 
-#include <pthread.h>
-#include <stdatomic.h>
+#include "core/gate.h"
 
 typedef struct meet {
+    gate all_here;
     int members, cores;
-    int spins;           // looks before a waiting member sleeps
-    atomic_int missing;  // members that have not come yet
-    atomic_uint round;   // meetings so far
-    atomic_int asleep;   // members on the condition
-    pthread_mutex_t lock;
-    pthread_cond_t wake;
+    int spins;                        // looks before a waiting member sleeps
+    _Alignas(64) atomic_int missing;  // members that have not come yet
 } meet;
 
 void meet_init(meet* m);

@@ -1,5 +1,6 @@
-// pool.c - fork-join over a shared counter: workers sleep on a condition between calls, after a
-// short spin, so that the planner's many small forks stay cheap and an idle pool costs nothing.
+// pool.c - fork-join over a shared counter: workers wait at a gate between calls, awake for a
+// moment and then asleep, so that the planner's many small forks stay cheap and an idle pool costs
+// nothing.
 #define _GNU_SOURCE
 #include "core/pool.h"
 
@@ -7,23 +8,24 @@
 #include <sched.h>
 #include <stdatomic.h>
 
+#include "core/gate.h"
 #include "core/mem.h"
-#include "core/relax.h"
 
-enum { SPINS = 2000, MAX_THREADS = 256 };
+enum { MAX_THREADS = 256 };
 
 struct pool {
+    gate begin;         // opened once per call of pool_for; workers wait there in between
+    gate done;          // opened by the last worker of a call
     int threads;        // workers plus the caller
+    int spins;          // looks before one of them sleeps
     pthread_t* worker;  // (threads - 1)
-    pthread_mutex_t lock;
-    pthread_cond_t wake, done;
-    atomic_uint epoch;  // counts calls of pool_for; workers wait for it to move
-    atomic_int next;    // next unclaimed item
-    atomic_int busy;    // workers that have not finished this epoch
+    // of the call at work; written before `begin` is opened
     int items, stop;
     int each;  // every thread runs the item of its own number; nothing is claimed
     pool_fn fn;
     void* arg;
+    _Alignas(64) atomic_int next;  // next unclaimed item
+    _Alignas(64) atomic_int busy;  // workers that have not finished
 };
 
 typedef struct worker_start {
@@ -58,23 +60,11 @@ static void* worker_main(void* arg) {
     worker_start start = *(worker_start*)arg;
     mem_free(arg);
     pool* p = start.p;
-    unsigned seen = 0;
-    for (;;) {
-        for (int i = 0; i < SPINS && atomic_load_explicit(&p->epoch, memory_order_acquire) == seen;
-             i++)
-            relax();
-        pthread_mutex_lock(&p->lock);
-        while (atomic_load(&p->epoch) == seen) pthread_cond_wait(&p->wake, &p->lock);
-        seen = atomic_load(&p->epoch);
-        int stop = p->stop;
-        pthread_mutex_unlock(&p->lock);
-        if (stop) return NULL;
+    for (unsigned seen = 0;; seen++) {
+        gate_wait(&p->begin, seen, p->spins);
+        if (p->stop) return NULL;
         work(p, start.index);
-        if (atomic_fetch_sub_explicit(&p->busy, 1, memory_order_acq_rel) == 1) {
-            pthread_mutex_lock(&p->lock);
-            pthread_cond_signal(&p->done);
-            pthread_mutex_unlock(&p->lock);
-        }
+        if (atomic_fetch_sub_explicit(&p->busy, 1, memory_order_acq_rel) == 1) gate_open(&p->done);
     }
 }
 
@@ -87,9 +77,9 @@ firm_status pool_create(int threads, pool** out, firm_error* err) {
     if (!p) return FAIL(err, FIRM_E_MEMORY, "no memory for a thread pool");
     int wanted = threads ? threads : pool_cores();
     p->threads = 1;
-    pthread_mutex_init(&p->lock, NULL);
-    pthread_cond_init(&p->wake, NULL);
-    pthread_cond_init(&p->done, NULL);
+    p->spins = gate_spins(wanted, pool_cores());
+    gate_init(&p->begin);
+    gate_init(&p->done);
     p->worker = mem_calloc((size_t)wanted, sizeof *p->worker);
     if (!p->worker) {
         pool_free(p);
@@ -125,24 +115,16 @@ firm_status pool_bind(pool* p, const int* core, firm_error* err) {
 }
 
 static void run(pool* p, int items, int each, pool_fn fn, void* arg) {
-    pthread_mutex_lock(&p->lock);
+    unsigned seen = gate_round(&p->done);
     p->fn = fn;
     p->arg = arg;
     p->items = items;
     p->each = each;
     atomic_store(&p->next, 0);
     atomic_store(&p->busy, p->threads - 1);
-    atomic_fetch_add_explicit(&p->epoch, 1, memory_order_release);
-    pthread_cond_broadcast(&p->wake);
-    pthread_mutex_unlock(&p->lock);
-
+    gate_open(&p->begin);
     work(p, 0);
-
-    for (int i = 0; i < SPINS && atomic_load_explicit(&p->busy, memory_order_acquire) > 0; i++)
-        relax();
-    pthread_mutex_lock(&p->lock);
-    while (atomic_load(&p->busy) > 0) pthread_cond_wait(&p->done, &p->lock);
-    pthread_mutex_unlock(&p->lock);
+    gate_wait(&p->done, seen, p->spins);
 }
 
 void pool_for(pool* p, int items, pool_fn fn, void* arg) {
@@ -162,15 +144,11 @@ void pool_each(pool* p, pool_fn fn, void* arg) {
 
 void pool_free(pool* p) {
     if (!p) return;
-    pthread_mutex_lock(&p->lock);
     p->stop = 1;
-    atomic_fetch_add(&p->epoch, 1);
-    pthread_cond_broadcast(&p->wake);
-    pthread_mutex_unlock(&p->lock);
+    gate_open(&p->begin);
     for (int i = 0; i < p->threads - 1; i++) pthread_join(p->worker[i], NULL);
-    pthread_cond_destroy(&p->wake);
-    pthread_cond_destroy(&p->done);
-    pthread_mutex_destroy(&p->lock);
+    gate_destroy(&p->begin);
+    gate_destroy(&p->done);
     mem_free(p->worker);
     mem_free(p);
 }

@@ -464,10 +464,12 @@ static int add_model(const firm_model* m, cJSON* json) {
 // Likewise the model of the arm lewm.
 static int add_lewm(const firm_model* m, const char* path, cJSON* json) {
     cJSON* lewm = cJSON_AddObjectToObject(json, "lewm");
-    const char* seed = strstr(m->provenance, " seed=");
+    const char *seed = strstr(m->provenance, " seed="),
+               *updates = strstr(m->provenance, " updates=");
     int ok = lewm && put(lewm, "model", path ? cJSON_CreateString(path) : cJSON_CreateNull()) &&
              cJSON_AddStringToObject(lewm, "provenance", m->provenance);
     if (seed) ok = ok && cJSON_AddNumberToObject(lewm, "model_seed", strtod(seed + 6, NULL));
+    if (updates) ok = ok && cJSON_AddNumberToObject(lewm, "updates", strtod(updates + 9, NULL));
     return ok;
 }
 

@@ -503,10 +503,13 @@ static firm_status parse_model(const char* name, const char* bytes, size_t n,
                                safetensors_trust trust, firm_model** out, firm_error* err) {
     safetensors s;
     *out = NULL;
-    TRY(safetensors_parse(name, bytes, n, trust, &s, err));
-    const int other = safetensors_find(&s, "predictor.pos_embedding") != NULL;
-    firm_status status = other ? FIRM_OK : make_model(name, &s, out, err);
-    safetensors_free(&s);
+    firm_status status = safetensors_parse(name, bytes, n, trust, &s, err);
+    int other = status != FIRM_OK && lewm_is(bytes, n);  // weights from elsewhere
+    if (status == FIRM_OK) {
+        other = safetensors_find(&s, "predictor.pos_embedding") != NULL;
+        if (!other) status = make_model(name, &s, out, err);
+        safetensors_free(&s);
+    }
     return other ? parse_lewm(name, bytes, n, out, err) : status;
 }
 

@@ -52,8 +52,10 @@ typedef struct nn_gather {
 
 // A part of a weight's gradient, summed over samples: dw (rows, cols) = or += x' dy.
 typedef struct nn_weight_tile {
-    const float *x, *dy;  // (samples, x_step), (samples, dy_step), at the part's row and column
-    int64_t samples, x_step, dy_step;
+    // (runs, samples, x_step), (runs, samples, dy_step), at the part's row and column; a run begins
+    // x_run and dy_run numbers after the one before
+    const float *x, *dy;
+    int64_t runs, samples, x_step, dy_step, x_run, dy_run;
     int rows, cols;
     float* dw;
     int64_t dw_step;

@@ -33,6 +33,7 @@ struct nn_exec {
     char* arena;  // (slots, slot_bytes)
     nn_layout at;
     nn_whole whole;
+    char* aside;  // (batch, aside_bytes) operands of gradients over the whole batch; NULL: none
     nn_stops stops;
     nn_packs packs;
     int packed;  // the packed weights are those of the run in progress
@@ -115,6 +116,11 @@ static int alloc_blocks(nn_exec* e) {
     e->feed = mem_calloc(workers * (size_t)g->tensors, sizeof *e->feed);
     if (!e->arena || !e->scratch || !e->feed || !alloc_terms(e)) return 0;
     e->total_bytes += (size_t)e->slots * e->at.slot_bytes + workers * e->at.scratch_bytes;
+    if (e->at.aside_bytes) {
+        e->aside = e->b->alloc((size_t)e->opt.batch * e->at.aside_bytes);
+        if (!e->aside) return 0;
+        e->total_bytes += (size_t)e->opt.batch * e->at.aside_bytes;
+    }
     if (real == sizeof(float)) {
         e->params = g->store->value;
     } else {
@@ -178,9 +184,10 @@ firm_status nn_exec_create(const nn_graph* g, const nn_backend* b, const nn_exec
     if (opt->train && e->opt.lanes > e->slots) e->slots = e->opt.lanes;
     if (e->keep_all) e->slots = e->shards;
 
-    nn_layout_kind layout = !opt->train                     ? NN_LAYOUT_FORWARD
-                            : e->keep_all && b->weight_tile ? NN_LAYOUT_WHOLE
-                                                            : NN_LAYOUT_TRAIN;
+    nn_layout_kind layout = !opt->train       ? NN_LAYOUT_FORWARD
+                            : !b->weight_tile ? NN_LAYOUT_TRAIN
+                            : e->keep_all     ? NN_LAYOUT_WHOLE
+                                              : NN_LAYOUT_ASIDE;
     firm_status st = nn_layout_make(g, b, e->opt.shard, layout, NULL, &e->at, err);
     if (st == FIRM_OK) st = nn_whole_make(g, &e->at, &e->whole, err);
     if (st == FIRM_OK) st = nn_stops_make(g, b, &e->at, opt->train, e->shards, &e->stops, err);
@@ -215,6 +222,7 @@ void nn_exec_free(nn_exec* e) {
     if (e->params != e->g->store->value) e->b->release(e->params);
     e->b->release(e->arena);
     e->b->release(e->scratch);
+    e->b->release(e->aside);
     e->b->release(e->lane_grad);
     mem_free(e->output);
     mem_free(e->term);
@@ -364,6 +372,17 @@ static void shard_seeds(nn_exec* e, const shard_at* at) {
     }
 }
 
+static nn_whole_batch whole_batch(const nn_exec* e) {
+    return (nn_whole_batch){.g = e->g,
+                            .b = e->b,
+                            .at = &e->at,
+                            .arena = e->arena,
+                            .aside = e->aside,
+                            .shard = e->opt.shard,
+                            .count = e->count,
+                            .grad = e->grad};
+}
+
 // A node's call of the backward pass, without where its gradients go.
 static nn_call prepare_back(const nn_exec* e, int node, const shard_at* at) {
     nn_call c = prepare(e, node, at);
@@ -392,6 +411,10 @@ static void shard_backward(nn_exec* e, int shard, int slot_index, int lane, int 
                            : at.slot + e->at.grad_at[root];
         }
         e->b->kernel[c.node->op].backward(&c);
+        if (e->at.whole[i] && e->aside) {
+            nn_whole_batch batch = whole_batch(e);
+            nn_whole_keep(&batch, i, at.first, at.rows, c.in[0], c.dout);
+        }
     }
     if (e->back.to > 0) {
         const nn_stop* stop = nn_stops_find(&e->stops, e->back.to - 1);
@@ -538,14 +561,7 @@ static void pack_item(void* arg, int item, int worker) {
 static void whole_item(void* arg, int item, int worker) {
     (void)worker;
     nn_exec* e = arg;
-    nn_whole_batch batch = {.g = e->g,
-                            .b = e->b,
-                            .at = &e->at,
-                            .arena = e->arena,
-                            .shard = e->opt.shard,
-                            .shards = e->shards,
-                            .count = e->count,
-                            .grad = e->grad};
+    nn_whole_batch batch = whole_batch(e);
     nn_whole_tile_run(&batch, &e->whole.tile[item]);
 }
 

@@ -67,6 +67,36 @@ static void plan_whole(nn_layout* l, const nn_graph* g) {
     }
 }
 
+// Numbers of a product's operands in a shard are few beside those of its weight.
+enum { FEW_BESIDE = 8 };
+
+static int is_light(const nn_graph* g, const nn_node* n, int rows) {
+    const nn_tensor* w = &g->tensor[g->tensor[n->in[1]].root];
+    int64_t operands = g->tensor[n->in[0]].size + g->tensor[n->out].size;
+    return FEW_BESIDE * rows * operands <= w->size;
+}
+
+// Of these products those with weights that nothing else reads.
+static void plan_aside(nn_layout* l, const nn_graph* g, int rows) {
+    plan_whole(l, g);
+    for (int i = 0; i < g->nodes; i++)
+        for (int k = 0; k < g->nodes && l->whole[i]; k++)
+            for (int j = 0; j < g->node[k].in_count; j++) {
+                const nn_node* other = &g->node[k];
+                if (other->in[j] == NN_NONE ||
+                    g->tensor[other->in[j]].root != g->tensor[g->node[i].in[1]].root)
+                    continue;
+                if (other->op != NN_LINEAR || j != 1 || !is_light(g, other, rows)) l->whole[i] = 0;
+            }
+    for (int i = 0; i < g->nodes; i++) {
+        if (!l->whole[i]) continue;
+        l->aside_x[i] = l->aside_bytes;
+        l->aside_bytes += (size_t)g->tensor[g->node[i].in[0]].size * sizeof(float);
+        l->aside_dy[i] = l->aside_bytes;
+        l->aside_bytes += (size_t)g->tensor[g->node[i].out].size * sizeof(float);
+    }
+}
+
 // A chain has no values, gradients and saved buffers inside; its input lives until it runs, the
 // gradient of its output until it runs back.
 static void plan_chain(nn_layout* l, const nn_graph* g, const nn_chain* c, nn_span* value,
@@ -98,6 +128,7 @@ static firm_status plan_memory(nn_layout* l, const nn_graph* g, const nn_backend
     }
     if (train) plan_backward(l, g, b, touched);
     if (train == NN_LAYOUT_WHOLE) plan_whole(l, g);
+    if (train == NN_LAYOUT_ASIDE) plan_aside(l, g, batch);
     nn_span *value = span, *grad = span + tensors, *stage = span + 2 * tensors,
             *save = span + 3 * tensors;
     size_t rows = (size_t)batch;
@@ -129,7 +160,7 @@ static firm_status plan_memory(nn_layout* l, const nn_graph* g, const nn_backend
             if (grad[root].bytes && 2 * nodes - i < grad[root].start)
                 grad[root].start = 2 * nodes - i;
         }
-        if (l->whole[i]) {
+        if (l->whole[i] && train == NN_LAYOUT_WHOLE) {
             stretch(&value[g->tensor[n->in[0]].root], 2 * nodes);
             stretch(&grad[n->out], 2 * nodes);
         }
@@ -194,9 +225,11 @@ firm_status nn_layout_make(const nn_graph* g, const nn_backend* b, int rows, int
     l->runs_back = mem_calloc(nodes + 1, 1);
     l->whole = mem_calloc(nodes + 1, 1);
     l->adds = mem_calloc(nodes + 1, sizeof *l->adds);
+    l->aside_x = mem_calloc(nodes + 1, sizeof *l->aside_x);
+    l->aside_dy = mem_calloc(nodes + 1, sizeof *l->aside_dy);
     firm_status st = FIRM_E_MEMORY;
     if (l->value_at && l->grad_at && l->stage_at && l->param_grad_at && l->trained && l->save_at &&
-        l->runs_back && l->whole && l->adds) {
+        l->runs_back && l->whole && l->adds && l->aside_x && l->aside_dy) {
         if (train) plan_trained(l, g);
         st = plan_memory(l, g, b, rows, train, chains, err);
     }
@@ -215,5 +248,7 @@ void nn_layout_free(nn_layout* l) {
     mem_free(l->runs_back);
     mem_free(l->whole);
     mem_free(l->adds);
+    mem_free(l->aside_x);
+    mem_free(l->aside_dy);
     *l = (nn_layout){0};
 }

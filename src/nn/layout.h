@@ -37,7 +37,8 @@ static inline int nn_part_in_chunk(const nn_trained* t, int chunk, size_t* from,
 typedef enum nn_layout_kind {
     NN_LAYOUT_FORWARD,
     NN_LAYOUT_TRAIN,
-    NN_LAYOUT_WHOLE  // and what gradients of large weights need stays to the end
+    NN_LAYOUT_WHOLE,  // and what gradients of large weights need stays to the end
+    NN_LAYOUT_ASIDE   // and it is copied aside where that is little beside the gradient itself
 } nn_layout_kind;
 
 // Consecutive nodes that a device runs as one step: forward in the place of the last, backward in
@@ -59,6 +60,9 @@ typedef struct nn_layout {
     uint8_t* whole;  // per node: its weight's gradient is summed over the whole batch (whole.h)
     uint8_t (*adds)[NN_MAX_IN];  // per node and input: gradient is added to, not overwritten
     size_t slot_bytes, scratch_bytes;
+    // per node whose operands are copied aside: where a sample's are, in a block of aside_bytes per
+    // sample (whole.h)
+    size_t *aside_x, *aside_dy, aside_bytes;
 
     nn_trained* trained;
     int trained_count;

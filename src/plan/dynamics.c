@@ -106,8 +106,9 @@ static void roll_member(void* arg, int item, int worker) {
     int of = worker / l->members;
     if (of >= l->pieces) return;
     plan_net_job job = piece_of(l, of);
-    plan_net_team team = {l->members, l->scratch + (size_t)(of * l->members) * l->stride,
-                          &l->at[of]};
+    plan_net_team team = {.members = l->members,
+                          .scratch = l->scratch + (size_t)(of * l->members) * l->stride,
+                          .at = &l->at[of]};
     int bad = plan_net_rollout_share(l->net, &job, &team, worker % l->members);
     atomic_fetch_add(&l->nonfinite, bad);
 }
@@ -116,7 +117,7 @@ static void roll_member(void* arg, int item, int worker) {
 static void roll_piece(void* arg, int item, int worker) {
     plan_learned* l = arg;
     plan_net_job job = piece_of(l, item);
-    plan_net_team alone = {1, l->scratch + (size_t)worker * l->stride, NULL};
+    plan_net_team alone = {.members = 1, .scratch = l->scratch + (size_t)worker * l->stride};
     atomic_fetch_add(&l->nonfinite, plan_net_rollout_share(l->net, &job, &alone, 0));
 }
 

@@ -16,10 +16,16 @@ int plan_units(const plan_solver* s, int candidates) {
     return s->setup.world.model.whole ? units : (units + threads - 1) / threads;
 }
 
-// Pieces are whole units of the model's lanes and as even as these allow; every thread gets equally
-// many. Their number depends on the threads, the results do not: see net.h.
+// Candidates come in units of the model's lanes; where it predicts all of them at once, any number
+// is drawn and priced together.
+static int unit_of(const plan_solver* s) {
+    return s->setup.world.model.whole ? 1 : s->setup.world.model.lanes;
+}
+
+// Pieces are whole units and as even as these allow; every thread gets equally many. Their number
+// depends on the threads, the results do not: see net.h.
 static int count_pieces(const plan_solver* s) {
-    int lanes = s->setup.world.model.lanes, units = (s->now.candidates + lanes - 1) / lanes;
+    int lanes = unit_of(s), units = (s->now.candidates + lanes - 1) / lanes;
     int threads = pool_threads(s->setup.threads), most = PIECE / lanes > 0 ? PIECE / lanes : 1;
     int pieces = (units + threads * most - 1) / (threads * most) * threads;
     int limit = (int)(sizeof s->nonfinite_piece / sizeof *s->nonfinite_piece);
@@ -29,7 +35,7 @@ static int count_pieces(const plan_solver* s) {
 
 // The candidates of one piece: *from .. *to - 1.
 static void piece_range(const plan_solver* s, int item, int* from, int* to) {
-    int n = s->now.candidates, lanes = s->setup.world.model.lanes;
+    int n = s->now.candidates, lanes = unit_of(s);
     int units = (n + lanes - 1) / lanes;
     *from = (int)((int64_t)units * item / s->pieces) * lanes;
     *to = (int)((int64_t)units * (item + 1) / s->pieces) * lanes;

@@ -15,6 +15,14 @@
 // Candidates at a time: their activations stay in the second cache.
 enum { BLOCK = 96, CHUNKS = LEWM_CHUNKS };
 
+// Numbers from one row to the next where a product reads rows of `width` numbers: a product reads a
+// dozen rows at once, and at distances of whole pages these would share a few sets of the first
+// cache, which halves the speed.
+static size_t apart(int width) {
+    enum { LINE = 16, PAGE = 1024 };
+    return (size_t)width + (width % PAGE == 0 ? LINE : 0);
+}
+
 // y = x w + b
 typedef struct layer {
     int in, out;
@@ -170,14 +178,16 @@ typedef struct work {
     float* u;           // (BLOCK, width)
     float* y;           // (BLOCK, width)
     float* q;           // (BLOCK, inner)
-    float* o;           // (BLOCK, inner)
-    float* h;           // (BLOCK, widest hidden layer)
+    float* o;           // (BLOCK, inner), rows apart(inner)
+    float* h;           // (BLOCK, widest hidden layer), rows apart(its width)
 } work;
 
-static int widest(const lewm_net* net) {
+static size_t widest(const lewm_net* net) {
     const lewm_shape* s = &net->shape;
-    int n = s->predictor_mlp > s->projector ? s->predictor_mlp : s->projector;
-    return n > s->action_mlp + s->action_hidden ? n : s->action_mlp + s->action_hidden;
+    const size_t mlp = apart(s->predictor_mlp), head = apart(s->projector),
+                 action = apart(s->action_mlp) + (size_t)s->action_hidden;
+    const size_t n = mlp > head ? mlp : head;
+    return n > action ? n : action;
 }
 
 static size_t lay_out(const lewm_net* net, char* memory, work* w) {
@@ -193,8 +203,8 @@ static size_t lay_out(const lewm_net* net, char* memory, work* w) {
                 {&w->u, n * width},
                 {&w->y, n * width},
                 {&w->q, n * inner},
-                {&w->o, n * inner},
-                {&w->h, n * (size_t)widest(net)}};
+                {&w->o, n * apart(net->inner)},
+                {&w->h, n * widest(net)}};
     size_t at = 0;
     for (size_t i = 0; i < sizeof part / sizeof *part; i++) {
         if (memory) *part[i].slot = (float*)(void*)(memory + at);
@@ -219,6 +229,16 @@ static void run(const work* w, const layer* l, const float* a, int64_t lda, floa
                           .bias = l->b,
                           .c = c,
                           .ldc = ldc});
+}
+
+// c = down(GELU(up(x)))
+static void run_hidden(const work* w, const layer* up, const layer* down, const float* x, float* c,
+                       int64_t ldc) {
+    const size_t step = apart(up->out);
+    run(w, up, x, up->in, w->h, (int64_t)step);
+    for (int i = 0; i < w->n; i++)
+        w->net->loops->erfgelu(up->out, w->h + (size_t)i * step, w->h + (size_t)i * step);
+    run(w, down, w->h, (int64_t)step, c, ldc);
 }
 
 static size_t modulation_step(const work* w) {
@@ -279,14 +299,13 @@ static void pass(const work* w, int block, int token, int t) {
                                      .q = w->q,
                                      .kv = kv_of(w, block, 0),
                                      .token_step = BLOCK * 2 * (size_t)net->inner,
-                                     .out = w->o});
-    run(w, &net->block[block].out, w->o, net->inner, w->y, s->width);
+                                     .out = w->o,
+                                     .out_step = apart(net->inner)});
+    run(w, &net->block[block].out, w->o, (int64_t)apart(net->inner), w->y, s->width);
     net->rows->gate(w->n, s->width, chunk(w, t, block, 2), step, w->y, x);
     net->rows->modulate(w->n, s->width, x, chunk(w, t, block, 3), chunk(w, t, block, 4), step,
                         w->u);
-    run(w, &net->block[block].up, w->u, s->width, w->h, s->predictor_mlp);
-    net->loops->erfgelu((int64_t)w->n * s->predictor_mlp, w->h, w->h);
-    run(w, &net->block[block].down, w->h, s->predictor_mlp, w->y, s->width);
+    run_hidden(w, &net->block[block].up, &net->block[block].down, w->u, w->y, s->width);
     net->rows->gate(w->n, s->width, chunk(w, t, block, 5), step, w->y, x);
 }
 
@@ -318,10 +337,8 @@ static void step(const work* w, int t, int horizon, const float* z0, float* path
             if (token == last || b < depth - 1) pass(w, b, token, t - last + token);
         }
     net->rows->normalise(w->n, s->width, token_of(w, last), w->u);
-    run(w, &net->head_up, w->u, s->width, w->h, s->projector);
-    net->loops->erfgelu((int64_t)w->n * s->projector, w->h, w->h);
-    run(w, &net->head_down, w->h, s->projector, path + (size_t)(t * s->width),
-        (int64_t)horizon * s->width);
+    run_hidden(w, &net->head_up, &net->head_down, w->u, path + (size_t)(t * s->width),
+               (int64_t)horizon * s->width);
 }
 
 static int count_nonfinite(const float* path, int n, size_t numbers) {
@@ -354,14 +371,15 @@ int lewm_net_rollout(const lewm_net* net, void* scratch, int n, int horizon, con
     return nonfinite;
 }
 
-int64_t lewm_net_macs(const lewm_net* net, int horizon) {
-    const lewm_shape* s = &net->shape;
-    const int64_t w = s->width, inner = net->inner, c = s->context, d = s->predictor_depth,
-                  keys = w * 2 * inner, rest = w * inner + inner * w + 2 * w * s->predictor_mlp;
+int64_t lewm_net_macs(const lewm_model* m, int horizon) {
+    const lewm_shape* s = &m->shape;
+    const int64_t w = s->width, inner = s->predictor_heads * s->predictor_head, c = s->context,
+                  d = s->predictor_depth, keys = w * 2 * inner,
+                  rest = w * inner + inner * w + 2 * w * s->predictor_mlp;
     int64_t macs = 0;
     for (int t = 0; t < horizon; t++) {
         const int64_t tokens = t < c ? 1 : c;  // computed in this step
-        macs += (int64_t)net->action * s->action_hidden +
+        macs += (int64_t)lewm_action_dim(m) * s->action_hidden +
                 (int64_t)s->action_hidden * s->action_mlp + s->action_mlp * w + w * d * CHUNKS * w;
         macs += tokens * d * keys + (tokens * (d - 1) + 1) * rest + 2 * w * s->projector;
         // scores and mixing: token k sees k + 1

@@ -31,7 +31,7 @@ size_t lewm_net_scratch_bytes(const lewm_net* net);
 // Returns the candidates whose prediction is not finite.
 int lewm_net_rollout(const lewm_net* net, void* scratch, int n, int horizon, const float* z0,
                      const float* u, float* path);
-// Multiply-adds of one rollout.
-int64_t lewm_net_macs(const lewm_net* net, int horizon);
+// Multiply-adds of one rollout with a model.
+int64_t lewm_net_macs(const lewm_model* m, int horizon);
 
 #endif

@@ -12,7 +12,8 @@ typedef struct lewm_attend {
     const float* q;         // (rows, heads * head)
     const float* kv;  // token k, row i: kv + k * token_step + i * 2 * heads * head; keys first
     size_t token_step;
-    float* out;  // (rows, heads * head)
+    float* out;  // row i: out + i * out_step, heads * head numbers
+    size_t out_step;
 } lewm_attend;
 
 typedef struct lewm_rows {

@@ -106,8 +106,9 @@ static void attend(const lewm_attend* a) {
     for (int i = 0; i < a->rows; i++)
         for (int h = 0; h < a->heads; h++) {
             const float* k = a->kv + (size_t)i * 2 * (size_t)inner + (size_t)(h * a->head);
-            size_t at = (size_t)i * (size_t)inner + (size_t)(h * a->head);
-            attend_head(a, a->q + at, k, k + inner, a->out + at);
+            const size_t at = (size_t)(h * a->head);
+            attend_head(a, a->q + (size_t)i * (size_t)inner + at, k, k + inner,
+                        a->out + (size_t)i * a->out_step + at);
         }
 }
 

@@ -228,6 +228,7 @@ firm_status net_create_with(const net_kernels* kernels, const plan_net_shape* sh
     if (!net) return FAIL(err, FIRM_E_MEMORY, "no memory for the planner's transition");
     net->shape = *shape;
     net->kernels = kernels;
+    net->block = kernels->block;
     net->push = weights->spatial.push;
     cursor c = {0};
     lay_out(net, &c);
@@ -269,7 +270,7 @@ int plan_net_lanes(const plan_net* net) {
     return net->kernels->unit;
 }
 int plan_net_block_lanes(const plan_net* net) {
-    return net->kernels->bytes == 4 ? 96 : 160;
+    return net->block;
 }
 size_t plan_net_bytes(const plan_net* net) {
     return net->bytes;

@@ -106,10 +106,18 @@ typedef struct plan_net_job {
     float* c_out;
 } plan_net_job;
 
+// Where a member's time goes, in nanoseconds; for measurements.
+typedef struct plan_net_spent {
+    int64_t product, normalise, edges;  // edges: inputs and outputs of the macro steps
+    int64_t wait;                       // for the other members
+    int64_t since;                      // when the part at work began
+} plan_net_spent;
+
 typedef struct plan_net_team {
-    int members;      // 1 .. PLAN_TEAM_MOST, threads that run at the same time
-    void* scratch;    // plan_net_scratch_bytes() for every member, in one piece
-    struct meet* at;  // expects the members; NULL: one member
+    int members;            // 1 .. PLAN_TEAM_MOST, threads that run at the same time
+    void* scratch;          // plan_net_scratch_bytes() for every member, in one piece
+    struct meet* at;        // expects the members; NULL: one member
+    plan_net_spent* spent;  // (members), added to; NULL: not measured
 } plan_net_team;
 
 // A member's part of the job; every member must call it. Returns those not finite among the

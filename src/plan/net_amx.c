@@ -33,66 +33,91 @@ static void end(void) {
     _tile_release();
 }
 
-// sums (ROWS, width) as the tiles left them
-static inline void finish(const float* sum, const float* bias, int width, void* out,
-                          net_epilogue epilogue) {
-    for (int r = 0; r < ROWS; r += 2)
-        for (int j = 0; j < width; j += NET_LANES) {
-            const float* s = sum + r * width + j;
-            bf16_finish(_mm512_add_ps(_mm512_load_ps(s), bf16_splat(bias[r])),
-                        _mm512_add_ps(_mm512_load_ps(s + width), bf16_splat(bias[r + 1])), out, j,
-                        r, width, epilogue);
+// Finishes some of a panel's sums (ROWS, 16 * vectors), which the tiles left. A unit is two rows of
+// 16 candidates; units from .. to - 1.
+static inline __attribute__((always_inline)) void finish(const net_products* p, const float* sum,
+                                                         char* out, int vectors,
+                                                         net_epilogue epilogue, int from, int to) {
+    int width = vectors * NET_LANES;
+    for (int i = from; i < to; i++) {
+        int r = i / vectors * 2, j = i % vectors * NET_LANES;
+        const float* s = sum + r * width + j;
+        bf16_finish(_mm512_add_ps(_mm512_load_ps(s), bf16_splat(p->bias[r])),
+                    _mm512_add_ps(_mm512_load_ps(s + width), bf16_splat(p->bias[r + 1])), out, j, r,
+                    width, epilogue);
+    }
+}
+
+// 32 more inputs. Tiles: 0 1 / 2 3 sums, 4 5 weights, 6 7 operands
+static inline __attribute__((always_inline)) void multiply(const char* weight, const char* x,
+                                                           int vectors) {
+    int stride = TILE_BYTES * vectors;
+    _tile_loadd(6, x, stride);
+    _tile_loadd(4, weight, TILE_BYTES);
+    if (vectors == 2) _tile_loadd(7, x + TILE_BYTES, stride);
+    _tile_loadd(5, weight + TILE_ROWS * TILE_BYTES, TILE_BYTES);
+    _tile_dpbf16ps(0, 4, 6);
+    if (vectors == 2) _tile_dpbf16ps(1, 4, 7);
+    _tile_dpbf16ps(2, 5, 6);
+    if (vectors == 2) _tile_dpbf16ps(3, 5, 7);
+}
+
+static inline __attribute__((always_inline)) void keep(float* sum, int vectors) {
+    int width = vectors * NET_LANES, stride = TILE_BYTES * vectors;
+    _tile_stored(0, sum, stride);
+    if (vectors == 2) _tile_stored(1, sum + NET_LANES, stride);
+    _tile_stored(2, sum + TILE_ROWS * width, stride);
+    if (vectors == 2) _tile_stored(3, sum + TILE_ROWS * width + NET_LANES, stride);
+}
+
+// The tile unit works on a panel while the vector units finish the sums of the one before: after
+// each product a few of them, so that both fit into the processor's window of instructions.
+static inline __attribute__((always_inline)) void sweep(const net_products* p, int vectors,
+                                                        net_epilogue epilogue) {
+    _Alignas(64) float sum[2][ROWS * 2 * NET_LANES];
+    int units = ROWS / 2 * vectors, steps = p->inputs / DEPTH;
+    int each = steps ? (units + steps - 1) / steps : units, lines = DEPTH / p->count + 1;
+    int left = p->ahead ? p->inputs : 0;  // lines of 64 bytes to ask for
+    const char* ahead = p->ahead;
+    for (int i = 0; i < p->count; i++) {
+        const char *weight = p->w, *x = p->in + (size_t)i * p->in_step;
+        char* last = i ? p->out + (size_t)(i - 1) * p->out_step : p->out;
+        int done = i ? 0 : units;  // of the panel before
+        _tile_zero(0);
+        _tile_zero(1);
+        _tile_zero(2);
+        _tile_zero(3);
+        for (int k = 0; k < steps; k++) {
+            multiply(weight, x, vectors);
+            x += DEPTH / 2 * TILE_BYTES * vectors;
+            weight += ROWS * TILE_BYTES;
+            for (int l = 0; l < lines && left > 0; l++, left--, ahead += TILE_BYTES)
+                __builtin_prefetch(ahead, 0, 2);
+            int to = done + each < units ? done + each : units;
+            finish(p, sum[1 - i % 2], last, vectors, epilogue, done, to);
+            done = to;
         }
+        finish(p, sum[1 - i % 2], last, vectors, epilogue, done, units);
+        keep(sum[i % 2], vectors);
+    }
+    finish(p, sum[(p->count - 1) % 2], p->out + (size_t)(p->count - 1) * p->out_step, vectors,
+           epilogue, 0, units);
 }
 
-// tiles: 0 1 / 2 3 sums, 4 5 weights, 6 7 operands
-static void product_2(const void* w, const float* bias, int inputs, const void* in, void* out,
-                      net_epilogue epilogue) {
-    enum { WIDTH = 2 * NET_LANES, STRIDE = 4 * WIDTH };
-    _Alignas(64) float sum[ROWS * WIDTH];
-    const char *weight = w, *x = in;
-    _tile_zero(0);
-    _tile_zero(1);
-    _tile_zero(2);
-    _tile_zero(3);
-    for (int k = 0; k < inputs; k += DEPTH) {
-        _tile_loadd(6, x, STRIDE);
-        _tile_loadd(4, weight, TILE_BYTES);
-        _tile_loadd(7, x + TILE_BYTES, STRIDE);
-        _tile_loadd(5, weight + TILE_ROWS * TILE_BYTES, TILE_BYTES);
-        _tile_dpbf16ps(0, 4, 6);
-        _tile_dpbf16ps(1, 4, 7);
-        _tile_dpbf16ps(2, 5, 6);
-        _tile_dpbf16ps(3, 5, 7);
-        x += DEPTH / 2 * STRIDE;
-        weight += ROWS * TILE_BYTES;
+static inline __attribute__((always_inline)) void product(const net_products* p, int vectors) {
+    switch (p->epilogue) {
+        case NET_STORE: sweep(p, vectors, NET_STORE); break;
+        case NET_GELU: sweep(p, vectors, NET_GELU); break;
+        case NET_ADD: sweep(p, vectors, NET_ADD); break;
     }
-    _tile_stored(0, sum, STRIDE);
-    _tile_stored(1, sum + NET_LANES, STRIDE);
-    _tile_stored(2, sum + TILE_ROWS * WIDTH, STRIDE);
-    _tile_stored(3, sum + TILE_ROWS * WIDTH + NET_LANES, STRIDE);
-    finish(sum, bias, WIDTH, out, epilogue);
 }
 
-static void product_1(const void* w, const float* bias, int inputs, const void* in, void* out,
-                      net_epilogue epilogue) {
-    enum { STRIDE = 4 * NET_LANES };
-    _Alignas(64) float sum[ROWS * NET_LANES];
-    const char *weight = w, *x = in;
-    _tile_zero(0);
-    _tile_zero(2);
-    for (int k = 0; k < inputs; k += DEPTH) {
-        _tile_loadd(6, x, STRIDE);
-        _tile_loadd(4, weight, TILE_BYTES);
-        _tile_loadd(5, weight + TILE_ROWS * TILE_BYTES, TILE_BYTES);
-        _tile_dpbf16ps(0, 4, 6);
-        _tile_dpbf16ps(2, 5, 6);
-        x += DEPTH / 2 * STRIDE;
-        weight += ROWS * TILE_BYTES;
-    }
-    _tile_stored(0, sum, STRIDE);
-    _tile_stored(2, sum + TILE_ROWS * NET_LANES, STRIDE);
-    finish(sum, bias, NET_LANES, out, epilogue);
+static void product_2(const net_products* p) {
+    product(p, 2);
+}
+
+static void product_1(const net_products* p) {
+    product(p, 1);
 }
 
 BF16_PANEL(2, DEPTH)
@@ -103,6 +128,7 @@ const net_kernels net_kernels_amx = {.name = "amx",
                                      .unit = NET_LANES,
                                      .depth = DEPTH,
                                      .bytes = 2,
+                                     .block = 320,
                                      .ahead = 1,
                                      .speed = 40000,
                                      .begin = begin,

@@ -8,18 +8,16 @@
 
 enum { ROWS = 12, DEPTH = 2 };
 
-static inline __attribute__((always_inline)) void product(const void* w, const float* bias,
-                                                          int inputs, const void* in, void* out,
-                                                          net_epilogue epilogue, int vectors) {
+static inline __attribute__((always_inline)) void panel(const net_products* p, const char* x,
+                                                        char* out, int vectors) {
     __m512 acc[ROWS][2];
-    const int* weight = w;
-    const char* x = in;
+    const int* weight = p->w;
     int width = vectors * NET_LANES;
 #pragma GCC unroll 16
     for (int r = 0; r < ROWS; r++)
 #pragma GCC unroll 2
-        for (int v = 0; v < vectors; v++) acc[r][v] = bf16_splat(bias[r]);
-    for (int k = 0; k < inputs; k += DEPTH) {
+        for (int v = 0; v < vectors; v++) acc[r][v] = bf16_splat(p->bias[r]);
+    for (int k = 0; k < p->inputs; k += DEPTH) {
         __m512bh a[2];
 #pragma GCC unroll 2
         for (int v = 0; v < vectors; v++) a[v] = (__m512bh)_mm512_loadu_si512(x + 64 * v);
@@ -36,17 +34,17 @@ static inline __attribute__((always_inline)) void product(const void* w, const f
     for (int r = 0; r < ROWS; r += 2)
 #pragma GCC unroll 2
         for (int v = 0; v < vectors; v++)
-            bf16_finish(acc[r][v], acc[r + 1][v], out, v * NET_LANES, r, width, epilogue);
+            bf16_finish(acc[r][v], acc[r + 1][v], out, v * NET_LANES, r, width, p->epilogue);
 }
 
-static void product_2(const void* w, const float* bias, int inputs, const void* in, void* out,
-                      net_epilogue epilogue) {
-    product(w, bias, inputs, in, out, epilogue, 2);
+static void product_2(const net_products* p) {
+    for (int i = 0; i < p->count; i++)
+        panel(p, p->in + (size_t)i * p->in_step, p->out + (size_t)i * p->out_step, 2);
 }
 
-static void product_1(const void* w, const float* bias, int inputs, const void* in, void* out,
-                      net_epilogue epilogue) {
-    product(w, bias, inputs, in, out, epilogue, 1);
+static void product_1(const net_products* p) {
+    for (int i = 0; i < p->count; i++)
+        panel(p, p->in + (size_t)i * p->in_step, p->out + (size_t)i * p->out_step, 1);
 }
 
 BF16_PANEL(2, DEPTH)
@@ -57,6 +55,7 @@ const net_kernels net_kernels_avx512bf16 = {.name = "avx512bf16",
                                             .unit = NET_LANES,
                                             .depth = DEPTH,
                                             .bytes = 2,
+                                            .block = 160,
                                             .speed = 7000,
                                             .panels = 2,
                                             .panel = {BF16_ENTRY(2, 200), BF16_ENTRY(1, 105)}};

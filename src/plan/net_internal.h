@@ -16,6 +16,7 @@ typedef struct packed {
 struct plan_net {
     plan_net_shape shape;
     const net_kernels* kernels;
+    int block;  // candidates that one thread takes at a time
     packed in, first[PLAN_MAX_BLOCKS], second[PLAN_MAX_BLOCKS], heads;
     packed spatial_first, spatial_second;  // of LN(h) and s, if there is a spatial residual
     float* velocity;                       // (fiber + 1, 2), the last row is b_v
@@ -32,7 +33,7 @@ typedef struct panel {
     int lane, width;  // first candidate within the block, candidates
 } panel;
 
-enum { NET_MOST_LANES = 192 * PLAN_TEAM_MOST, NET_MOST_PANELS = NET_MOST_LANES / 8 + 4 };
+enum { NET_MOST_LANES = 320 * PLAN_TEAM_MOST, NET_MOST_PANELS = NET_MOST_LANES / 8 + 4 };
 
 static inline int net_round_up(int n, int to) {
     return (n + to - 1) / to * to;

@@ -13,6 +13,8 @@
 #ifndef PLAN_NET_KERNELS_H
 #define PLAN_NET_KERNELS_H
 
+#include <stddef.h>
+
 #include "core/status.h"
 #include "plan/precision.h"
 
@@ -24,13 +26,23 @@ typedef enum net_epilogue {
     NET_ADD     // out += acc               float32
 } net_epilogue;
 
+// One group of output features for consecutive panels: acc = bias + w in.
+typedef struct net_products {
+    const void* w;      // (inputs, rows)
+    const float* bias;  // (rows)
+    int inputs;
+    net_epilogue epilogue;
+    int count;                 // panels
+    const char* in;            // (inputs, width) operands of the first panel
+    char* out;                 // (rows, width)
+    size_t in_step, out_step;  // bytes from a panel to the next
+    const char* ahead;         // as many weights, which will be needed next; NULL: none
+} net_products;
+
 typedef struct net_panel_kernels {
     int units;  // width of the panel in units
     int cost;   // of a product, in hundredths of one of 16 candidates
-    // acc = bias + w in for one group of output features:
-    // w (inputs, rows), bias (rows), in (inputs, width), out (rows, width)
-    void (*product)(const void* w, const float* bias, int inputs, const void* in, void* out,
-                    net_epilogue epilogue);
+    void (*product)(const net_products* p);
     // out = (in - mean) / sqrt(variance + eps) over the features: (features, width) to operands
     void (*normalise)(const float* in, int features, void* out);
     void (*round)(const float* in, int features, void* out);  // (features, width) to operands
@@ -44,6 +56,7 @@ typedef struct net_kernels {
     int depth;  // inputs taken together: normalise and round pad their output to a multiple
     int bytes;  // of an operand: 4 or 2
     int ahead;  // 1: products so fast that the next group's weights are asked for meanwhile
+    int block;  // candidates that one thread takes at a time: their activations fit in L2
     int speed;  // roughly, products of 16 candidates with one weight per microsecond
     void (*begin)(void), (*end)(void);  // around a thread's use of the kernels; NULL: nothing to do
     int panels;

@@ -8,6 +8,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "core/clock.h"
 #include "core/meet.h"
 #include "plan/net_internal.h"
 
@@ -101,8 +102,21 @@ size_t plan_net_scratch_bytes(const plan_net* net) {
 
 // ---- a member's share ---------------------------------------------------------------------------
 
+// The time since the last call went into this part of plan_net_spent.
+#define SPENT(r, part)                                              \
+    do {                                                            \
+        if ((r)->team->spent) {                                     \
+            plan_net_spent* spent = &(r)->team->spent[(r)->member]; \
+            int64_t now = clock_ns();                               \
+            spent->part += now - spent->since;                      \
+            spent->since = now;                                     \
+        }                                                           \
+    } while (0)
+
 static void wait_for_team(const roll* r) {
-    if (r->team->members > 1) meet_wait(r->team->at);
+    if (r->team->members == 1) return;
+    meet_wait(r->team->at);
+    SPENT(r, wait);
 }
 
 // The first group of a member's share; the last is before the next member's first.
@@ -135,12 +149,11 @@ typedef struct layer {
     net_epilogue epilogue;
 } layer;
 
-// Asks for part i of `parts` of the next group's weights, so that they come from L3 while this
-// group is multiplied.
-static void fetch_ahead(const char* w, size_t bytes, int i, int parts) {
-    size_t to = bytes * (size_t)(i + 1) / (size_t)parts;
-    for (size_t at = bytes * (size_t)i / (size_t)parts; at < to; at += 64)
-        __builtin_prefetch(w + at, 0, 2);
+// The panels i .. panels_alike() - 1 have one kind.
+static int panels_alike(const roll* r, int i) {
+    const net_panel_kernels* kind = r->panels[i].kernels;
+    while (i < r->count && r->panels[i].kernels == kind) i++;
+    return i;
 }
 
 static void product(const roll* r, const layer* l) {
@@ -150,16 +163,25 @@ static void product(const roll* r, const layer* l) {
     size_t each = (size_t)(k->rows * k->bytes), group = each * (size_t)inputs;
     for (int g = share_from(r, l->groups, r->member); g < to; g++) {
         const char* w = (const char*)l->p->w + (size_t)g * group + (size_t)l->skip * each;
-        for (int i = 0; i < r->count; i++) {
+        for (int i = 0, next; i < r->count; i = next) {
             const panel* q = &r->panels[i];
-            if (k->ahead && g + 1 < to) fetch_ahead(w + group, group, i, r->count);
-            const char* in = l->in + offset(q, l->in_stride, k->bytes);
-            char* out = (char*)l->out + offset(q, l->out_stride, out_bytes);
-            q->kernels->product(w, l->bias + g * k->rows, inputs - l->skip,
-                                in + (size_t)(l->skip * q->width * k->bytes),
-                                out + (size_t)(g * k->rows * q->width * out_bytes), l->epilogue);
+            next = panels_alike(r, i);
+            net_products p = {.w = w,
+                              .bias = l->bias + g * k->rows,
+                              .inputs = inputs - l->skip,
+                              .epilogue = l->epilogue,
+                              .count = next - i,
+                              .in_step = (size_t)(q->width * l->in_stride * k->bytes),
+                              .out_step = (size_t)(q->width * l->out_stride * out_bytes),
+                              .ahead = k->ahead && i == 0 && g + 1 < to ? w + group : NULL};
+            p.in =
+                l->in + offset(q, l->in_stride, k->bytes) + (size_t)(l->skip * q->width * k->bytes);
+            p.out = (char*)l->out + offset(q, l->out_stride, out_bytes) +
+                    (size_t)(g * k->rows * q->width * out_bytes);
+            q->kernels->product(&p);
         }
     }
+    SPENT(r, product);
     wait_for_team(r);
 }
 
@@ -189,9 +211,14 @@ static void share_start(const roll* r) {
     int rows = k->rows, to = share_from(r, p->groups, r->member + 1);
     _Alignas(64) float tile[NET_MOST_ROWS * NET_MOST_UNIT];
     for (int g = share_from(r, p->groups, r->member); g < to; g++) {
-        k->panel[k->panels - 1].product(
-            (const char*)p->w + (size_t)g * (size_t)p->inputs * (size_t)(rows * k->bytes),
-            p->bias + g * rows, shared_inputs(r->net), r->s.start_operand, tile, NET_STORE);
+        k->panel[k->panels - 1].product(&(net_products){
+            .w = (const char*)p->w + (size_t)g * (size_t)p->inputs * (size_t)(rows * k->bytes),
+            .bias = p->bias + g * rows,
+            .inputs = shared_inputs(r->net),
+            .epilogue = NET_STORE,
+            .count = 1,
+            .in = r->s.start_operand,
+            .out = (char*)tile});
         for (int i = 0; i < rows; i++) r->s.base[g * rows + i] = tile[i * k->unit];
     }
 }
@@ -250,6 +277,7 @@ static void normalise(const roll* r, int with_spatial) {
                               r->s.a + offset(q, r->of.a, r->net->kernels->bytes));
         if (with_spatial) spatial_inputs(r, q);
     }
+    SPENT(r, normalise);
     wait_for_team(r);
 }
 
@@ -343,11 +371,13 @@ static int roll_block(roll* r) {
     if (r->member == 0) set_start(r);
     for (int t = 0; t < r->job->horizon; t++) {
         for (OWN_PANELS(r, q)) set_inputs(r, q, t);
+        SPENT(r, edges);
         wait_for_team(r);
         step(r, t == 0, t == r->job->horizon - 1);
         for (OWN_PANELS(r, q)) take_outputs(r, q, t);
     }
     for (int i = 0; i < r->n; i++) nonfinite += r->bad[i];
+    SPENT(r, edges);
     return nonfinite;
 }
 
@@ -365,6 +395,7 @@ int plan_net_rollout_share(const plan_net* net, const plan_net_job* job, const p
     r.of = strides_of(net);
     scratch_layout(net, lanes, team->scratch, &r.s);
     if (k->begin) k->begin();
+    if (team->spent) team->spent[member].since = clock_ns();
     for (int b = 0; b < blocks; b++) {
         r.first = net_block_from(k, units, blocks, b) * k->unit;
         int end = net_block_from(k, units, blocks, b + 1) * k->unit;

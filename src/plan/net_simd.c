@@ -65,6 +65,7 @@ const net_kernels NET_JOIN(net_kernels_, FIRM_SIMD) = {
     .unit = UNIT,
     .depth = 1,
     .bytes = 4,
+    .block = 96,
 #if defined(FIRM_SIMD_avx512)
     .speed = 4000,
     .panels = 3,

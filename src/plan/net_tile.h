@@ -86,15 +86,15 @@ static inline vec NAME(gelu)(vec x) {
     return x / (e + 1.0f);
 }
 
-static void NAME(product)(const void* weights, const float* bias, int inputs, const void* operands,
-                          void* out, net_epilogue epilogue) {
-    const float *w = weights, *in = operands;
+static inline void NAME(panel)(const net_products* p, const void* operands, void* out) {
+    const float *w = p->w, *bias = p->bias, *in = operands;
+    net_epilogue epilogue = p->epilogue;
     vec acc[ROWS][NET_VECTORS];
 #pragma GCC unroll 16
     for (int r = 0; r < ROWS; r++)
 #pragma GCC unroll 2
         for (int v = 0; v < NET_VECTORS; v++) acc[r][v] = NAME(splat)(bias[r]);
-    for (int k = 0; k < inputs; k++) {
+    for (int k = 0; k < p->inputs; k++) {
         vec a[NET_VECTORS];
 #pragma GCC unroll 2
         for (int v = 0; v < NET_VECTORS; v++) a[v] = NAME(load)(in + v * NET_LANES);
@@ -117,6 +117,11 @@ static void NAME(product)(const void* weights, const float* bias, int inputs, co
             if (epilogue == NET_ADD) x = NAME(load)(to) + x;
             NAME(store)(to, x);
         }
+}
+
+static void NAME(product)(const net_products* p) {
+    for (int i = 0; i < p->count; i++)
+        NAME(panel)(p, p->in + (size_t)i * p->in_step, p->out + (size_t)i * p->out_step);
 }
 
 // the vectors of a panel side by side, so that one's sums do not wait for the other's

@@ -147,8 +147,10 @@ static firm_status classify(report_doc* d, firm_error* err) {
     } else if (has(j, "held_out_segments")) {
         d->kind = DOC_HELD_OUT;
     } else if (has(j, "ms_per_solve") || has(j, "steps_per_s") || has(j, "frames_per_s") ||
-               has(j, "frontend_frames_per_s")) {
+               has(j, "frontend_frames_per_s") || has(j, "ms_per_update")) {
         d->kind = DOC_BENCH;
+    } else if (has(j, "clips") && has(j, "updates")) {
+        d->kind = DOC_LEWM;
     } else {
         return bad(
             d, err,

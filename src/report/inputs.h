@@ -15,7 +15,8 @@ typedef enum doc_kind {
     DOC_AUDIT,
     DOC_PARAMS,
     DOC_DESCRIBE,
-    DOC_HELD_OUT  // an evaluation without a simulator
+    DOC_HELD_OUT,  // an evaluation without a simulator
+    DOC_LEWM       // a training of LeWM
 } doc_kind;
 
 typedef struct report_doc {

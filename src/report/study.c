@@ -108,6 +108,27 @@ static void quoted_rows(const report_data* data, sheet_list* list) {
     }
 }
 
+static const report_entry* lewm_entry(const report_data* data, const char* task, const char* mode) {
+    const report_entry* e = study_entry(data, task, mode, 25, "lewm", "", "lewm");
+    return e ? e : study_entry(data, task, mode, 25, "lewm", "", "");
+}
+
+// LeWM as trained here, where it was evaluated in files of its own.
+static void lewm_row(const report_data* data, sheet_list* list, const char* mode, int unsolved) {
+    int there = 0;
+    for (int i = 0; paper_task(i); i++) there |= lewm_entry(data, paper_task(i), mode) != NULL;
+    if (!there) return;
+    sheet_line_new(list, unsolved ? SHEET_PLAIN : SHEET_OURS);
+    sheet_put(list, "LeWM trained in C, %s%s", mode, unsolved ? "; not solved at the start" : "");
+    for (int i = 0; paper_task(i); i++) {
+        double mean, sd;
+        if (!study_shows(data, paper_task(i))) continue;
+        study_mean(lewm_entry(data, paper_task(i), mode),
+                   unsolved ? "success_rate_unsolved" : "success_rate", &mean, &sd);
+        sheet_value(list, mean, sd, 1, "\u2013");
+    }
+}
+
 static void our_row(const report_data* data, sheet_list* list, const char* mode,
                     const char* edition, int unsolved) {
     sheet_line_new(list, unsolved ? SHEET_PLAIN : SHEET_OURS);
@@ -153,6 +174,8 @@ static void table_main(const report_data* data, sheet_list* list) {
               "trials and planner budgets are not all the same as ours.",
               head);
     quoted_rows(data, list);
+    for (int m = 0; m < 2; m++)
+        for (int unsolved = 0; unsolved < 2; unsolved++) lewm_row(data, list, modes[m], unsolved);
     int n = all_editions(data, edition);
     for (int k = 0; k < n; k++) {
         for (int m = 0; m < 2; m++) {

@@ -12,8 +12,11 @@
 
 // Success: the main table, all modes and offsets, every seed.
 firm_status study_success(const report_data* data, sheet_list* list, firm_error* err);
-// Beside LeWM: paired differences on the same trials, where LeWM was evaluated.
+// Beside LeWM: paired differences on the same trials, where LeWM was evaluated, then study_curve.
 firm_status study_pairs(const report_data* data, sheet_list* list, firm_error* err);
+// LeWM while it learned: its evaluations on the way and its training (study_curve.c).
+firm_status study_curve(const report_data* data, sheet_list* list, firm_error* err);
+int study_is_curve(const char* edition);  // of LeWM on the way
 // Why: ablations of the training sources, and which part loses how many points.
 firm_status study_reasons(const report_data* data, sheet_list* list, firm_error* err);
 // How: efficiency, data sets, reset-replay audit, parameters, training.

@@ -3,10 +3,9 @@
 #include <string.h>
 
 #include "core/clock.h"
-#include "core/fma.h"
 #include "core/mem.h"
-#include "nn/count.h"
 #include "train/frontend.h"
+#include "train/pace.h"
 #include "train/shape.h"
 
 typedef struct bench {
@@ -18,11 +17,6 @@ typedef struct bench {
     double fma_sum;  // of the rates measured so far
     int fma_count;
 } bench;
-
-typedef struct pace {
-    double updates_per_s;
-    double fraction;  // of the multiply-add rate; 0 on a GPU
-} pace;
 
 static int stage_of(const bench* b, const char* objective, int sources, stage* s) {
     int found = 0;
@@ -40,59 +34,18 @@ static int setting(const bench* b, const char* key) {
     return (int)config_int(b->settings, "train", key);
 }
 
-static firm_status operations(const nn_part* part, int parts, double* sum, firm_error* err) {
-    *sum = 0;
-    for (int i = 0; i < parts; i++) {
-        double each;
-        TRY(nn_count_products(part[i].graph, 1, &each, err));
-        *sum += each * part[i].batch;
-    }
-    return FIRM_OK;
-}
-
-// The multiply-add rate now, and how long it took to find out.
-static double look_at_machine(bench* b, double* rate) {
-    double begun = clock_seconds();
-    *rate += fma_measure(b->p, 20);
-    return clock_seconds() - begun;
-}
-
-// Runs a few updates to warm up (the first two of a GPU are special), then updates for about
-// `seconds`. A GPU is only waited for now and then, as in training. On the host the machine's own
-// rate is measured after each second of that.
-static firm_status time_updates(bench* b, const nn_part* part, int parts, const stage* s, pace* out,
-                                firm_error* err) {
-    nn_trainer* t;
+static firm_status time_updates(bench* b, const nn_part* part, int parts, const stage* s,
+                                train_pace* out, firm_error* err) {
     nn_trainer_options opt = {.device = &b->set.device,
                               .store = b->model->store,
                               .p = b->p,
                               .lanes = setting(b, "lanes"),
                               .adamw = s->adamw};
     opt.adamw.updates = 1 << 30;  // no end in sight, so batches are prepared as in a long stage
-    double work, fma = 0, away = 0, started = 0;
-    int looks = 0;
-    TRY(operations(part, parts, &work, err));
-    TRY(nn_trainer_create(&opt, part, parts, &t, err));
-    int64_t n = 0, warm = nn_trainer_prompt(t) ? 1 : 8, every = nn_trainer_prompt(t) ? 1 : 16;
-    firm_status st = FIRM_OK;
-    for (; st == FIRM_OK; n++) {
-        int look = n >= warm && (n - warm) % every == 0;
-        if (look) st = nn_trainer_read(t, err);
-        if (n == warm) started = clock_seconds();
-        double spent = clock_seconds() - started - away;
-        if (n >= warm && nn_trainer_prompt(t) && spent >= looks) {
-            away += look_at_machine(b, &fma);
-            looks++;
-        }
-        if (look && n > warm && spent > b->seconds) break;
-        if (st == FIRM_OK) st = nn_trainer_step(t, n, err);
-    }
-    out->updates_per_s = (double)(n - warm) / (clock_seconds() - started - away);
-    out->fraction = looks ? out->updates_per_s * work * 1e-9 / (fma / looks) : 0;
-    b->fma_sum += fma;
-    b->fma_count += looks;
-    nn_trainer_free(t);
-    return st;
+    TRY(train_pace_measure(&opt, part, parts, b->seconds, out, err));
+    b->fma_sum += out->fma_sum;
+    b->fma_count += out->fma_count;
+    return FIRM_OK;
 }
 
 static firm_status bench_frontend(bench* b, train_speed* out, firm_error* err) {
@@ -111,7 +64,7 @@ static firm_status bench_frontend(bench* b, train_speed* out, firm_error* err) {
                     .weight = 1,
                     .fill = pair_fill,
                     .ctx = &batch};
-    pace found = {0};
+    train_pace found = {0};
     if (st == FIRM_OK) st = time_updates(b, &part, 1, &s, &found, err);
     out->frontend_batch = 2 * s.batch[0];  // a sample is a pair of frames
     out->frontend_frames_per_s = found.updates_per_s * out->frontend_batch;
@@ -155,7 +108,7 @@ static firm_status bench_rollout(bench* b, train_speed* out, firm_error* err) {
                             .rows = from->count,
                             .pick = train_pick_key(b->set.seed, i)};
     }
-    pace found = {0};
+    train_pace found = {0};
     if (st == FIRM_OK) st = time_updates(b, part, 2, &s, &found, err);
     out->recurrent_batch = s.batch[0] + s.batch[1];
     out->recurrent_updates_per_s = found.updates_per_s;

@@ -2,7 +2,9 @@
 // trials, and refused where it does not belong.
 #include "model/lewm/lewm.h"
 
+#include "core/mem.h"
 #include "io/json.h"
+#include "plan/lewm_net.h"
 #include "plan/lewm_toys.h"
 #include "program.h"
 
@@ -15,7 +17,12 @@ static const char* make_lewm(char folder[512]) {
     fresh_folder(folder);
     snprintf(path, sizeof path, "%s/lewm.safetensors", folder);
     int ok = fix && m;
-    if (ok) snprintf(m->provenance, sizeof m->provenance, "firm 0.1.0 lewm seed=7");
+    // as of a training run: settings of its own kind, and how far it came
+    if (ok) {
+        snprintf(m->provenance, sizeof m->provenance, "version=100 world=lewm seed=7 updates=40");
+        mem_free(m->config);
+        m->config = mem_strdup("[lewm]\nbatch = 128\nrate = 5e-05\n");
+    }
     if (ok && lewm_write(path, m, NULL, &err) != FIRM_OK) {
         test_fail(__FILE__, __LINE__, "%s", err.message);
         ok = 0;
@@ -43,6 +50,7 @@ TEST(cli, lewm_evaluated_beside_firm) {
         EXPECT_KEYS(lewm, "success_rate ci95 seconds_per_episode ms_per_solve outcomes closest");
         EXPECT(json_get(lewm, "seconds_per_episode", 0) > 0);
         EXPECT_NEAR(json_get(origin, "model_seed", 0), 7, 0);
+        EXPECT_NEAR(json_get(origin, "updates", 0), 40, 0);
         EXPECT_KEYS(origin, "model provenance");
         int pairs = 0;
         cJSON_ArrayForEach(pair, cJSON_GetObjectItemCaseSensitive(j, "pairs")) {
@@ -96,6 +104,88 @@ TEST(cli, lewm_plans_from_pictures) {
                         fix, fix)
                    ->code,
                0);
+}
+
+// Speed of either kind of work. The planner's count of a toy's rollout is checked by hand in
+// plan/lewm_net_saves; here it is of the search that was made.
+TEST(cli, lewm_benches) {
+    char folder[512];
+    if (!make_lewm(folder)) return;
+    cJSON* j = JSON_OF(firm_run(folder, 0,
+                                "bench plan tworoom --model lewm.safetensors --set "
+                                "plan.contract_iterations=2 --repeats 3 --threads 1 --json"));
+    if (j) {
+        lewm_model* m = toy_lewm(3, 5);
+        EXPECT_TEXT(cJSON_GetObjectItemCaseSensitive(j, "world")->valuestring, "lewm");
+        EXPECT_NEAR(json_get(j, "gflop_per_solve", 0), 2e-9 * 300 * 2 * (double)lewm_net_macs(m, 5),
+                    1e-4);
+        EXPECT(json_get(j, "ms_per_solve", 0) > 0 && json_get(j, "perception_ms", 0) > 0);
+        EXPECT_NEAR(json_get(j, "allocations", -1), 0, 0);
+        EXPECT(cJSON_IsNull(cJSON_GetObjectItemCaseSensitive(j, "reach_ms_per_solve")));
+        lewm_free(m);
+    }
+    cJSON_Delete(j);
+    j = JSON_OF(firm_run(folder, 0,
+                         "bench train tworoom --world lewm --seconds 0.1 --threads 1 --json "
+                         "--set lewm.batch=3 --set lewm.patch=56 --set lewm.width=24 --set "
+                         "lewm.depth=1 --set lewm.predictor_depth=1 --set lewm.projector=32"));
+    if (j) {
+        EXPECT_NEAR(json_get(j, "batch", 0), 3, 0);
+        EXPECT_NEAR(json_get(j, "ms_per_update", 0) * json_get(j, "updates_per_s", 0), 1000, 0.1);
+        EXPECT(json_get(j, "gflop_per_update", 0) > 0 && json_get(j, "fma_gflops", 0) > 0);
+    }
+    cJSON_Delete(j);
+    EXPECT_REFUSAL(firm_run(folder, 0, "bench plan tworoom --world firm --model lewm.safetensors"),
+                   "bench", "needs one of FIRM");
+    EXPECT_REFUSAL(firm_run(folder, 0, "bench env tworoom --world lewm"), "bench", "--world");
+}
+
+// Weights that do not say their task become a model file that plans like the one they came from.
+TEST(cli, lewm_weights_from_elsewhere) {
+    char folder[512], *bytes;
+    const char* fix = make_lewm(folder);
+    size_t n;
+    if (!fix || !(bytes = get_file(folder, "lewm.safetensors", &n))) return;
+    // the sizes that shapes do not tell stay: the reference's are other ones than the toy's
+    static const char* const keys[] = {"firm.format\"", "firm.task",        "firm.typed",
+                                       "firm.digest",   "firm.action_mean", "firm.action_std"};
+    for (size_t i = 0; i < sizeof keys / sizeof *keys; i++) {
+        char* key = strstr(bytes + 8, keys[i]);
+        EXPECT(key != NULL);
+        if (key) key[0] = 'x';
+    }
+    put_file(folder, "weights.safetensors", bytes, n);
+    free(bytes);
+    EXPECT_REFUSAL(firm_run(folder, 0,
+                            "plan tworoom --model weights.safetensors --frames %s/frame-0.png "
+                            "--goal %s/frame-3.png",
+                            fix, fix),
+                   "plan", "firm export --task");
+    EXPECT_REFUSAL(firm_run(folder, 0, "export weights.safetensors -o x.safetensors"), "export",
+                   "--statistics");
+    EXPECT_REFUSAL(firm_run(folder, 0,
+                            "export weights.safetensors -o x.safetensors --task tworoom "
+                            "--statistics '0,0;1,0'"),
+                   "export", "--statistics is '0,0;1,0'");
+    EXPECT_REFUSAL(firm_run(folder, 0,
+                            "export weights.safetensors -o x.safetensors --task tworoom "
+                            "--statistics '0,0;1,1' --half"),
+                   "export", "--half");
+    cJSON* j = JSON_OF(firm_run(folder, 0,
+                                "export weights.safetensors -o back.safetensors --task tworoom "
+                                "--statistics '0,0;1,1' --json"));
+    if (j) EXPECT(json_get(j, "params", 0) > 0);
+    cJSON_Delete(j);
+    double cost[2] = {-1, -2};
+    for (int i = 0; i < 2; i++) {
+        j = JSON_OF(firm_run(folder, 0,
+                             "plan tworoom --model %s.safetensors --frames %s/frame-0.png --goal "
+                             "%s/frame-3.png --mode contract --json",
+                             i ? "back" : "lewm", fix, fix));
+        if (j) cost[i] = json_get(j, "cost", -3);
+        cJSON_Delete(j);
+    }
+    EXPECT_NEAR(cost[0], cost[1], 0);
 }
 
 // Four evaluations of a task's LeWM: two modes, two distances, each on the trials of the seeds'.

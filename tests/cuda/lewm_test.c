@@ -194,8 +194,9 @@ static firm_status fill_noise(void* ctx, const nn_feed* f) {
 }
 
 // Two blocks in a row, so that the second one's input gradient is seen, with weights that give
-// every op work to do; in bfloat16 and op by op in float32.
-static void compare_block(int tokens, int heads, int groups) {
+// every op work to do; in bfloat16 and op by op in float32. first: of the second block's tokens the
+// first alone is read.
+static void compare_block(int tokens, int heads, int groups, int first) {
     firm_error err = {0};
     float* grad[2] = {NULL, NULL};
     double loss[2];
@@ -215,7 +216,8 @@ static void compare_block(int tokens, int heads, int groups) {
         x = nn_addp(g, x, nn_param(g, "encoder.shift", NN_INIT_ZERO, 0, 1, &size));
         x = lewm_block(g, &shape, 0, x);
         x = lewm_block(g, &shape, 1, x);
-        nn_id r = nn_input(g, "r", 3, (int[]){groups, tokens, shape.width});
+        if (first) x = nn_slice(g, x, 1, 0, 1);
+        nn_id r = nn_input(g, "r", 3, (int[]){groups, first ? 1 : tokens, shape.width});
         nn_loss(g, "loss", nn_mul(g, x, r), 1);
         REQUIRE_OK(nn_store_seal(store, 4, &err), err);
         for (size_t i = 0; i < store->count; i++) store->value[i] *= 4;  // 0.02 is hardly there
@@ -249,12 +251,13 @@ static void compare_block(int tokens, int heads, int groups) {
             double error = sqrt(miss / (size + 1e-30));
             worst = test_worse(worst, error);
             if (!(error <= 0.02 * test_tolerance_scale()))
-                test_fail(__FILE__, __LINE__, "%d tokens, %d heads: gradient of %s is off by %.3g",
-                          tokens, heads, name, error);
+                test_fail(__FILE__, __LINE__,
+                          "%d tokens, %d heads, first %d: gradient of %s is off by %.3g", tokens,
+                          heads, first, name, error);
         }
         if (run)
-            printf("  blocks of %d tokens, %d heads: gradients off by up to %.2g\n", tokens, heads,
-                   worst);
+            printf("  blocks of %d tokens, %d heads%s: gradients off by up to %.2g\n", tokens,
+                   heads, first ? ", the first read" : "", worst);
         nn_exec_free(e);
         nn_graph_free(g);
         nn_store_free(store);
@@ -268,8 +271,9 @@ static void compare_block(int tokens, int heads, int groups) {
 TEST(cuda, lewm_block_equals_its_ops) {
     static const int tokens[] = {1, 5, 16, 17, 33, 100, 255, 256, 257};
     for (size_t i = 0; i < sizeof tokens / sizeof *tokens; i++)
-        compare_block(tokens[i], 1 + (int)i % 3, 2);
-    compare_block(257, 3, 3);
+        compare_block(tokens[i], 1 + (int)i % 3, 2, 0);
+    compare_block(257, 3, 3, 0);
+    for (int heads = 1; heads <= 3; heads++) compare_block(heads == 1 ? 17 : 257, heads, 3, 1);
 }
 
 static lewm_shape wide(int heads, int image) {
@@ -293,8 +297,9 @@ TEST(cuda, lewm_gradients_equal_the_host) {
         compare_gradients(&s, NN_FP32, 5, 2e-3);
         compare_gradients(&s, NN_MIXED, 5, 8e-2);
     }
-    compare_gradients(&full, NN_FP32, 2, 2e-3);
-    compare_gradients(&full, NN_MIXED, 2, 8e-2);
+    // eight latents are too alike for a batch norm of rounded ones
+    compare_gradients(&full, NN_FP32, 8, 2e-3);
+    compare_gradients(&full, NN_MIXED, 8, 8e-2);
 }
 
 // ---- updates ------------------------------------------------------------------------------------
@@ -410,9 +415,10 @@ TEST(cuda, lewm_time_of_a_block) {
     v.x = x, v.y = memory(q, n), v.dy = dy, v.dx = memory(q, n);
     v.save = memory(q, nn_cuda_vit_save(&v));
     v.scratch = memory(q, nn_cuda_vit_scratch(&v));
-    flash = (nn_cuda_flash){.groups = v.groups, .tokens = 257, .heads = 3};
+    flash = (nn_cuda_flash){.groups = v.groups, .tokens = 257, .heads = 3, .queries = 257};
     flash.qkv = memory(q, n * 3 / 2), flash.y = memory(q, n / 2), flash.dy = memory(q, n / 2);
     flash.lse = memory(q, n / 64), flash.dqkv = memory(q, n * 3 / 2);
+    flash.mean = memory(q, n / 64), flash.sums = memory(q, (size_t)v.groups * 576 * sizeof(float));
     printf(
         "  a block of %d pictures: forward %.3f ms, backward %.3f ms; attention %.3f and %.3f "
         "ms\n",
@@ -428,7 +434,9 @@ TEST(cuda, lewm_time_of_a_block) {
                    flash.y,
                    (void*)flash.dy,
                    flash.lse,
-                   flash.dqkv};
+                   flash.dqkv,
+                   flash.mean,
+                   flash.sums};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++) nn_cuda_release(all[i]);
     for (int i = 0; i < VIT_PARAMS; i++) {
         nn_cuda_release((void*)v.param[i]);

@@ -133,7 +133,7 @@ TEST(plan, lewm_net_saves_what_can_be_saved) {
     firm_error err = {0};
     REQUIRE_OK(lewm_create(&task, &shape, 1, &m, &err), err);
     REQUIRE_OK(lewm_net_create(m, &net, &err), err);
-    EXPECT_INT(lewm_net_macs(net, 5), 91768820);
+    EXPECT_INT(lewm_net_macs(m, 5), 91768820);
     lewm_net_free(net);
     for (int64_t n = 0; n < 8; n++) {
         mem_fail_after(n);

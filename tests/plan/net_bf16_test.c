@@ -125,6 +125,17 @@ static double gelu(double z) {
     return 0.5 * z * (1 + tanh(0.7978845608 * (z + 0.044715 * z * z * z)));
 }
 
+static void multiply(const net_panel_kernels* p, const sums* s, int inputs, void* out,
+                     net_epilogue epilogue) {
+    p->product(&(net_products){.w = s->w,
+                               .bias = s->bias,
+                               .inputs = inputs,
+                               .epilogue = epilogue,
+                               .count = 1,
+                               .in = (const char*)s->in,
+                               .out = out});
+}
+
 static void check_product(const net_kernels* k, const net_panel_kernels* p, int inputs) {
     int width = p->units * k->unit, n = k->rows * width;
     sums s = sums_make(k, inputs, width);
@@ -134,12 +145,12 @@ static void check_product(const net_kernels* k, const net_panel_kernels* p, int 
     memcpy(before, out, (size_t)n * sizeof *before);
     double worst[3] = {0}, scale = sqrt(inputs);
     if (k->begin) k->begin();
-    p->product(s.w, s.bias, inputs, s.in, out, NET_ADD);
+    multiply(p, &s, inputs, out, NET_ADD);
     for (int i = 0; i < n; i++)
         worst[0] = test_worse(worst[0], fabs(out[i] - (before[i] + s.want[i])) / scale);
-    p->product(s.w, s.bias, inputs, s.in, out, NET_STORE);
+    multiply(p, &s, inputs, out, NET_STORE);
     for (int i = 0; i < n; i++) worst[1] = test_worse(worst[1], fabs(out[i] - s.want[i]) / scale);
-    p->product(s.w, s.bias, inputs, s.in, operand, NET_GELU);
+    multiply(p, &s, inputs, operand, NET_GELU);
     if (k->end) k->end();
     for (int r = 0; r < k->rows; r++)
         for (int j = 0; j < width; j++) {

@@ -55,7 +55,9 @@ static void compare(const plan_net* net, int n) {
         meet_expect(&at, members);
         run r = {.net = net,
                  .job = {n, P, c0, m0, u, got},
-                 .team = {members, mem_alloc((size_t)members * plan_net_scratch_bytes(net)), &at}};
+                 .team = {.members = members,
+                          .scratch = mem_alloc((size_t)members * plan_net_scratch_bytes(net)),
+                          .at = &at}};
         memset(r.team.scratch, 0xff, (size_t)members * plan_net_scratch_bytes(net));
         memset(got, 0, (size_t)size * sizeof(float));
         int64_t before = mem_count();

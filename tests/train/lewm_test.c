@@ -134,6 +134,11 @@ TEST(train, lewm_resumed_equals_uninterrupted) {
     opt.until = 0;
     REQUIRE_OK(lewm_run(seven, e, &opt, NULL, &err), err);
     expect_same(whole, parts, "model.safetensors");
+    for (int i = 2; i <= 6; i += 2) {  // seven updates in four parts
+        char name[64];
+        snprintf(name, sizeof name, "model-%d.safetensors", i);
+        expect_same(whole, parts, name);
+    }
     size_t n;
     char* text = bytes_of(parts, "metrics.csv", &n);
     int rows = 0;

@@ -129,8 +129,8 @@ static firm_status read_task(const char* file, const safetensors* s, const lewm_
     }
     if (!foreign || !foreign->task)
         return FAIL(err, FIRM_E_FORMAT,
-                    "%s does not say which task it was trained for; name the task and the data it "
-                    "was trained on",
+                    "%s does not say which task it was trained for; complete it with `firm export "
+                    "--task TASK --statistics 'means;deviations'`",
                     file);
     *out = *foreign->task;
     return FIRM_OK;
@@ -153,7 +153,9 @@ static firm_status read_origin(const char* file, const safetensors* s, const lew
     }
     if (!foreign || !foreign->action_mean)
         return FAIL(err, FIRM_E_FORMAT,
-                    "%s has no statistics of its controls; give the data it was trained on", file);
+                    "%s has no statistics of its controls; complete it with `firm export --task "
+                    "TASK --statistics 'means;deviations'`",
+                    file);
     memcpy(m->action_mean, foreign->action_mean, (size_t)n * sizeof *m->action_mean);
     memcpy(m->action_std, foreign->action_std, (size_t)n * sizeof *m->action_std);
     return FIRM_OK;
@@ -257,17 +259,21 @@ firm_status lewm_read(const char* path, const lewm_foreign* foreign, lewm_model*
     return st;
 }
 
+int lewm_is(const char* bytes, size_t n) {
+    safetensors s;
+    firm_error err;
+    if (safetensors_parse("", bytes, n, SAFETENSORS_FOREIGN, &s, &err) != FIRM_OK) return 0;
+    int is = safetensors_find(&s, "predictor.pos_embedding") != NULL;
+    safetensors_free(&s);
+    return is;
+}
+
 int lewm_is_file(const char* path) {
     char* bytes;
     size_t n;
-    safetensors s;
     firm_error err;
     if (safetensors_load(path, &bytes, &n, &err) != FIRM_OK) return 0;
-    int is = safetensors_parse(path, bytes, n, SAFETENSORS_FOREIGN, &s, &err) == FIRM_OK;
-    if (is) {
-        is = safetensors_find(&s, "predictor.pos_embedding") != NULL;
-        safetensors_free(&s);
-    }
+    int is = lewm_is(bytes, n);
     mem_free(bytes);
     return is;
 }

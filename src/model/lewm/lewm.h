@@ -91,6 +91,7 @@ firm_status lewm_parse(const char* name, const char* bytes, size_t n, const lewm
                        lewm_model** out, firm_error* err);  // from memory
 // Whether a model file is one of LeWM rather than of FIRM; 0 for anything that cannot be read.
 int lewm_is_file(const char* path);
+int lewm_is(const char* bytes, size_t n);  // from memory
 
 typedef struct lewm_extra {
     const char* name;

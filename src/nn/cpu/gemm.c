@@ -32,41 +32,46 @@ void nn_gemm_pack(int64_t k, int n, const float* b, int64_t ldb, int turned, flo
 }
 
 // rows `from` .. of op(b), columns j ..: where they are, or packed into room
-static void take_b(const nn_product* p, const nn_tiles* t, int64_t from, int j, nn_strip* s,
-                   float* room) {
+static void take_b(const nn_product* p, const nn_tiles* t, const float* b, int64_t from, int j,
+                   nn_strip* s, float* room) {
     s->b_step = padded(t, s->width);
     if (p->packed) {
-        s->b = p->b + p->k * j + from * s->b_step;
+        s->b = b + p->k * j + from * s->b_step;
         return;
     }
-    if (!p->turn_b && p->m <= FEW && s->width == s->b_step) {
-        s->b = p->b + from * p->ldb + j;
+    if (!p->turn_b && p->m <= FEW && s->width == s->b_step && s->segments == 1) {
+        s->b = b + from * p->ldb + j;
         s->b_step = p->ldb;
         return;
     }
-    if (p->turn_b)
-        t->pack_turned(s->depth, s->width, p->b + j * p->ldb + from, p->ldb, room);
-    else
-        t->pack(s->depth, s->width, p->b + from * p->ldb + j, p->ldb, room);
+    for (int i = 0; i < s->segments; i++, b += p->b_run) {
+        float* to = room + (int64_t)i * s->depth * s->b_step;
+        if (p->turn_b)
+            t->pack_turned(s->depth, s->width, b + j * p->ldb + from, p->ldb, to);
+        else
+            t->pack(s->depth, s->width, b + from * p->ldb + j, p->ldb, to);
+    }
     s->b = room;
 }
 
-// all columns of the rows of one block of a
-static void block(const nn_product* p, const nn_tiles* t, nn_strip s) {
+// all columns of the rows of one block of a; `together` runs from `run` on
+static void block(const nn_product* p, const nn_tiles* t, nn_strip s, int64_t run, int together) {
     float room[DEPTH * WIDEST] __attribute__((aligned(64)));
-    const float* a = s.a;
-    int parts = (int)((p->k + DEPTH - 1) / DEPTH);
+    const float *a = s.a + run * p->a_run, *b = p->b + run * p->b_run;
+    int parts = together > 1 ? 1 : (int)((p->k + DEPTH - 1) / DEPTH);
     int64_t from = 0;
+    s.segments = together;
+    s.a_segment = p->a_run;
     for (int part = 0; part < parts; part++) {
         s.depth = (int)((p->k - from) / (parts - part));
         s.a = a + from * (p->turn_a ? p->lda : 1);
-        s.end = part || p->add ? NN_TILE_ADD : p->bias ? NN_TILE_BIAS : NN_TILE_SET;
+        s.end = part || run || p->add ? NN_TILE_ADD : p->bias ? NN_TILE_BIAS : NN_TILE_SET;
         for (int j = 0; j < p->n; j += t->cols) {
             nn_strip q = s;
             q.width = p->n - j < t->cols ? p->n - j : t->cols;
             q.c = s.c + j;
             q.bias = p->bias ? p->bias + j : NULL;
-            take_b(p, t, from, j, &q, room);
+            take_b(p, t, b, from, j, &q, room);
             t->strip(&q);
         }
         from += s.depth;
@@ -75,14 +80,15 @@ static void block(const nn_product* p, const nn_tiles* t, nn_strip s) {
 
 void nn_gemm(const nn_product* p) {
     const nn_tiles* t = nn_tiles_get();
+    int64_t runs = p->runs ? p->runs : 1, fit = p->k && p->k < DEPTH ? DEPTH / p->k : 1;
     for (int64_t i = 0; i < p->m; i += BLOCK) {
         nn_strip s = {.a = p->a + i * (p->turn_a ? 1 : p->lda),
                       .a_step = p->lda,
                       .by_columns = p->turn_a,
                       .m = (int)(p->m - i < BLOCK ? p->m - i : BLOCK),
-                      .segments = 1,
                       .c = p->c + i * p->ldc,
                       .ldc = p->ldc};
-        block(p, t, s);
+        for (int64_t run = 0; run < runs; run += fit)
+            block(p, t, s, run, (int)(runs - run < fit ? runs - run : fit));
     }
 }

@@ -7,13 +7,17 @@
 
 // c (m, n) = op(a) (m, k) op(b) (k, n), added to c where `add` is set, with a bias where there is
 // one. A turned operand is stored the other way round: a (k, m), b (n, k). A packed b was written
-// by nn_gemm_pack. Sums run in an order that depends on k alone.
+// by nn_gemm_pack. Sums run in an order that depends on k and runs
+// alone.
 typedef struct nn_product {
     int64_t m, k;
     int n;
     int turn_a, turn_b, packed, add;
     const float *a, *b;
     int64_t lda, ldb;
+    // The inner dimension may come in `runs` runs of k numbers, which lie so far apart; 0: one run.
+    // Not with a packed b.
+    int64_t runs, a_run, b_run;
     const float* bias;  // (n) or NULL; not together with add
     float* c;
     int64_t ldc;

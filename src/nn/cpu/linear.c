@@ -65,6 +65,9 @@ void nn_cpu_weight_tile(const nn_weight_tile* t) {
                           .turn_a = 1,
                           .b = t->dy,
                           .ldb = t->dy_step,
+                          .runs = t->runs,
+                          .a_run = t->x_run,
+                          .b_run = t->dy_run,
                           .add = t->add,
                           .c = t->dw,
                           .ldc = t->dw_step});

@@ -1,7 +1,8 @@
 // batchnorm.cu - batch norm over the last dimension; the batch is one shard, so its statistics are
 // sums over all rows. A block takes 32 channels; sums run over its 32 lanes in a fixed order. save:
 // mean, 1/deviation and biased variance of every channel. The backward pass, which runs once per
-// update, also moves the running statistics.
+// update, also moves the running statistics. Gradients of few rows are small differences, so
+// statistics and slopes are double.
 #include "nn/cuda/device.cuh"
 
 namespace {
@@ -17,28 +18,32 @@ static sizes sizes_of(const nn_graph* g, const nn_node* n, int rows) {
 }
 
 struct stats {
-    float *mean, *rstd, *var;
+    double *mean, *rstd, *var;
 };
+
+static double* take(pieces* p, int channels) {
+    return (double*)p->take(2 * (size_t)channels);
+}
 
 static stats stats_of(const nn_call* c, int channels) {
     pieces p = {(char*)c->save};
     stats s;
-    s.mean = p.take((size_t)channels);
-    s.rstd = p.take((size_t)channels);
-    s.var = p.take((size_t)channels);
+    s.mean = take(&p, channels);
+    s.rstd = take(&p, channels);
+    s.var = take(&p, channels);
     return s;
 }
 
 static size_t save_bytes(const nn_graph* g, const nn_node* n, int rows) {
-    return 3 * pieces::bytes((size_t)sizes_of(g, n, rows).channels);
+    return 3 * pieces::bytes(2 * (size_t)sizes_of(g, n, rows).channels);
 }
 
 static size_t scratch_bytes(const nn_graph* g, const nn_node* n, int rows) {
-    return 2 * pieces::bytes((size_t)sizes_of(g, n, rows).channels);
+    return 2 * pieces::bytes(2 * (size_t)sizes_of(g, n, rows).channels);
 }
 
 // the sum over a column's lanes, in all of them
-__device__ __forceinline__ float column_total(float (*shared)[COLUMN_TILE + 1], float v) {
+__device__ __forceinline__ double column_total(double (*shared)[COLUMN_TILE + 1], double v) {
     lanes_sum(shared, v);
     __syncthreads();
     return shared[0][threadIdx.x];
@@ -46,21 +51,21 @@ __device__ __forceinline__ float column_total(float (*shared)[COLUMN_TILE + 1], 
 
 __global__ void __launch_bounds__(COLUMN_TILE* COLUMN_LANES)
     stats_kernel(sizes s, float eps, const float* x, stats to) {
-    __shared__ float shared[COLUMN_LANES][COLUMN_TILE + 1];
+    __shared__ double shared[COLUMN_LANES][COLUMN_TILE + 1];
     int col = blockIdx.x * COLUMN_TILE + threadIdx.x, inside = col < s.channels;
-    float sum = 0, square = 0;
+    double sum = 0, square = 0;
     for (int64_t r = threadIdx.y; inside && r < s.rows; r += COLUMN_LANES)
         sum += x[r * s.channels + col];
-    float mean = column_total(shared, sum) / (float)s.rows;
+    double mean = column_total(shared, sum) / (double)s.rows;
     for (int64_t r = threadIdx.y; inside && r < s.rows; r += COLUMN_LANES) {
-        float d = x[r * s.channels + col] - mean;
+        double d = x[r * s.channels + col] - mean;
         square += d * d;
     }
-    float var = column_total(shared, square) / (float)s.rows;
+    double var = column_total(shared, square) / (double)s.rows;
     if (threadIdx.y != 0 || !inside) return;
     to.mean[col] = mean;
     to.var[col] = var;
-    to.rstd[col] = 1.0f / sqrtf(var + eps);
+    to.rstd[col] = 1 / sqrt(var + eps);
 }
 
 __global__ void buffers_kernel(int channels, float eps, const float* mean, const float* var,
@@ -69,7 +74,7 @@ __global__ void buffers_kernel(int channels, float eps, const float* mean, const
     if (col >= channels) return;
     to.mean[col] = mean[col];
     to.var[col] = var[col];
-    to.rstd[col] = 1.0f / sqrtf(var[col] + eps);
+    to.rstd[col] = 1 / sqrt((double)var[col] + eps);
 }
 
 struct normalise {
@@ -79,7 +84,7 @@ struct normalise {
     __device__ void operator()(const float* x, float* y, uint32_t i) const {
         uint32_t col;
         split(i, channels, &col);
-        y[0] = (x[0] - s.mean[col]) * s.rstd[col] * gamma[col] + beta[col];
+        y[0] = (float)((x[0] - s.mean[col]) * s.rstd[col] * gamma[col] + beta[col]);
     }
 };
 
@@ -100,19 +105,19 @@ static void forward(const nn_call* c) {
 
 // where a channel's sums go, and the running statistics
 struct back_sinks {
-    float *dgamma, *dbeta;       // NULL: not wanted
-    float *mean_dy, *mean_dyh;   // (channels)
+    float *dgamma, *dbeta;        // NULL: not wanted
+    double *mean_dy, *mean_dyh;   // (channels)
     float *running_mean, *running_var, *updates;
     float move;
 };
 
 __global__ void __launch_bounds__(COLUMN_TILE* COLUMN_LANES)
     sums_kernel(sizes s, const float* x, const float* dy, stats st, back_sinks to) {
-    __shared__ float shared[COLUMN_LANES][COLUMN_TILE + 1];
+    __shared__ double shared[COLUMN_LANES][COLUMN_TILE + 1];
     int col = blockIdx.x * COLUMN_TILE + threadIdx.x, inside = col < s.channels;
-    float one = 0, two = 0;
+    double one = 0, two = 0;
     for (int64_t r = threadIdx.y; inside && r < s.rows; r += COLUMN_LANES) {
-        float g = dy[r * s.channels + col];
+        double g = dy[r * s.channels + col];
         one += g;
         two += g * ((x[r * s.channels + col] - st.mean[col]) * st.rstd[col]);
     }
@@ -120,26 +125,27 @@ __global__ void __launch_bounds__(COLUMN_TILE* COLUMN_LANES)
     __syncthreads();
     two = column_total(shared, two);
     if (threadIdx.y != 0 || !inside) return;
-    float n = (float)s.rows;
-    if (to.dbeta) to.dbeta[col] += one;
-    if (to.dgamma) to.dgamma[col] += two;
+    double n = (double)s.rows, keep = 1 - (double)to.move;
+    if (to.dbeta) to.dbeta[col] += (float)one;
+    if (to.dgamma) to.dgamma[col] += (float)two;
     to.mean_dy[col] = one / n;
     to.mean_dyh[col] = two / n;
-    float var = n > 1 ? st.var[col] * (n / (n - 1)) : st.var[col];
-    to.running_mean[col] = (1 - to.move) * to.running_mean[col] + to.move * st.mean[col];
-    to.running_var[col] = (1 - to.move) * to.running_var[col] + to.move * var;
+    double var = n > 1 ? st.var[col] * (n / (n - 1)) : st.var[col];
+    to.running_mean[col] = (float)(keep * to.running_mean[col] + to.move * st.mean[col]);
+    to.running_var[col] = (float)(keep * to.running_var[col] + to.move * var);
     if (col == 0) *to.updates += 1;
 }
 
 struct slope {
     divider channels;
     stats s;
-    const float *gamma, *mean_dy, *mean_dyh;
+    const float* gamma;
+    const double *mean_dy, *mean_dyh;
     __device__ void operator()(const float* in, float* dx, uint32_t i) const {
         uint32_t col;
         split(i, channels, &col);
-        float h = (in[1] - s.mean[col]) * s.rstd[col];
-        dx[0] = gamma[col] * s.rstd[col] * (in[0] - mean_dy[col] - h * mean_dyh[col]);
+        double h = (in[1] - s.mean[col]) * s.rstd[col];
+        dx[0] = (float)(gamma[col] * s.rstd[col] * (in[0] - mean_dy[col] - h * mean_dyh[col]));
     }
 };
 
@@ -149,8 +155,8 @@ static void backward(const nn_call* c) {
     stats st = stats_of(c, s.channels);
     pieces p = {(char*)c->scratch};
     back_sinks to = {gradient(c, 1), gradient(c, 2)};
-    to.mean_dy = p.take((size_t)s.channels);
-    to.mean_dyh = p.take((size_t)s.channels);
+    to.mean_dy = take(&p, s.channels);
+    to.mean_dyh = take(&p, s.channels);
     to.running_mean = (float*)c->in[3];
     to.running_var = (float*)c->in[4];
     to.updates = (float*)c->in[5];

@@ -42,6 +42,24 @@ static int closed(const nn_graph* g, int first) {
     return 1;
 }
 
+// whether `id` is read by one node alone, which takes the first of its tokens
+static int first_alone(const nn_graph* g, nn_id id) {
+    int readers = 0, slices = 0;
+    for (int k = 0; k < g->nodes; k++) {
+        const nn_node* n = &g->node[k];
+        for (int j = 0; j < n->in_count; j++) {
+            if (n->in[j] == NN_NONE || g->tensor[n->in[j]].root != id) continue;
+            const nn_tensor* out = &g->tensor[n->out];
+            readers++;
+            slices += n->op == NN_SLICE && n->in[j] == id && n->from == 0 &&
+                      n->axis == out->rank - 2 && out->dim[n->axis] == 1;
+        }
+    }
+    for (int k = 0; k < g->outputs; k++) readers += g->tensor[g->output[k]].root == id;
+    for (int k = 0; k < g->terms; k++) readers += g->tensor[g->term[k].tensor].root == id;
+    return readers == 1 && slices == 1;
+}
+
 void nn_cuda_chain_params(const nn_graph* g, const nn_chain* c, nn_id out[VIT_PARAMS]) {
     for (int i = 0; i < VIT_PARAMS / 2; i++) {
         const nn_node* n = &g->node[c->first + with_params[i]];
@@ -58,6 +76,7 @@ nn_cuda_vit nn_cuda_chain_block(const nn_graph* g, const nn_chain* c, int rows) 
                      .heads = n[2].heads,
                      .width = mixed->dim[mixed->rank - 1],
                      .mlp = hidden->dim[hidden->rank - 1],
+                     .first = first_alone(g, g->node[c->last].out),
                      .eps = n[0].eps};
     return v;
 }

@@ -239,7 +239,8 @@ struct column_sink {
 };
 
 // adds up v over the lanes of a column, lane 0 first; valid in lane 0
-__device__ __forceinline__ float lanes_sum(float (*shared)[COLUMN_TILE + 1], float v) {
+template <class T>
+__device__ __forceinline__ T lanes_sum(T (*shared)[COLUMN_TILE + 1], T v) {
     __syncthreads();  // shared may still be read from the last sum
     shared[threadIdx.y][threadIdx.x] = v;
     for (int half = COLUMN_LANES / 2; half > 0; half /= 2) {

@@ -55,19 +55,22 @@ __device__ __forceinline__ float2 unpack2(uint32_t v) {
     return __bfloat1622float2(*(__nv_bfloat162*)&v);
 }
 
-// The operand a (16 x 16) at row `row`, columns 16 k ..: four 8 x 8 matrices, rows first.
-__device__ __forceinline__ uint32_t a_at(uint32_t base, int row, int k, int lane) {
-    return base + piece_at(row + (lane & 15), 2 * k + (lane >> 4));
+// Where a lane's row of an operand begins in a tile of such rows whose first is a multiple of 8. The
+// pieces 16 k .. 16 k + 15 of the row are at (tile + operand) ^ (k << 5).
+//     operand a (16 x 16), rows first; or b of two neighbouring results, given as rows k (loaded turned)
+//     operand b of two neighbouring results (16 columns), given as rows n
+__device__ __forceinline__ uint32_t operand_a(int lane) {
+    return piece_at(lane & 15, lane >> 4);
+}
+__device__ __forceinline__ uint32_t operand_b(int lane) {
+    return piece_at(((lane >> 4) << 3) + (lane & 7), (lane >> 3) & 1);
 }
 
-// The operand b of two neighbouring results (16 columns), given as rows n: columns 16 k ..
-__device__ __forceinline__ uint32_t b_at(uint32_t base, int row, int k, int lane) {
-    return base + piece_at(row + ((lane >> 4) << 3) + (lane & 7), 2 * k + ((lane >> 3) & 1));
-}
-
-// The operand b of two neighbouring results, given as rows k (loaded turned): columns 16 n ..
-__device__ __forceinline__ uint32_t b_turned_at(uint32_t base, int row, int n, int lane) {
-    return base + piece_at(row + (lane & 15), 2 * n + (lane >> 4));
+// 2^x; 0 where that is below the smallest normal number
+__device__ __forceinline__ float power2(float x) {
+    float y;
+    asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
+    return y;
 }
 
 // Copies 16 bytes to shared memory in the background; `bytes` 0: zeros.

@@ -12,13 +12,16 @@ enum { WARPS = 8, THREADS = WARPS * 32, MOST_BLOCKS = 792 };  // six blocks for 
 
 // ---- memory -------------------------------------------------------------------------------------
 
+// After the attention a block goes on with `read` rows: all, or one in every `step`.
 struct shape {
-    int64_t rows;
-    int width, mlp, heads;
+    int64_t rows, read;
+    int step, groups, width, mlp, heads;
 };
 
 static shape shape_of(const nn_cuda_vit* v) {
-    return shape{(int64_t)v->groups * v->tokens, v->width, v->mlp, v->heads};
+    int64_t rows = (int64_t)v->groups * v->tokens;
+    return shape{rows,      v->first ? v->groups : rows, v->first ? v->tokens : 1, v->groups,
+                 v->width, v->mlp,                       v->heads};
 }
 
 struct cutter {
@@ -34,7 +37,7 @@ struct cutter {
 // what the backward pass needs of the forward pass
 struct kept {
     bf16 *qkv_w, *qkv_b, *out_w, *up_w, *up_b, *down_w;  // the parameters in bfloat16
-    bf16 *u1, *qkv, *mixed, *u2, *pre, *hidden;
+    bf16 *u1, *qkv, *mixed, *u2, *pre, *hidden;  // the last three: (read, ..), others (rows, ..)
     float *x2, *lse;
     float2 *stat1, *stat2;
     char* end;
@@ -42,7 +45,7 @@ struct kept {
 
 static kept kept_of(const shape& s, void* save) {
     cutter c = {(char*)save};
-    size_t n = (size_t)s.rows, w = (size_t)s.width, m = (size_t)s.mlp;
+    size_t n = (size_t)s.rows, read = (size_t)s.read, w = (size_t)s.width, m = (size_t)s.mlp;
     kept k;
     k.qkv_w = c.take<bf16>(3 * w * w);
     k.qkv_b = c.take<bf16>(3 * w);
@@ -53,9 +56,9 @@ static kept kept_of(const shape& s, void* save) {
     k.u1 = c.take<bf16>(n * w);
     k.qkv = c.take<bf16>(3 * n * w);
     k.mixed = c.take<bf16>(n * w);
-    k.u2 = c.take<bf16>(n * w);
-    k.pre = c.take<bf16>(n * m);
-    k.hidden = c.take<bf16>(n * m);
+    k.u2 = c.take<bf16>(read * w);
+    k.pre = c.take<bf16>(read * m);
+    k.hidden = c.take<bf16>(read * m);
     k.x2 = c.take<float>(n * w);
     k.lse = c.take<float>(n * (size_t)s.heads);
     k.stat1 = c.take<float2>(n);
@@ -66,20 +69,23 @@ static kept kept_of(const shape& s, void* save) {
 
 struct rooms {
     bf16 *dy, *dhidden, *du, *dqkv;
-    float *dx2, *part;
+    float *dx2, *mean, *part;
     char* end;
 };
 
+// `part` holds sums over the rows of every block of a kernel, or over those of every group
 static rooms rooms_of(const shape& s, void* scratch) {
     cutter c = {(char*)scratch};
     size_t n = (size_t)s.rows, w = (size_t)s.width, m = (size_t)s.mlp, wide = 3 * w > m ? 3 * w : m;
+    size_t parts = MOST_BLOCKS * wide, groups = (size_t)s.groups * 3 * w;
     rooms r;
-    r.dy = c.take<bf16>(n * w);
-    r.dhidden = c.take<bf16>(n * m);
+    r.dy = c.take<bf16>((size_t)s.read * w);
+    r.dhidden = c.take<bf16>((size_t)s.read * m);
     r.du = c.take<bf16>(n * w);
     r.dqkv = c.take<bf16>(3 * n * w);
     r.dx2 = c.take<float>(n * w);
-    r.part = c.take<float>((size_t)MOST_BLOCKS * (wide > 3 * w ? wide : 3 * w));
+    r.mean = c.take<float>(n * (size_t)s.heads);
+    r.part = c.take<float>(parts > groups ? parts : groups);
     r.end = c.at;
     return r;
 }
@@ -118,8 +124,8 @@ static void cast_all(nn_cuda_queue* q, const nn_cuda_vit* v, const kept& k) {
 
 template <int NV>
 __global__ void __launch_bounds__(THREADS)
-    norm_forward(int64_t rows, const float* x, const float* gamma, const float* beta, float eps,
-                 bf16* y, float2* stat) {
+    norm_forward(int64_t rows, int64_t step, const float* x, const float* gamma, const float* beta,
+                 float eps, bf16* y, float2* stat) {
     const int width = NV * 64, lane = threadIdx.x % 32;
     int64_t row = (int64_t)blockIdx.x * WARPS + threadIdx.x / 32;
     if (row >= rows) return;
@@ -127,7 +133,7 @@ __global__ void __launch_bounds__(THREADS)
     float sum = 0, square = 0;
 #pragma unroll
     for (int j = 0; j < NV; j++) {
-        v[j] = *(const float2*)(x + row * width + 2 * lane + 64 * j);
+        v[j] = *(const float2*)(x + row * step * width + 2 * lane + 64 * j);
         sum += v[j].x + v[j].y;
     }
     float mean = warp_sum(sum) / width;
@@ -149,7 +155,7 @@ __global__ void __launch_bounds__(THREADS)
 }
 
 struct norm_back {
-    int64_t rows;
+    int64_t rows, step;  // x, base and dx have one row in every `step`
     const float *x, *gamma, *base;  // base: the gradient that goes past the norm
     const float2* stat;
     const bf16* du;
@@ -172,10 +178,10 @@ __global__ void __launch_bounds__(THREADS) norm_backward(norm_back a) {
         float one = 0, two = 0;
 #pragma unroll
         for (int j = 0; j < NV; j++) {
-            int64_t at = row * width + 2 * lane + 64 * j;
+            int64_t column = 2 * lane + 64 * j, at = row * a.step * width + column;
             float2 x = *(const float2*)(a.x + at);
             base[j] = *(const float2*)(a.base + at);
-            du[j] = unpack2(*(const uint32_t*)(a.du + at));
+            du[j] = unpack2(*(const uint32_t*)(a.du + row * width + column));
             h[j] = make_float2((x.x - stat.x) * stat.y, (x.y - stat.x) * stat.y);
             float gx = du[j].x * gamma[j].x, gy = du[j].y * gamma[j].y;
             one += gx + gy;
@@ -185,14 +191,14 @@ __global__ void __launch_bounds__(THREADS) norm_backward(norm_back a) {
         two = warp_sum(two) / width;
 #pragma unroll
         for (int j = 0; j < NV; j++) {
-            int64_t at = row * width + 2 * lane + 64 * j;
+            int64_t column = 2 * lane + 64 * j, at = row * a.step * width + column;
             float2 d = make_float2(
                 base[j].x + stat.y * (du[j].x * gamma[j].x - one - h[j].x * two),
                 base[j].y + stat.y * (du[j].y * gamma[j].y - one - h[j].y * two));
             sums[0][j].x += du[j].x * h[j].x, sums[0][j].y += du[j].y * h[j].y;
             sums[1][j].x += du[j].x, sums[1][j].y += du[j].y;
             sums[2][j].x += d.x, sums[2][j].y += d.y;
-            if (a.copy) *(uint32_t*)(a.copy + at) = pack2(d.x, d.y);
+            if (a.copy) *(uint32_t*)(a.copy + row * width + column) = pack2(d.x, d.y);
             float2* to = (float2*)(a.dx + at);
             if (a.add) d.x += to->x, d.y += to->y;
             *to = d;
@@ -281,15 +287,15 @@ __global__ void __launch_bounds__(THREADS) row_sums(int64_t rows, int cols, floa
 }
 
 struct to_half {
-    const float* from;
+    const float* from;  // one row in every `step`
     bf16* to;
-    int cols;
+    int cols, step;
     __device__ void operator()(int64_t row, int col, float (&v)[VEC]) const {
-        int64_t at = row * cols + col;
+        int64_t at = row * step * cols + col;
         float4 a = *(const float4*)(from + at), b = *(const float4*)(from + at + 4);
         v[0] = a.x, v[1] = a.y, v[2] = a.z, v[3] = a.w;
         v[4] = b.x, v[5] = b.y, v[6] = b.z, v[7] = b.w;
-        store8(to + at, v);
+        store8(to + row * cols + col, v);
     }
 };
 
@@ -308,14 +314,6 @@ struct gelu_slopes {
             v[j] *= below + in[j] * density;
         }
         store8(d + at, v);
-    }
-};
-
-struct as_it_is {
-    const bf16* x;
-    int cols;
-    __device__ void operator()(int64_t row, int col, float (&v)[VEC]) const {
-        load8(v, x + row * cols + col);
     }
 };
 
@@ -341,13 +339,17 @@ static void sum_rows(nn_cuda_queue* q, int64_t rows, int cols, float* part, floa
 
 // ---- steps --------------------------------------------------------------------------------------
 
-static void norm(nn_cuda_queue* q, const nn_cuda_vit* v, const float* x, int gamma, bf16* y,
+struct some_rows {
+    int64_t rows, step;
+    const float* x;
+};
+
+static void norm(nn_cuda_queue* q, const nn_cuda_vit* v, const some_rows& r, int gamma, bf16* y,
                  float2* stat) {
-    int64_t rows = shape_of(v).rows;
     auto kernel = v->width == 64 ? norm_forward<1> : v->width == 128 ? norm_forward<2>
                                                                      : norm_forward<3>;
-    launch(q, "norm", kernel, blocks_for(rows, WARPS), THREADS, rows, x, v->param[gamma],
-           v->param[gamma + 1], v->eps, y, stat);
+    launch(q, "norm", kernel, blocks_for(r.rows, WARPS), THREADS, r.rows, r.step, r.x,
+           v->param[gamma], v->param[gamma + 1], v->eps, y, stat);
 }
 
 // the gradient through a norm; `sum` gets the sums of dx over rows
@@ -361,9 +363,10 @@ static void norm_slopes(nn_cuda_queue* q, const nn_cuda_vit* v, norm_back a, int
     finish<3>(q, v->width, blocks, a.part, {v->grad[gamma], v->grad[gamma + 1], sum});
 }
 
-static nn_cuda_product size_of(int64_t m, int64_t k, int64_t n) {
+// a product of rows that lie x_step and y_step rows apart
+static nn_cuda_product size_of(int64_t m, int64_t k, int64_t n, int x_step = 1, int y_step = 1) {
     nn_cuda_product p = {};
-    p.m = m, p.n = n, p.k = k;
+    p.m = m, p.n = n, p.k = k, p.lda = k * x_step, p.ldc = n * y_step;
     return p;
 }
 
@@ -372,7 +375,7 @@ static void multiply(nn_cuda_queue* q, const nn_cuda_product& size, const bf16* 
                      const bf16* bias, bf16* y) {
     nn_cuda_product p = size;
     p.half = p.half_out = 1;
-    p.a = x, p.lda = p.k, p.b = w, p.ldb = p.n, p.bias = bias, p.d = y, p.ldc = p.n;
+    p.a = x, p.b = w, p.ldb = p.n, p.bias = bias, p.d = y;
     nn_cuda_multiply(q, &p);
 }
 
@@ -381,28 +384,28 @@ static void multiply_onto(nn_cuda_queue* q, const nn_cuda_product& size, const b
                           const bf16* w, const float* bias, const float* base, float* y) {
     nn_cuda_product p = size;
     p.half = 1, p.beta = 1;
-    p.a = x, p.lda = p.k, p.b = w, p.ldb = p.n, p.bias = bias;
-    p.c = base, p.d = y, p.ldc = p.n;
+    p.a = x, p.b = w, p.ldb = p.n, p.bias = bias, p.c = base, p.d = y;
     nn_cuda_multiply(q, &p);
 }
 
-// dw (k, n) += x' dy; dx (rows, k) = dy w'
+// dw (k, n) += x' dy; dx (rows, k, as x) = dy w'
 static void multiply_back(nn_cuda_queue* q, const nn_cuda_product& size, const bf16* x,
                           const bf16* w, const bf16* dy, float* dw, bf16* dx) {
     int64_t rows = size.m, k = size.k, n = size.n;
     nn_cuda_product p = {};
     p.half = 1, p.ta = 1, p.m = k, p.n = n, p.k = rows;
-    p.a = x, p.lda = k, p.b = dy, p.ldb = n, p.beta = 1, p.c = p.d = dw, p.ldc = n;
+    p.a = x, p.lda = size.lda, p.b = dy, p.ldb = n, p.beta = 1, p.c = p.d = dw, p.ldc = n;
     if (dw) nn_cuda_multiply(q, &p);
     nn_cuda_product b = {};
     b.half = b.half_out = 1, b.tb = 1, b.m = rows, b.n = k, b.k = n;
-    b.a = dy, b.lda = n, b.b = w, b.ldb = n, b.d = dx, b.ldc = k;
+    b.a = dy, b.lda = n, b.b = w, b.ldb = n, b.d = dx, b.ldc = size.lda;
     nn_cuda_multiply(q, &b);
 }
 
 static nn_cuda_flash flash_of(const nn_cuda_vit* v, const kept& k) {
     nn_cuda_flash f = {};
     f.groups = v->groups, f.tokens = v->tokens, f.heads = v->heads;
+    f.queries = v->first ? 1 : v->tokens;
     f.qkv = k.qkv, f.y = k.mixed, f.lse = k.lse;
     return f;
 }
@@ -426,44 +429,54 @@ void nn_cuda_vit_forward(nn_cuda_queue* q, const nn_cuda_vit* v) {
     shape s = shape_of(v);
     kept k = kept_of(s, v->save);
     cast_all(q, v, k);
-    norm(q, v, v->x, VIT_GAMMA1, k.u1, k.stat1);
+    norm(q, v, {s.rows, 1, v->x}, VIT_GAMMA1, k.u1, k.stat1);
     multiply(q, size_of(s.rows, s.width, 3 * s.width), k.u1, k.qkv_w, k.qkv_b, k.qkv);
     nn_cuda_flash f = flash_of(v, k);
     nn_cuda_flash_forward(q, &f);
-    multiply_onto(q, size_of(s.rows, s.width, s.width), k.mixed, k.out_w, v->param[VIT_OUT_BIAS],
-                  v->x, k.x2);
-    norm(q, v, k.x2, VIT_GAMMA2, k.u2, k.stat2);
-    multiply(q, size_of(s.rows, s.width, s.mlp), k.u2, k.up_w, k.up_b, k.pre);
-    int64_t pieces = s.rows * s.mlp / VEC;
+    multiply_onto(q, size_of(s.read, s.width, s.width, s.step, s.step), k.mixed, k.out_w,
+                  v->param[VIT_OUT_BIAS], v->x, k.x2);
+    norm(q, v, {s.read, s.step, k.x2}, VIT_GAMMA2, k.u2, k.stat2);
+    multiply(q, size_of(s.read, s.width, s.mlp), k.u2, k.up_w, k.up_b, k.pre);
+    int64_t pieces = s.read * s.mlp / VEC;
     launch(q, "gelu", gelu_forward, blocks_for(pieces, THREADS), THREADS, pieces, k.pre, k.hidden);
-    multiply_onto(q, size_of(s.rows, s.mlp, s.width), k.hidden, k.down_w,
+    multiply_onto(q, size_of(s.read, s.mlp, s.width, 1, s.step), k.hidden, k.down_w,
                   v->param[VIT_DOWN_BIAS], k.x2, v->y);
+}
+
+// Rows that no gradient reaches hold 0.
+static void clear(nn_cuda_queue* q, void* p, size_t bytes) {
+    cudaError_t st = cudaMemsetAsync(p, 0, bytes, q->stream);
+    if (st != cudaSuccess) nn_cuda_note(q, "clearing a gradient: %s", cudaGetErrorString(st));
 }
 
 void nn_cuda_vit_backward(nn_cuda_queue* q, const nn_cuda_vit* v) {
     shape s = shape_of(v);
     kept k = kept_of(s, v->save);
     rooms r = rooms_of(s, v->scratch);
-    sum_rows(q, s.rows, s.width, r.part, v->grad[VIT_DOWN_BIAS], to_half{v->dy, r.dy, s.width});
-    multiply_back(q, size_of(s.rows, s.mlp, s.width), k.hidden, k.down_w, r.dy, v->grad[VIT_DOWN],
+    if (v->first) {
+        clear(q, r.dx2, (size_t)s.rows * s.width * sizeof *r.dx2);
+        clear(q, r.dqkv, (size_t)s.rows * 3 * s.width * sizeof *r.dqkv);
+    }
+    sum_rows(q, s.read, s.width, r.part, v->grad[VIT_DOWN_BIAS],
+             to_half{v->dy, r.dy, s.width, s.step});
+    multiply_back(q, size_of(s.read, s.mlp, s.width), k.hidden, k.down_w, r.dy, v->grad[VIT_DOWN],
                   r.dhidden);
-    sum_rows(q, s.rows, s.mlp, r.part, v->grad[VIT_UP_BIAS],
+    sum_rows(q, s.read, s.mlp, r.part, v->grad[VIT_UP_BIAS],
              gelu_slopes{k.pre, r.dhidden, s.mlp});
-    multiply_back(q, size_of(s.rows, s.width, s.mlp), k.u2, k.up_w, r.dhidden, v->grad[VIT_UP],
+    multiply_back(q, size_of(s.read, s.width, s.mlp), k.u2, k.up_w, r.dhidden, v->grad[VIT_UP],
                   r.du);
-    norm_back second = {s.rows, k.x2, v->param[VIT_GAMMA2], v->dy, k.stat2,
-                        r.du,   r.dx2, r.dy, 0, r.part};
+    norm_back second = {s.read, s.step, k.x2, v->param[VIT_GAMMA2], v->dy, k.stat2,
+                        r.du,   r.dx2,  r.dy, 0,                    r.part};
     norm_slopes(q, v, second, VIT_GAMMA2, v->grad[VIT_OUT_BIAS]);
-    multiply_back(q, size_of(s.rows, s.width, s.width), k.mixed, k.out_w, r.dy, v->grad[VIT_OUT],
-                  r.du);
+    multiply_back(q, size_of(s.read, s.width, s.width, s.step), k.mixed, k.out_w, r.dy,
+                  v->grad[VIT_OUT], r.du);
     nn_cuda_flash f = flash_of(v, k);
-    f.dy = r.du, f.dqkv = r.dqkv;
+    f.dy = r.du, f.dqkv = r.dqkv, f.mean = r.mean, f.sums = r.part;
     nn_cuda_flash_backward(q, &f);
-    sum_rows(q, s.rows, 3 * s.width, r.part, v->grad[VIT_QKV_BIAS],
-             as_it_is{r.dqkv, 3 * s.width});
+    finish<1>(q, 3 * s.width, v->groups, r.part, {v->grad[VIT_QKV_BIAS]});
     multiply_back(q, size_of(s.rows, s.width, 3 * s.width), k.u1, k.qkv_w, r.dqkv,
                   v->grad[VIT_QKV], r.du);
-    norm_back first = {s.rows, v->x, v->param[VIT_GAMMA1], r.dx2, k.stat1,
-                       r.du,   v->dx, NULL, v->add, r.part};
+    norm_back first = {s.rows, 1,     v->x, v->param[VIT_GAMMA1], r.dx2, k.stat1,
+                       r.du,   v->dx, NULL, v->add,               r.part};
     norm_slopes(q, v, first, VIT_GAMMA1, NULL);
 }

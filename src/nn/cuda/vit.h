@@ -30,6 +30,7 @@ enum {
 
 typedef struct nn_cuda_vit {
     int groups, tokens, heads, width, mlp;  // width: heads * 64
+    int first;  // only the first token of y is read: rows of others are not written, those of dy 0
     float eps;
     const float* param[VIT_PARAMS];
     const float* x;

@@ -12,14 +12,13 @@ enum { MOST_CANDIDATES = 8192 };  // every candidate is ranked against every oth
 static firm_status check(const lewm_gpu_setup* setup, firm_error* err) {
     const lewm_shape* s = &setup->model->shape;
     const plan_options* o = &setup->options;
-    const int inner = s->predictor_heads * s->predictor_head;
     TRY(plan_options_check(o, err));
     if (o->candidates > MOST_CANDIDATES || setup->searches < 1)
         return FAIL(err, FIRM_E_VALUE,
                     "the GPU planner takes up to %d candidates and at least one search; asked for "
                     "%d and %d",
                     MOST_CANDIDATES, o->candidates, setup->searches);
-    if (s->width % 8 || s->width > 512 || inner % 8 || s->predictor_head > 256 ||
+    if (s->width % 8 || s->width > 512 || s->predictor_head % 8 || s->predictor_head > 256 ||
         s->predictor_mlp % 8 || s->projector % 8 || s->action_mlp % 8 || s->action_hidden > 256)
         return FAIL(err, FIRM_E_UNAVAILABLE,
                     "the GPU planner takes models of LeWM whose widths are multiples of 8 (at most "

@@ -1,11 +1,12 @@
-// lewm_rows.cu - the kernels between LeWM's products. One warp takes one row (of one head, in the
-// attention); its numbers lie in registers, lane + 32 k. Residual stream, norms and softmax are
-// float32; biases are added here, since the products leave them out.
+// lewm_rows.cu - the kernels between LeWM's products. A warp takes a row, a lane the pairs of
+// numbers 2 lane + 64 k of it; in the attention a lane has eight neighbouring numbers of a head.
+// Residual stream, norms and softmax are float32; biases are added here, since the products leave
+// them out.
 #include "plan/cuda/fit.cuh"
 #include "plan/cuda/lewm.cuh"
 #include "plan/cuda/noise.cuh"
 
-enum { WARPS = 8, EACH = 16 };  // rows of a block; numbers of a lane: widths up to 512
+enum { WARPS = 8 };  // rows of a block
 
 static unsigned blocks_of(int rows) {
     return (unsigned)((rows + WARPS - 1) / WARPS);
@@ -24,19 +25,74 @@ static __device__ __forceinline__ float warp_sum(float x) {
     return x;
 }
 
-// v = LN(v; eps)
-static __device__ __forceinline__ void standardise(float v[EACH], int width, int lane, float eps) {
+// ---- pairs and eights of numbers ----
+
+static __device__ __forceinline__ float2 pair(const float* p) {
+    return *(const float2*)p;
+}
+static __device__ __forceinline__ float2 pair(const __nv_bfloat16* p) {
+    return __bfloat1622float2(*(const __nv_bfloat162*)p);
+}
+static __device__ __forceinline__ void put_pair(float* p, float2 v) {
+    *(float2*)p = v;
+}
+static __device__ __forceinline__ void put_pair(__nv_bfloat16* p, float2 v) {
+    *(__nv_bfloat162*)p = __floats2bfloat162_rn(v.x, v.y);
+}
+
+enum { EIGHT = 8 };
+
+static __device__ __forceinline__ void eight(float (&x)[EIGHT], const float* p) {
+    const float4 a = ((const float4*)p)[0], b = ((const float4*)p)[1];
+    x[0] = a.x, x[1] = a.y, x[2] = a.z, x[3] = a.w;
+    x[4] = b.x, x[5] = b.y, x[6] = b.z, x[7] = b.w;
+}
+static __device__ __forceinline__ void eight(float (&x)[EIGHT], const __nv_bfloat16* p) {
+    const uint4 v = *(const uint4*)p;
+    const uint32_t w[4] = {v.x, v.y, v.z, v.w};
+#pragma unroll
+    for (int i = 0; i < 4; i++) {  // the upper half of a float32
+        x[2 * i] = __uint_as_float(w[i] << 16);
+        x[2 * i + 1] = __uint_as_float(w[i] & 0xffff0000u);
+    }
+}
+static __device__ __forceinline__ void put_eight(float* p, const float (&x)[EIGHT]) {
+    ((float4*)p)[0] = make_float4(x[0], x[1], x[2], x[3]);
+    ((float4*)p)[1] = make_float4(x[4], x[5], x[6], x[7]);
+}
+static __device__ __forceinline__ void put_eight(__nv_bfloat16* p, const float (&x)[EIGHT]) {
+#pragma unroll
+    for (int i = 0; i < 4; i++) put_pair(p + 2 * i, make_float2(x[2 * i], x[2 * i + 1]));
+}
+
+// ---- a row of N pairs a lane ----
+
+template <int N>
+struct row_pairs {
+    float2 v[N];
+};
+
+static __device__ __forceinline__ int column(int k) {
+    return 2 * (int)(threadIdx.x % 32) + 64 * k;
+}
+
+// LN(x; eps); numbers past the width are 0 before and after
+template <int N>
+static __device__ __forceinline__ void standardise(row_pairs<N>& x, int width, float eps) {
     float sum = 0, square = 0;
 #pragma unroll
-    for (int k = 0; k < EACH; k++)
-        if (lane + 32 * k < width) sum += v[k];
+    for (int k = 0; k < N; k++) sum += x.v[k].x + x.v[k].y;
     const float mean = warp_sum(sum) / (float)width;
 #pragma unroll
-    for (int k = 0; k < EACH; k++)
-        if (lane + 32 * k < width) square += (v[k] - mean) * (v[k] - mean);
+    for (int k = 0; k < N; k++) {
+        const bool in = column(k) < width;
+        x.v[k].x = in ? x.v[k].x - mean : 0.0f;
+        x.v[k].y = in ? x.v[k].y - mean : 0.0f;
+        square += x.v[k].x * x.v[k].x + x.v[k].y * x.v[k].y;
+    }
     const float scale = rsqrtf(warp_sum(square) / (float)width + eps);
 #pragma unroll
-    for (int k = 0; k < EACH; k++) v[k] = (v[k] - mean) * scale;
+    for (int k = 0; k < N; k++) x.v[k].x *= scale, x.v[k].y *= scale;
 }
 
 // What the kernels know of the job; passed by value.
@@ -71,32 +127,56 @@ static rows_args args_of(const lewm_gpu* g, const lewm_job* j) {
     return r;
 }
 
-// chunk i of the modulation of a block by action t, number f of a row
-template <typename T>
-static __device__ __forceinline__ float chunk(const rows_args& r, int t, int row, int block, int i,
-                                              int f) {
-    const int at = (block * LEWM_CHUNKS + i) * r.s.width + f;
-    return real(((const T*)r.mod)[((size_t)t * r.rows + row) * r.s.modulation + at]) +
-           r.mod_bias[at];
+// chunk i of the modulation of a block by action t, of a row
+template <typename T, int N>
+static __device__ __forceinline__ row_pairs<N> chunk(const rows_args& r, int t, int row, int block,
+                                                     int i) {
+    const int at = (block * LEWM_CHUNKS + i) * r.s.width;
+    const T* mod = (const T*)r.mod + ((size_t)t * r.rows + row) * r.s.modulation + at;
+    row_pairs<N> c;
+#pragma unroll
+    for (int k = 0; k < N; k++) {
+        const int f = column(k);
+        c.v[k] = make_float2(0, 0);
+        if (f >= r.s.width) continue;
+        const float2 m = pair(mod + f), b = pair(r.mod_bias + at + f);
+        c.v[k] = make_float2(m.x + b.x, m.y + b.y);
+    }
+    return c;
 }
 
-// a = LN(LN(v) (1 + scale) + shift), with chunks `first` and `first` + 1 of a block's modulation
-template <typename T>
-static __device__ __forceinline__ void modulate(const rows_args& r, float v[EACH], int t, int row,
-                                                int block, int first, T* a) {
-    const int lane = (int)threadIdx.x % 32, width = r.s.width;
-    standardise(v, width, lane, 1e-6f);
+// What turns a row into the next product's operands: LN(LN(x) (1 + scale) + shift), by chunks
+// `first` and `first` + 1 of a block's modulation; past the last block LN(x).
+template <int N>
+struct modulation {
+    row_pairs<N> shift, scale;
+};
+
+template <typename T, int N>
+static __device__ __forceinline__ modulation<N> modulation_of(const rows_args& r, int t, int row,
+                                                              int block, int first) {
+    modulation<N> m = {};
+    if (block == r.s.depth) return m;
+    m.shift = chunk<T, N>(r, t, row, block, first);
+    m.scale = chunk<T, N>(r, t, row, block, first + 1);
+    return m;
+}
+
+template <typename T, int N>
+static __device__ __forceinline__ void modulate(const rows_args& r, row_pairs<N> x,
+                                                const modulation<N>& m, int head, T* a) {
+    if (!head) {
+        standardise(x, r.s.width, 1e-6f);
 #pragma unroll
-    for (int k = 0; k < EACH; k++) {
-        const int f = lane + 32 * k;
-        if (f < width)
-            v[k] = v[k] * (1.0f + chunk<T>(r, t, row, block, first + 1, f)) +
-                   chunk<T>(r, t, row, block, first, f);
+        for (int k = 0; k < N; k++) {
+            x.v[k].x = x.v[k].x * (1.0f + m.scale.v[k].x) + m.shift.v[k].x;
+            x.v[k].y = x.v[k].y * (1.0f + m.scale.v[k].y) + m.shift.v[k].y;
+        }
     }
-    standardise(v, width, lane, 1e-5f);
+    standardise(x, r.s.width, 1e-5f);
 #pragma unroll
-    for (int k = 0; k < EACH; k++)
-        if (lane + 32 * k < width) a[lane + 32 * k] = operand<T>(v[k]);
+    for (int k = 0; k < N; k++)
+        if (column(k) < r.s.width) put_pair(a + column(k), x.v[k]);
 }
 
 // ---- draw ---------------------------------------------------------------------------------------
@@ -193,137 +273,155 @@ firm_status lewm_silu(lewm_gpu* g, const lewm_job* j, firm_error* err) {
 
 // ---- tokens -------------------------------------------------------------------------------------
 
-template <typename T>
+// kernels for rows of up to 64, 192 and 512 numbers
+#define BY_WIDTH(g, kernel, grid, ...)                                                          \
+    do {                                                                                        \
+        const bool half = (g)->setup.precision == PLAN_BF16;                                    \
+        const int width = (g)->size.width;                                                      \
+        const auto chosen = width <= 64    ? half ? kernel<__nv_bfloat16, 1> : kernel<float, 1> \
+                            : width <= 192 ? half ? kernel<__nv_bfloat16, 3> : kernel<float, 3> \
+                            : half         ? kernel<__nv_bfloat16, 8>                           \
+                                           : kernel<float, 8>;                                  \
+        chosen<<<(grid), 32 * WARPS, 0, (g)->stream>>>(__VA_ARGS__);                            \
+        GPU(cudaGetLastError());                                                                \
+    } while (0)
+
+template <typename T, int N>
 __global__ void __launch_bounds__(32 * WARPS)
     lewm_place_kernel(const __grid_constant__ rows_args r, int t, int first, int last,
                       const float* bias) {
-    const int at = (int)(blockIdx.x * WARPS + threadIdx.x / 32), lane = (int)threadIdx.x % 32;
+    const int at = (int)(blockIdx.x * WARPS + threadIdx.x / 32), width = r.s.width;
     if (at >= (last - first + 1) * r.rows) return;
-    const int token = first + at / r.rows, row = at % r.rows, from = t - last + token,
-              width = r.s.width;
+    const int token = first + at / r.rows, row = at % r.rows, from = t - last + token;
     const float* z0 = lewm_part(lewm_search_at(r.searches, r.s, row / r.each), r.s.z0_at);
-    float* path = r.path + (size_t)row * r.horizon * width;
+    float* path = r.path + ((size_t)row * r.horizon + from - 1) * width;
     float* x = r.x + ((size_t)token * r.rows + row) * width;
-    float v[EACH];
+    const modulation<N> m = modulation_of<T, N>(r, from, row, 0, 0);
+    row_pairs<N> v;
 #pragma unroll
-    for (int k = 0; k < EACH; k++) {
-        const int f = lane + 32 * k;
-        v[k] = 0;
+    for (int k = 0; k < N; k++) {
+        const int f = column(k);
+        v.v[k] = make_float2(0, 0);
         if (f >= width) continue;
-        float z;
+        float2 z, p = pair(r.positions + token * width + f);
         if (from == 0) {
-            z = z0[f];
+            z = pair(z0 + f);
         } else if (token == last) {  // just predicted
-            z = r.y[(size_t)row * width + f] + bias[f];
-            path[(size_t)(from - 1) * width + f] = z;
+            const float2 y = pair(r.y + (size_t)row * width + f), b = pair(bias + f);
+            z = make_float2(y.x + b.x, y.y + b.y);
+            put_pair(path + f, z);
         } else {
-            z = path[(size_t)(from - 1) * width + f];
+            z = pair(path + f);
         }
-        v[k] = z + r.positions[token * width + f];
-        x[f] = v[k];
+        v.v[k] = make_float2(z.x + p.x, z.y + p.y);
+        put_pair(x + f, v.v[k]);
     }
-    modulate<T>(r, v, from, row, 0, 0, (T*)r.a + ((size_t)token * r.rows + row) * width);
+    modulate<T, N>(r, v, m, 0, (T*)r.a + ((size_t)token * r.rows + row) * width);
 }
 
 firm_status lewm_place(lewm_gpu* g, const lewm_job* j, int t, int first, int last,
                        firm_error* err) {
     const rows_args r = args_of(g, j);
-    BY_PRECISION(g, lewm_place_kernel, blocks_of((last - first + 1) * r.rows), 32 * WARPS, r, t,
-                 first, last, g->head_down.b);
+    BY_WIDTH(g, lewm_place_kernel, blocks_of((last - first + 1) * r.rows), r, t, first, last,
+             g->head_down.b);
     return FIRM_OK;
 }
 
-template <typename T>
+template <typename T, int N>
 __global__ void __launch_bounds__(32 * WARPS)
     lewm_gate_kernel(const __grid_constant__ rows_args r, int t, int block, int branch, int first,
-                     int last, int window_last, const float* bias) {
-    const int at = (int)(blockIdx.x * WARPS + threadIdx.x / 32), lane = (int)threadIdx.x % 32;
+                     int last, const float* bias) {
+    const int at = (int)(blockIdx.x * WARPS + threadIdx.x / 32), width = r.s.width;
     if (at >= (last - first + 1) * r.rows) return;
-    const int token = first + at / r.rows, row = at % r.rows, from = t - window_last + token,
-              width = r.s.width;
+    const int token = first + at / r.rows, row = at % r.rows, from = t - last + token,
+              next = block + branch;  // the block whose norm comes next
     const float* y = r.y + (size_t)at * width;
     float* x = r.x + ((size_t)token * r.rows + row) * width;
-    T* a = (T*)r.a + ((size_t)token * r.rows + row) * width;
-    float v[EACH];
+    const row_pairs<N> gate = chunk<T, N>(r, from, row, block, branch ? 5 : 2);
+    const modulation<N> m = modulation_of<T, N>(r, from, row, next, branch ? 0 : 3);
+    row_pairs<N> v;
 #pragma unroll
-    for (int k = 0; k < EACH; k++) {
-        const int f = lane + 32 * k;
-        v[k] = 0;
+    for (int k = 0; k < N; k++) {
+        const int f = column(k);
+        v.v[k] = make_float2(0, 0);
         if (f >= width) continue;
-        v[k] = x[f] + chunk<T>(r, from, row, block, branch ? 5 : 2, f) * (y[f] + bias[f]);
-        x[f] = v[k];
+        const float2 old = pair(x + f), made = pair(y + f), b = pair(bias + f), g = gate.v[k];
+        v.v[k] = make_float2(old.x + g.x * (made.x + b.x), old.y + g.y * (made.y + b.y));
+        put_pair(x + f, v.v[k]);
     }
-    if (branch == 0) {
-        modulate<T>(r, v, from, row, block, 3, a);
-    } else if (block + 1 < r.s.depth) {
-        modulate<T>(r, v, from, row, block + 1, 0, a);
-    } else {  // the head comes next
-        standardise(v, width, lane, 1e-5f);
-#pragma unroll
-        for (int k = 0; k < EACH; k++)
-            if (lane + 32 * k < width) a[lane + 32 * k] = operand<T>(v[k]);
-    }
+    modulate<T, N>(r, v, m, next == r.s.depth,
+                   (T*)r.a + ((size_t)token * r.rows + row) * width);
 }
 
 firm_status lewm_gate(lewm_gpu* g, const lewm_job* j, int t, int block, int branch, int first,
                       int last, firm_error* err) {
     const rows_args r = args_of(g, j);
     const gpu_block* w = &g->block[block];
-    BY_PRECISION(g, lewm_gate_kernel, blocks_of((last - first + 1) * r.rows), 32 * WARPS, r, t,
-                 block, branch, first, last, last, branch ? w->down.b : w->out.b);
+    BY_WIDTH(g, lewm_gate_kernel, blocks_of((last - first + 1) * r.rows), r, t, block, branch,
+             first, last, branch ? w->down.b : w->out.b);
     return FIRM_OK;
 }
 
 // ---- attention ----------------------------------------------------------------------------------
 
-// One warp per row and head.
+enum { ATTENTION_BLOCKS = 1056 };  // eight for each of 132 processors
+
+// lanes of a head: a power of two, the last of them idle where a head has fewer eights
+static __host__ __device__ __forceinline__ int lanes_of(int head) {
+    int lanes = 1;
+    while (lanes * EIGHT < head) lanes *= 2;
+    return lanes;
+}
+
+// A warp has the same few heads of one row after another. A bias of the keys moves all scores of a
+// query alike and changes nothing; the values' adds up to itself.
 template <typename T>
 __global__ void __launch_bounds__(32 * WARPS)
     lewm_attention_kernel(const __grid_constant__ rows_args r, const T* qkv, int first, int last,
                           const float* bias) {
-    enum { PER = 8 };  // numbers of a lane: heads up to 256 wide
-    const int warp = (int)(blockIdx.x * WARPS + threadIdx.x / 32), lane = (int)threadIdx.x % 32,
-              head = r.s.head, inner = r.s.inner, of = warp % r.s.heads, at = warp / r.s.heads;
-    if (at >= (last - first + 1) * r.rows) return;
-    const int token = first + at / r.rows, row = at % r.rows, base = of * head;
+    const int lane = (int)threadIdx.x % 32, inner = r.s.inner, lanes = lanes_of(r.s.head),
+              heads = 32 / lanes, groups = (r.s.heads + heads - 1) / heads,
+              warp = (int)(blockIdx.x * WARPS + threadIdx.x / 32),
+              strides = (int)gridDim.x * WARPS / groups, head = warp % groups * heads + lane / lanes,
+              number = lane % lanes * EIGHT;
+    const bool there = head < r.s.heads && number < r.s.head;
+    const int base = there ? head * r.s.head + number : 0;
     const size_t step = (size_t)r.rows * 3 * inner;  // from token to token
-    const T* own = qkv + (size_t)row * 3 * inner + base;
-    float q[PER], out[PER], weight[LEWM_MAX_CONTEXT], top = -INFINITY, sum = 0;
+    const float scale = there ? rsqrtf((float)r.s.head) : 0.0f;
+    float query_bias[EIGHT], value_bias[EIGHT];
+    eight(query_bias, bias + base);
+    eight(value_bias, bias + 2 * inner + base);
+    if (warp / groups >= strides) return;
+    for (int row = warp / groups; row < r.rows; row += strides) {
+        const T* own = qkv + (size_t)row * 3 * inner + base;
+        for (int token = first; token <= last; token++) {
+            float q[EIGHT], out[EIGHT], top = -INFINITY, sum = 0;
+            eight(q, own + token * step);
 #pragma unroll
-    for (int k = 0; k < PER; k++) {
-        const int f = lane + 32 * k;
-        q[k] = f < head ? real(own[token * step + f]) + bias[base + f] : 0;
-        out[k] = 0;
-    }
-    const float scale = rsqrtf((float)head);
-    for (int j = 0; j <= token; j++) {
-        float dot = 0;
+            for (int k = 0; k < EIGHT; k++) {
+                q[k] = there ? (q[k] + query_bias[k]) * scale : 0.0f;
+                out[k] = 0;
+            }
+            for (int j = 0; j <= token; j++) {
+                float key[EIGHT], value[EIGHT], dot = 0;
+                eight(key, own + j * step + inner);
+                eight(value, own + j * step + 2 * inner);
 #pragma unroll
-        for (int k = 0; k < PER; k++) {
-            const int f = lane + 32 * k;
-            if (f < head) dot += q[k] * (real(own[j * step + inner + f]) + bias[inner + base + f]);
+                for (int k = 0; k < EIGHT; k++) dot += there ? q[k] * key[k] : 0.0f;
+                for (int o = lanes / 2; o; o /= 2) dot += __shfl_xor_sync(~0u, dot, o);
+                const float high = fmaxf(top, dot), shrink = expf(top - high);
+                // what is not finite must stay so
+                const float w = expf(dot - high) + 0.0f * dot;
+                top = high;
+                sum = sum * shrink + w;
+#pragma unroll
+                for (int k = 0; k < EIGHT; k++) out[k] = out[k] * shrink + w * value[k];
+            }
+#pragma unroll
+            for (int k = 0; k < EIGHT; k++) out[k] = out[k] / sum + value_bias[k];
+            if (there) put_eight((T*)r.o + ((size_t)token * r.rows + row) * inner + base, out);
         }
-        weight[j] = warp_sum(dot) * scale;
-        top = fmaxf(top, weight[j]);
     }
-    for (int j = 0; j <= token; j++) {
-        // what is not finite must stay so
-        weight[j] = expf(weight[j] - top) + 0.0f * weight[j];
-        sum += weight[j];
-    }
-    for (int j = 0; j <= token; j++) {
-        const float w = weight[j] / sum;
-#pragma unroll
-        for (int k = 0; k < PER; k++) {
-            const int f = lane + 32 * k;
-            if (f < head)
-                out[k] += w * (real(own[j * step + 2 * inner + f]) + bias[2 * inner + base + f]);
-        }
-    }
-    T* to = (T*)r.o + ((size_t)token * r.rows + row) * inner + base;
-#pragma unroll
-    for (int k = 0; k < PER; k++)
-        if (lane + 32 * k < head) to[lane + 32 * k] = operand<T>(out[k]);
 }
 
 firm_status lewm_attention(lewm_gpu* g, const lewm_job* j, int block, int window, int first,
@@ -331,7 +429,9 @@ firm_status lewm_attention(lewm_gpu* g, const lewm_job* j, int block, int window
     const rows_args r = args_of(g, j);
     const size_t at = (size_t)(window * g->size.context) * (size_t)r.rows * 3 *
                       (size_t)g->size.inner * g->element;
-    const unsigned grid = blocks_of((last - first + 1) * r.rows * g->size.heads);
+    const int heads = 32 / lanes_of(g->size.head), groups = (g->size.heads + heads - 1) / heads;
+    const unsigned wanted = blocks_of(r.rows * groups),
+                   grid = wanted < ATTENTION_BLOCKS ? wanted : ATTENTION_BLOCKS;
     const float* bias = g->block[block].qkv.b;
     if (g->setup.precision == PLAN_BF16)
         lewm_attention_kernel<<<grid, 32 * WARPS, 0, g->stream>>>(

@@ -26,6 +26,8 @@ const config_key lewm_keys[] = {
     {"lewm", "precision", CONFIG_TEXT, 0, 0, "bf16", "bf16|tf32|fp32",
      "GPU: of products; bf16: of the encoder's blocks, tf32 elsewhere; weights are float32"},
     {"lewm", "checkpoint_every", CONFIG_INT, 1, 1e9, "1000", NULL, "updates between checkpoints"},
+    {"lewm", "snapshots", CONFIG_INT, 1, 1000, "4", NULL,
+     "parts the run is cut into; after each but the last its model is kept as model-UPDATE.safetensors"},
     {"lewm", "log_every", CONFIG_INT, 1, 1e9, "50", NULL, "updates between rows of metrics.csv"},
     {"lewm", "patch", CONFIG_INT, 1, 128, "14", NULL, "pixels of a patch's side"},
     {"lewm", "width", CONFIG_INT, 1, 4096, "192", NULL, "numbers of a token and of a latent"},

@@ -2,7 +2,7 @@
 // four frames from the training episodes, prediction error plus SIGReg, AdamW.
 //
 // The run folder is that of a FIRM run: config.ini, metrics.csv, checkpoint.safetensors,
-// model.safetensors, train.json.
+// model.safetensors, train.json; and model-UPDATE.safetensors of the way there (lewm.snapshots).
 #ifndef TRAIN_LEWM_LEWM_H
 #define TRAIN_LEWM_LEWM_H
 
@@ -27,6 +27,16 @@ typedef struct lewm_run_options {
 // signal came; --resume goes on after the last update made, bit for bit.
 firm_status lewm_run(const config* settings, const episodes* data, const lewm_run_options* opt,
                      cJSON** result, firm_error* err);
+
+// Speed of updates on a few episodes of the task, for `firm bench train --world lewm`.
+typedef struct lewm_speed {
+    int batch;  // clips of an update
+    double updates_per_s;
+    double gflop_per_update;      // products alone
+    double fma_gflops, fraction;  // multiply-adds of the machine, and the share of them; 0 on a GPU
+} lewm_speed;
+firm_status lewm_bench(const config* settings, const env_spec* env, const lewm_run_options* opt,
+                       double seconds, lewm_speed* out, firm_error* err);
 
 // Settings of a run as the keys have them, with a file (NULL: none) and overrides on top.
 firm_status lewm_settings(const char* file, const char* const* overrides, int count, config** out,

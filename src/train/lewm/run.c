@@ -15,6 +15,7 @@
 #include "core/text.h"
 #include "train/lewm/clips.h"
 #include "train/lewm/lewm.h"
+#include "train/pace.h"
 
 typedef struct run {
     const config* settings;
@@ -109,28 +110,36 @@ static nn_adamw_options optimiser_of(const run* r) {
                               .updates = (int)r->planned};
 }
 
-static firm_status open_trainer(run* r, firm_error* err) {
+// What is trained, and on what: the graph, its clips and the optimiser.
+static firm_status open_parts(run* r, nn_part* part, nn_trainer_options* opt, firm_error* err) {
     TRY(nn_graph_create(r->model->store, &r->graph, err));
     nn_train(r->graph, "");
     nn_random(r->graph, r->opt->seed);
     lewm_objective at =
         lewm_train(r->graph, r->model, (float)setting(r, "sigreg"), (int)whole(r, "directions"));
     clips_feed(&r->clips, &at, r->model->shape.context + 1, r->model->task.controls);
-    nn_part part = {.label = "",
-                    .graph = r->graph,
-                    .batch = (int)whole(r, "batch"),
-                    .shard = (int)whole(r, "shard"),
-                    .weight = 1,
-                    .fill = clips_fill,
-                    .ctx = &r->clips,
-                    .rows = r->clips.count,
-                    .pick = {r->opt->seed, RNG_STREAM(RNG_BATCH, 0)},
-                    .windows = &r->clips.windows};
-    nn_trainer_options opt = {.device = &r->device,
-                              .store = r->model->store,
-                              .p = r->p,
-                              .lanes = (int)whole(r, "lanes"),
-                              .adamw = optimiser_of(r)};
+    *part = (nn_part){.label = "",
+                      .graph = r->graph,
+                      .batch = (int)whole(r, "batch"),
+                      .shard = (int)whole(r, "shard"),
+                      .weight = 1,
+                      .fill = clips_fill,
+                      .ctx = &r->clips,
+                      .rows = r->clips.count,
+                      .pick = {r->opt->seed, RNG_STREAM(RNG_BATCH, 0)},
+                      .windows = &r->clips.windows};
+    *opt = (nn_trainer_options){.device = &r->device,
+                                .store = r->model->store,
+                                .p = r->p,
+                                .lanes = (int)whole(r, "lanes"),
+                                .adamw = optimiser_of(r)};
+    return FIRM_OK;
+}
+
+static firm_status open_trainer(run* r, firm_error* err) {
+    nn_part part;
+    nn_trainer_options opt;
+    TRY(open_parts(r, &part, &opt, err));
     return nn_trainer_create(&opt, &part, 1, &r->trainer, err);
 }
 
@@ -240,6 +249,30 @@ static firm_status look(run* r, int64_t update, firm_error* err) {
                 (long long)update);
 }
 
+// whether `update` ends a part of the run that is not the last
+static int ends_part(const run* r, int64_t update) {
+    int64_t parts = whole(r, "snapshots");
+    return update < r->last && update * parts / r->last > (update - 1) * parts / r->last;
+}
+
+// The model as it is now, whose provenance says after how many updates.
+static firm_status write_model(run* r, const char* name, int64_t update, firm_error* err) {
+    char path[1100], *origin = r->model->provenance;
+    const size_t said = strlen(origin);
+    path_of(r, name, path);
+    snprintf(origin + said, sizeof r->model->provenance - said, " updates=%" PRId64, update);
+    firm_status st = lewm_write(path, r->model, NULL, err);
+    origin[said] = 0;
+    return st;
+}
+
+static firm_status write_snapshot(run* r, int64_t update, firm_error* err) {
+    char name[64];
+    TRY(nn_trainer_pull(r->trainer, err));
+    snprintf(name, sizeof name, "model-%lld.safetensors", (long long)update);
+    return write_model(r, name, update, err);
+}
+
 static firm_status make_updates(run* r, int64_t from, double started, firm_error* err) {
     char note[64] = "";
     progress bar;
@@ -259,6 +292,7 @@ static firm_status make_updates(run* r, int64_t from, double started, firm_error
         if (st == FIRM_OK &&
             ((u + 1) % whole(r, "checkpoint_every") == 0 || u + 1 == r->end || stop))
             st = write_checkpoint(r, u + 1, seconds, err);
+        if (st == FIRM_OK && ends_part(r, u + 1)) st = write_snapshot(r, u + 1, err);
         if (st == FIRM_OK && stop)
             st = FAIL(err, FIRM_E_STOPPED, "stopped after update %lld", (long long)u + 1);
     }
@@ -270,16 +304,17 @@ static firm_status make_updates(run* r, int64_t from, double started, firm_error
 
 static firm_status finish(run* r, double seconds, cJSON** result, firm_error* err) {
     char path[1100];
-    path_of(r, "model.safetensors", path);
-    TRY(lewm_write(path, r->model, NULL, err));
+    TRY(write_model(r, "model.safetensors", r->end, err));
     cJSON* json = cJSON_CreateObject();
     cJSON_AddStringToObject(json, "world", "lewm");
     cJSON_AddStringToObject(json, "task", r->model->task.name);
     cJSON_AddNumberToObject(json, "updates", (double)r->end);
     cJSON_AddNumberToObject(json, "planned", (double)r->planned);
+    cJSON_AddNumberToObject(json, "batch", (double)whole(r, "batch"));
     cJSON_AddNumberToObject(json, "clips", (double)r->clips.count);
     cJSON_AddNumberToObject(json, "parameters", (double)lewm_params(r->model));
     json_add_number(json, "seconds", seconds, 5);
+    path_of(r, "model.safetensors", path);
     cJSON_AddStringToObject(json, "model", path);
     path_of(r, "train.json", path);
     firm_status st = json_write_file(path, json, err);
@@ -321,21 +356,62 @@ static firm_status train(run* r, cJSON** result, firm_error* err) {
     return finish(r, r->seconds_before + clock_seconds() - started, result, err);
 }
 
+static firm_status open_run(run* r, const episodes* data, firm_error* err) {
+    TRY(open_device(r, err));
+    TRY(pool_create(r->opt->threads, &r->p, err));
+    TRY(open_data(r, data, err));
+    return open_model(r, data, err);
+}
+
+static void close_run(run* r) {
+    if (r->metrics) fclose(r->metrics);
+    nn_trainer_free(r->trainer);
+    nn_graph_free(r->graph);
+    lewm_free(r->model);
+    clips_close(&r->clips);
+    file_unlock(r->lock);
+    pool_free(r->p);
+    nn_device_close(&r->device);
+}
+
 firm_status lewm_run(const config* settings, const episodes* data, const lewm_run_options* opt,
                      cJSON** result, firm_error* err) {
     run r = {.settings = settings, .opt = opt, .device = nn_device_cpu(), .lock = -1};
-    firm_status st = open_device(&r, err);
-    if (st == FIRM_OK) st = pool_create(opt->threads, &r.p, err);
-    if (st == FIRM_OK) st = open_data(&r, data, err);
-    if (st == FIRM_OK) st = open_model(&r, data, err);
+    firm_status st = open_run(&r, data, err);
     if (st == FIRM_OK) st = train(&r, result, err);
-    if (r.metrics) fclose(r.metrics);
-    nn_trainer_free(r.trainer);
-    nn_graph_free(r.graph);
-    lewm_free(r.model);
-    clips_close(&r.clips);
-    file_unlock(r.lock);
-    pool_free(r.p);
-    nn_device_close(&r.device);
+    close_run(&r);
+    return st;
+}
+
+// ---- how fast -----------------------------------------------------------------------------------
+
+static firm_status measure(run* r, double seconds, lewm_speed* out, firm_error* err) {
+    nn_part part;
+    nn_trainer_options opt;
+    train_pace found;
+    TRY(open_parts(r, &part, &opt, err));
+    opt.adamw.updates = 1 << 30;  // no end in sight, so batches are prepared as in a long run
+    TRY(train_pace_measure(&opt, &part, 1, seconds, &found, err));
+    *out = (lewm_speed){.batch = part.batch,
+                        .updates_per_s = found.updates_per_s,
+                        .gflop_per_update = found.gflop,
+                        .fma_gflops = found.fma_count ? found.fma_sum / found.fma_count : 0,
+                        .fraction = found.fraction};
+    return FIRM_OK;
+}
+
+firm_status lewm_bench(const config* settings, const env_spec* env, const lewm_run_options* opt,
+                       double seconds, lewm_speed* out, firm_error* err) {
+    const collect_options few = {.episodes = 8, .seed = 1};
+    run r = {.settings = settings, .opt = opt, .device = nn_device_cpu(), .lock = -1};
+    episodes* data = NULL;
+    pool* p;
+    TRY(pool_create(opt->threads, &p, err));
+    firm_status st = episodes_collect(env, &few, p, &data, err);
+    pool_free(p);
+    if (st == FIRM_OK) st = open_run(&r, data, err);
+    if (st == FIRM_OK) st = measure(&r, seconds, out, err);
+    close_run(&r);
+    episodes_free(data);
     return st;
 }
