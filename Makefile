@@ -62,7 +62,7 @@ fuzz: ## fuzzes the file parsers with clang, FUZZ_SECONDS (600) shared among the
 	@scripts/setup.sh fuzz
 	@scripts/fuzz.sh $(FUZZ_SECONDS)
 
-defects: ## tries the tests with a hundred seeded defects, one after the other (hours; goes on where it was)
+defects: ## tries the tests with the seeded defects of tests/defects.txt, one after the other (hours; goes on where it was)
 	@scripts/defects.py
 
 kill: setup build/build.ninja ## kills the program at random moments and checks that nothing is lost (some minutes)

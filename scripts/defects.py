@@ -8,10 +8,11 @@
     scripts/defects.py --check              only checks that every entry still matches its file
 
 A worker keeps a copy of the tree with its own build, so that one defect costs one compilation and a
-link. It runs the tests of the folder that should see the defect first, then the other folders, and
-stops at the first failed test. Results are kept in build-defects/results.tsv: a stopped run goes on
-where it was. The exit status is 0 when at least nine of ten defects are caught, else 1; an entry that
-does not match or does not compile ends the run with status 2.
+link. All tests are run once without a defect; those that fail are named and take no part. Then, for each
+defect, a worker runs the tests of the folder that should see it, then the other folders, and stops at the
+first failed test. Results are kept in build-defects/results.tsv: a stopped run goes on where it was. The
+exit status is 0 when at least nine of ten defects are caught, else 1; an entry that does not match or does
+not compile ends the run with status 2.
 """
 import argparse
 import hashlib
@@ -30,9 +31,9 @@ LIST = "tests/defects.txt"
 # the test that compares the list with the sources would see every defect
 LEFT_OUT = "tests/measure/defects_test.c"
 # cheapest first; after its own folder a defect meets the rest in this order
-FOLDERS = ["core", "nn", "plan", "measure", "eval", "report", "env", "data", "model", "train", "cli"]
+FOLDERS = ["core", "io", "task", "nn", "plan", "measure", "eval", "report", "env", "data", "model", "train", "cli"]
 # tests of a folder use no source to the right of it; those of model and train use the planner, too
-FLOW = ["core", "nn", "env", "data", "model", "train", "plan", "measure", "eval", "report", "cli"]
+FLOW = ["core", "nn", "task", "io", "env", "data", "model", "train", "plan", "measure", "eval", "report", "cli"]
 TEST_SECONDS = 1200  # a folder that takes longer hangs
 NEEDED = 0.9
 SURVIVED, OWN_ONLY = "", "-"  # verdicts; any other is the test that saw the defect
@@ -155,10 +156,21 @@ class Tree:
                              stdout=subprocess.PIPE, text=True).stdout
         return [n for n in out.split() if n.startswith(folder + "/")]
 
-    def first_failure(self, folder):
+    def failures(self, folder):
+        """The tests of the folder that fail as it is."""
+        done = subprocess.run([os.path.join(self.build, "firm_tests"), folder + "/"], cwd=self.folder,
+                              stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace",
+                              timeout=TEST_SECONDS)
+        failed = re.findall(r"^FAIL (\S+)", done.stdout, re.M)
+        if done.returncode and not failed:
+            raise Broken(f"the tests of {folder} died without a defect:\n{done.stdout[-2000:]}")
+        return failed
+
+    def first_failure(self, folder, left_out=()):
         """The first test of the folder that fails, or None."""
         names = self.names(folder)
-        self.proc = subprocess.Popen([os.path.join(self.build, "firm_tests"), folder + "/"], cwd=self.folder,
+        self.proc = subprocess.Popen([os.path.join(self.build, "firm_tests"), folder + "/"] +
+                                     [f"--not={name}" for name in left_out], cwd=self.folder,
                                      stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
                                      errors="replace", start_new_session=True)
         alarm = threading.Timer(TEST_SECONDS, self.stop)
@@ -197,7 +209,7 @@ class Tree:
     def restore(self, path):
         shutil.copyfile(os.path.join(ROOT, path), os.path.join(self.folder, path))
 
-    def try_defect(self, d, folders):
+    def try_defect(self, d, folders, left_out):
         path = os.path.join(self.folder, d.path)
         with open(path, encoding="utf-8") as f:
             text = d.applied(f.read())
@@ -206,7 +218,7 @@ class Tree:
                 f.write(text)
             self.compile()
             for folder in folders:
-                seen = self.first_failure(folder)
+                seen = self.first_failure(folder, left_out)
                 if seen:
                     return seen
             return None
@@ -233,19 +245,32 @@ class Results:
                 f.write(f"{d.key()}\t{d.name}\t{verdict}\n")
 
 
-def work(tree, todo, results, own, failed):
+def take(items):
+    """The next one, None at the end."""
+    try:
+        return items.get_nowait()
+    except queue.Empty:
+        return None
+
+
+def work(tree, sound, left_out, todo, results, own, failed):
+    """First the tests without a defect, shared among the workers: one that fails anyway sees nothing."""
     try:
         tree.bring_up_to_date()
-        while not failed:
-            d = todo.get_nowait()
+        while not failed and (folder := take(sound)):
+            for name in tree.failures(folder):
+                print(f"left out: {name} fails without a defect", flush=True)
+                left_out.append(name)
+            sound.task_done()
+        while not failed and sound.unfinished_tasks:
+            time.sleep(0.2)
+        while not failed and (d := take(todo)):
             begun = time.time()
-            seen = tree.try_defect(d, d.folders(own))
+            seen = tree.try_defect(d, d.folders(own), left_out)
             results.add(d, seen or (OWN_ONLY if own else SURVIVED))
             took = time.time() - begun
             print(f"{'caught  ' if seen else 'SURVIVED'} {d.name:32} {seen or d.why} ({took:.0f} s)", flush=True)
-    except queue.Empty:
-        pass
-    except (Broken, OSError, subprocess.CalledProcessError) as e:
+    except (Broken, OSError, subprocess.SubprocessError) as e:
         failed.append(str(e))
 
 
@@ -282,7 +307,8 @@ def main():
     path = os.path.join(a.dir, "results.tsv")
     if a.fresh and os.path.exists(path):
         os.remove(path)
-    results, todo, failed = Results(path), queue.Queue(), []
+    results, sound, todo, failed = Results(path), queue.Queue(), queue.Queue(), []
+    needed, left_out = set(), []
     for d in defects:
         verdict = results.seen.get(d.key())
         named = not a.only or any(d.name.startswith(o) for o in a.only)
@@ -290,11 +316,15 @@ def main():
         due = due or (a.survivors and verdict in (SURVIVED, OWN_ONLY))
         if named and (due or a.only):
             todo.put(d)
+            needed.update(d.folders(a.own))
+    for folder in reversed(FOLDERS):  # the longest first
+        if folder in needed:
+            sound.put(folder)
     trees = [Tree(os.path.join(a.dir, str(i + 1)), max(1, (os.cpu_count() or 1) // a.workers))
              for i in range(max(1, min(a.workers, todo.qsize())))]
     for t in trees:
         os.makedirs(t.folder, exist_ok=True)
-    threads = [threading.Thread(target=work, args=(t, todo, results, a.own, failed))
+    threads = [threading.Thread(target=work, args=(t, sound, left_out, todo, results, a.own, failed))
                for t in trees]
     try:
         for t in threads:

@@ -4,7 +4,7 @@
 #include "core/file.h"
 #include "core/mem.h"
 
-enum { LINE = 512, ENTRIES = 120 };
+enum { LINE = 512, ENTRIES = 142 };
 
 typedef struct entry {
     char name[LINE], path[LINE], old[LINE];

@@ -10,6 +10,7 @@
 #include <cublasLt.h>
 
 #include "plan/cuda/internal.cuh"
+#include "plan/cuda/lewm_sizes.cuh"
 
 extern "C" {
 #include "plan/lewm_gpu.h"
@@ -27,22 +28,6 @@ typedef struct gpu_layer {
 typedef struct gpu_block {
     gpu_layer qkv, out, up, down;
 } gpu_block;
-
-// One search, as it travels to the device and back: this head, then z0, goal, mean and spread.
-typedef struct lewm_search {
-    uint64_t seed, solve;
-    int iteration;  // next one to draw
-    int nonfinite, elites;
-    float elite_cost;
-} lewm_search;
-
-typedef struct lewm_sizes {
-    int width, inner, heads, head, depth, context, mlp, projector;
-    int action, action_hidden, action_mlp;
-    int candidates, elites, horizon, longest;
-    int modulation;                                     // depth * 6 * width
-    size_t stride, z0_at, goal_at, mean_at, spread_at;  // bytes of a search
-} lewm_sizes;
 
 struct product_plan;
 
@@ -129,13 +114,5 @@ firm_status lewm_rows_prepare(lewm_gpu* g, firm_error* err);
 // ---- lewm_step.cu ----
 // Everything from u to path.
 firm_status lewm_predict(lewm_gpu* g, const lewm_job* j, firm_error* err);
-
-static __host__ __device__ __forceinline__ lewm_search* lewm_search_at(char* searches,
-                                                                       const lewm_sizes& s, int i) {
-    return (lewm_search*)(searches + (size_t)i * s.stride);
-}
-static __host__ __device__ __forceinline__ float* lewm_part(lewm_search* q, size_t at) {
-    return (float*)((char*)q + at);
-}
 
 #endif

@@ -1,0 +1,82 @@
+// warps.h - just enough of CUDA's language to run a kernel on the CPU: the threads of one block
+// take turns as contexts of one thread, and an instruction of a warp waits until all 32 lanes are
+// there. Kernels see this file through cuda_bf16.h and nn/cuda/warp.cuh of this folder. It checks
+// what a kernel computes; it knows no races, no speed and no registers.
+#ifndef EMULATED_WARPS_H
+#define EMULATED_WARPS_H
+
+#include <math.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <functional>
+
+#define __global__
+#define __device__
+#define __host__
+#define __forceinline__ inline
+#define __launch_bounds__(...)
+#define __grid_constant__
+#define __shared__ static  // blocks run one after the other
+
+struct dim3 {
+    unsigned x, y, z;
+};
+struct float2 {
+    float x, y;
+};
+struct float4 {
+    float x, y, z, w;
+};
+struct uint4 {
+    unsigned x, y, z, w;
+};
+static inline float2 make_float2(float x, float y) {
+    return float2{x, y};
+}
+static inline float4 make_float4(float x, float y, float z, float w) {
+    return float4{x, y, z, w};
+}
+
+extern dim3 blockIdx, blockDim, gridDim, threadIdx;
+extern unsigned char* launched_room;  // shared memory of the block at work
+
+// Runs a kernel: `kernel` is called once for every thread of every block.
+void emulate(unsigned blocks, unsigned threads, size_t room, const std::function<void()>& kernel);
+void __syncthreads(void);
+
+// One instruction of a warp: every lane hands in words; when all have, `work` fills in what each
+// lane gets.
+enum { WARP_WORDS = 12 };
+struct warp_exchange {
+    uint32_t in[32][WARP_WORDS], out[32][WARP_WORDS];
+};
+struct warp_words {
+    uint32_t word[WARP_WORDS];
+};
+warp_words warp_instruction(const uint32_t* words, int count, void (*work)(warp_exchange*));
+
+static inline float float_of(uint32_t bits) {
+    float x;
+    memcpy(&x, &bits, 4);
+    return x;
+}
+static inline uint32_t bits_of(float x) {
+    uint32_t bits;
+    memcpy(&bits, &x, 4);
+    return bits;
+}
+static inline float __uint_as_float(uint32_t bits) {
+    return float_of(bits);
+}
+static inline float emulated_rsqrt(float x) {
+    return 1.0f / sqrtf(x);
+}
+#define rsqrtf emulated_rsqrt
+
+float __shfl_xor_sync(unsigned lanes, float x, int other);
+int __any_sync(unsigned lanes, int x);
+
+#endif
