@@ -374,7 +374,7 @@ TEST(cli, reproduce_resumes) {
     char folder[512];
     fresh_folder(folder);
     static const char line[] =
-        "reproduce --tasks tworoom --seeds 1 --config smoke --episodes 150 --trials 4 -o "
+        "reproduce --tasks tworoom --seeds 1 --config smoke --episodes 60 --trials 4 -o "
         "study " SMALL_SEARCHES " --threads 1 --json --quiet";
     cJSON* j = JSON_OF(firm_run(folder, 0, "%s", line));
     if (!j) return;
@@ -417,7 +417,7 @@ TEST(cli, reproduce_side_by_side) {
     char line[1024];
     const int steps = test_short() ? 15 : 20;  // a seed: a training and four evaluations
     snprintf(line, sizeof line,
-             "reproduce --tasks tworoom --seeds %s --config smoke --episodes 150 --trials 2 "
+             "reproduce --tasks tworoom --seeds %s --config smoke --episodes 60 --trials 2 "
              "--oracle-minutes 0 " SMALL_SEARCHES " --json --quiet -o s --jobs 2 --no-estimate",
              test_short() ? "1,2" : "1,2,3");
     cJSON* j = JSON_OF(firm_run(folder, 0, "%s", line));
