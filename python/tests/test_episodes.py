@@ -54,6 +54,23 @@ def test_wrong_places_say_so(data):
     data.close()
 
 
+def test_an_interrupted_read_closes_the_file(file, monkeypatch):
+    """What is left of an answer must not be taken for the next one."""
+    data = firm.Episodes("tworoom", file)
+    def interrupted(self, request, out):
+        self._child.stdin.write(request)
+        self._child.stdin.flush()
+        self._child.stdout.readline()  # its bytes follow
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(firm.Episodes, "_exchange", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        data.frames[0]
+    monkeypatch.undo()
+    with pytest.raises(ValueError, match="is closed"):
+        data.frames[0]
+
+
 def test_what_is_written_comes_back(data, tmp_path):
     path = tmp_path / "w.h5"
     mine = [{"states": e.states, "actions": e.actions, "frames": e.frames, "reward": e.columns["reward"], "seen": np.arange(len(e)) % 2 == 0} for e in data]

@@ -17,7 +17,7 @@ import os
 import subprocess
 import tempfile
 import threading
-from typing import Any, Dict, Iterator, List, Mapping, Optional, Sequence, Tuple, Union
+from typing import Any, Dict, Iterator, List, Mapping, NoReturn, Optional, Sequence, Tuple, Union
 
 import numpy as np
 
@@ -122,7 +122,10 @@ class Episodes(Sequence[Episode]):
         )
         head = self._child.stdout.readline()  # type: ignore[union-attr]
         if not head.endswith(b"\n"):
-            self._failed()
+            try:
+                self._failed()
+            finally:
+                self.close()
         about = json.loads(head)
         self.task: str = about["task"]
         self.rows: int = about["rows"]  #: of all episodes together
@@ -144,12 +147,34 @@ class Episodes(Sequence[Episode]):
 
     # ---- talking
 
-    def _failed(self) -> None:
+    def _failed(self) -> NoReturn:
         status = self._child.wait()
         self._said.seek(0)
         lines = self._said.read().decode(errors="replace").splitlines()
-        self.close()
         raise sentence_of("rows", lines, status)
+
+    def _exchange(self, request: bytes, out: np.ndarray) -> str:
+        """Asks, and fills `out`; returns the sentence of a request that was refused, else ""."""
+        pipe: Any = self._child.stdout
+        try:
+            self._child.stdin.write(request)  # type: ignore[union-attr]
+            self._child.stdin.flush()  # type: ignore[union-attr]
+            head = pipe.readline()
+        except BrokenPipeError:
+            head = b""
+        if head.startswith(b"error "):
+            return head[6:].decode(errors="replace").strip()
+        if not head.endswith(b"\n"):
+            self._failed()
+        if int(head) != out.nbytes:
+            raise Error(f"{int(head)} bytes came from {self.path}, and {out.nbytes} were expected")
+        view, got = memoryview(out.reshape(-1).view(np.uint8)), 0
+        while got < out.nbytes:
+            more = pipe.readinto(view[got:])
+            if not more:
+                self._failed()
+            got += more
+        return ""
 
     def _ask(self, name: str, first: int, rows: int, dtype: Any, shape: Tuple[int, ...]) -> np.ndarray:
         out = np.empty((rows, *shape), dtype)
@@ -157,23 +182,12 @@ class Episodes(Sequence[Episode]):
             if self._child.stdin is None or self._child.stdin.closed:
                 raise UsageError(f"{self.path} is closed")
             try:
-                self._child.stdin.write(f"{name} {first} {rows}\n".encode())
-                self._child.stdin.flush()
-                head = self._child.stdout.readline()  # type: ignore[union-attr]
-            except BrokenPipeError:
-                head = b""
-            if head.startswith(b"error "):
-                raise FormatError(head[6:].decode(errors="replace").strip())
-            if not head.endswith(b"\n"):
-                self._failed()
-            if int(head) != out.nbytes:
-                raise Error(f"{int(head)} bytes came for {name} of {self.path}, and {out.nbytes} were expected")
-            view, got = memoryview(out.reshape(-1).view(np.uint8)), 0
-            while got < out.nbytes:
-                more = self._child.stdout.readinto(view[got:])  # type: ignore[union-attr]
-                if not more:
-                    self._failed()
-                got += more
+                refused = self._exchange(f"{name} {first} {rows}\n".encode(), out)
+            except BaseException:
+                self.close()  # Ctrl-C in the middle of an answer: the rest of it must not answer the next question
+                raise
+        if refused:
+            raise FormatError(refused)
         return out
 
     def close(self) -> None:
@@ -184,6 +198,7 @@ class Episodes(Sequence[Episode]):
                     pipe.close()
             except BrokenPipeError:
                 pass
+        self._child.kill()  # it may be drawing what nobody waits for; it writes no files
         self._child.wait()
         self._said.close()
 
