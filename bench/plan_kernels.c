@@ -1,8 +1,8 @@
 // plan_kernels.c - the planner's product kernels by themselves, by where their operands lie.
-//     ninja -C build bench_plan_kernels && build/bench_plan_kernels [THREADS] [fp32|bf16]
-// A row: inputs of the product, groups of output features, panels of candidates, the bytes of both,
-// and the rate of one thread beside its multiply-add rate. Groups and panels are taken in the
-// rollout's order: all panels for a group, then the next group.
+//     ninja -C build bench_plan_kernels && build/bench_plan_kernels [THREADS] [fp32|bf16] [PANEL]
+// PANEL: 0 the widest, 1 the next. A row: inputs of the product, groups of output features, panels
+// of candidates, the bytes of both, and the rate of one thread beside its multiply-add rate. Groups
+// and panels are taken in the rollout's order: all panels for a group, then the next group.
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -24,6 +24,7 @@ typedef struct shape {
 typedef struct job {
     const net_kernels* k;
     shape s;
+    int kind;  // of panel
     int repeats;
     char *w, *in, *out;  // (threads)
     size_t w_bytes, in_bytes, out_bytes;
@@ -33,7 +34,7 @@ static void run(void* arg, int item, int worker) {
     (void)item;
     const job* j = arg;
     const net_kernels* k = j->k;
-    const net_panel_kernels* q = &k->panel[0];
+    const net_panel_kernels* q = &k->panel[j->kind];
     int width = q->units * k->unit;
     size_t group = (size_t)(k->rows * j->s.inputs * k->bytes);
     size_t panel = (size_t)(width * j->s.inputs * k->bytes);
@@ -57,7 +58,7 @@ static void run(void* arg, int item, int worker) {
 
 static double rate(job* j, pool* p) {
     const net_kernels* k = j->k;
-    int width = k->panel[0].units * k->unit;
+    int width = k->panel[j->kind].units * k->unit;
     double best = 0, work = 2.0 * j->s.inputs * k->rows * j->s.groups * width * j->s.panels;
     j->repeats = (int)(MS * 1e-3 * 150e9 / work) + 1;
     for (int i = 0; i < ROUNDS; i++) {
@@ -85,6 +86,7 @@ int main(int argc, char** argv) {
         fprintf(stderr, "%s\n", err.message);
         return 2;
     }
+    if (argc > 3) j.kind = atoi(argv[3]) % j.k->panels;
     j.w_bytes = (size_t)(768 * 384 * 4 * 2);
     j.in_bytes = (size_t)(768 * 320 * 4);
     j.out_bytes = (size_t)(32 * 32 * 10 * 32 * 4);
@@ -93,11 +95,11 @@ int main(int argc, char** argv) {
     j.out = mem_calloc((size_t)threads, j.out_bytes);
     if (!j.w || !j.in || !j.out) return 2;
     double fma = fma_measure(p, 100) / threads;
-    printf("%s, %d threads, fma %.1f GFLOP/s each\n", j.k->name, threads, fma);
+    printf("%s, panel %d, %d threads, fma %.1f GFLOP/s each\n", j.k->name, j.kind, threads, fma);
     for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++) {
         static const char* const name[] = {"store", "gelu", "add"};
         j.s = shapes[i];
-        int width = j.k->panel[0].units * j.k->unit;
+        int width = j.k->panel[j.kind].units * j.k->unit;
         double each = rate(&j, p);
         printf("%4d inputs %3d groups (%5.0f KB) %3d panels (%5.0f KB) %-5s  %7.1f  %.3f of fma\n",
                j.s.inputs, j.s.groups, j.s.groups * j.k->rows * j.s.inputs * j.k->bytes / 1024.0,

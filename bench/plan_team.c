@@ -1,11 +1,12 @@
 // plan_team.c - how threads should share the planner's rollouts: every team size in turn, beside
 // the float32 multiply-add rate of the same threads.
 //     ninja -C build bench_plan_team && build/bench_plan_team [THREADS] [CANDIDATES] [fp32|bf16]
-//     [BLOCK]
-// A row is a number of members per team: the best and the median time of five macro steps of all
-// candidates through TwoRoom's transition, the share of the multiply-add rate, and where the
-// members' time went. The star marks what plan_net_members() chooses. BLOCK: candidates per thread
-// and block; else the kernels' own. Before the table: what it takes to start all threads and have
+//     [BLOCK] [narrow]
+// One member: threads claim pieces of their own, as the search does. A row is a number of members
+// per team: the best and the median time of five macro steps of all candidates through TwoRoom's
+// transition, the share of the multiply-add rate, and where the members' time went. The star marks
+// what plan_net_members() chooses. BLOCK: candidates per thread and block; 0: the kernels' own.
+// narrow: only the narrowest panels. Before the table: what it takes to start all threads and have
 // them finish, and to meet.
 #include <stdio.h>
 #include <stdlib.h>
@@ -24,11 +25,26 @@ enum { STEPS = 5, ROUNDS = 30, LARGEST = 384 * 768, MOST = 256 };
 typedef struct trial {
     const plan_net* net;
     plan_net_job job;
+    plan_net_pieces pieces;
     int members, teams;
     char* scratch;  // (threads)
     meet at[MOST];
     plan_net_spent spent[MOST];
 } trial;
+
+static void roll_piece(void* arg, int item, int worker) {
+    trial* t = arg;
+    int from, to;
+    plan_net_piece(t->net, &t->pieces, item, &from, &to);
+    plan_net_job job = t->job;
+    job.n = to - from;
+    job.u += (size_t)from * STEPS * 10;
+    job.c_out += (size_t)from * STEPS * 2;
+    plan_net_team team = {.members = 1,
+                          .scratch = t->scratch + (size_t)worker * plan_net_scratch_bytes(t->net),
+                          .spent = &t->spent[worker]};
+    plan_net_rollout_share(t->net, &job, &team, 0);
+}
 
 static void roll(void* arg, int item, int worker) {
     (void)item;
@@ -73,7 +89,10 @@ static void measure(trial* t, pool* p, double fma, int chosen) {
     for (int i = -2; i < ROUNDS; i++) {
         if (i == 0) memset(t->spent, 0, sizeof t->spent);
         int64_t begun = clock_ns();
-        pool_each(p, roll, t);
+        if (t->members == 1)
+            pool_for(p, t->pieces.count, roll_piece, t);
+        else
+            pool_each(p, roll, t);
         double took = (double)(clock_ns() - begun);
         if (i >= 0) all += took, ms[i] = took * 1e-6;
     }
@@ -145,16 +164,21 @@ int main(int argc, char** argv) {
         fprintf(stderr, "%s\n", err.message);
         return 2;
     }
-    if (argc > 4) net->block = atoi(argv[4]);
+    if (argc > 4 && atoi(argv[4])) net->block = atoi(argv[4]);
+    net_kernels narrow = *net->kernels;
+    narrow.panel[0] = narrow.panel[narrow.panels - 1];
+    narrow.panels = 1;
+    if (argc > 5) net->kernels = &narrow;
     threads = pool_threads(p);
     t.net = net;
     float* u = mem_alloc((size_t)n * STEPS * 10 * sizeof *u);
     rng_fill_normal(1, RNG_STREAM(RNG_TEST, 2), 0, u, n * STEPS * 10);
+    t.pieces = plan_net_cut(net, threads, n);
     t.job = (plan_net_job){n, STEPS, c0, m0, u, mem_alloc((size_t)n * STEPS * 2 * sizeof *u)};
     t.scratch = mem_calloc((size_t)threads, plan_net_scratch_bytes(net));
     for (int i = 0; i < threads; i++) meet_init(&t.at[i]);
-    printf("%s, %d threads, %d candidates, blocks of %d\n", plan_net_simd(net), threads, n,
-           plan_net_block_lanes(net));
+    printf("%s%s, %d threads, %d candidates, blocks of %d, %d pieces\n", plan_net_simd(net),
+           argc > 5 ? " narrow" : "", threads, n, plan_net_block_lanes(net), t.pieces.count);
     print_waits(&t, p, threads);
     for (int pass = 0; pass < 2; pass++) {
         double fma = fma_measure(p, 100);

@@ -98,5 +98,5 @@ if(FIRM_TESTS AND NOT FIRM_SANITIZE AND NOT FIRM_RUNTIME_ONLY)
     install.pages install.static install.example install.your_task
     install.docs install.rewritten PROPERTIES LABELS install SKIP_RETURN_CODE 77 TIMEOUT 120)
   # builds the program once more
-  set_tests_properties(install.new_task PROPERTIES LABELS install TIMEOUT 900)
+  set_tests_properties(install.new_task PROPERTIES LABELS install TIMEOUT 900 COST 3000)
 endif()

@@ -142,6 +142,7 @@ static firm_status evaluate_lewm(study* s, places* p, const char* mode, const ch
     study_lewm(s, p->spec, model);
     line_begin(&l, "eval", p->spec);
     line_flag(&l, "--lewm", model);
+    line_flag(&l, "--device", args_text(s->a, "device"));
     line_flag(&l, "--data", p->data);
     line_flag(&l, "--mode", mode);
     line_flag(&l, "--offset", offset);

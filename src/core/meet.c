@@ -11,7 +11,7 @@ void meet_init(meet* m) {
 
 void meet_expect(meet* m, int members) {
     m->members = members;
-    m->spins = gate_spins(members, m->cores);
+    m->patience = gate_patience_of(members, m->cores);
     atomic_store(&m->missing, members);
 }
 
@@ -19,13 +19,9 @@ void meet_wait(meet* m) {
     if (m->members == 1) return;
     unsigned seen = gate_round(&m->all_here);
     if (atomic_fetch_sub_explicit(&m->missing, 1, memory_order_acq_rel) > 1) {
-        gate_wait(&m->all_here, seen, m->spins);
+        gate_wait(&m->all_here, seen, m->patience);
         return;
     }
     atomic_store_explicit(&m->missing, m->members, memory_order_relaxed);
     gate_open(&m->all_here);
-}
-
-void meet_destroy(meet* m) {
-    gate_destroy(&m->all_here);
 }

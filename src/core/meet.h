@@ -9,7 +9,7 @@
 typedef struct meet {
     gate all_here;
     int members, cores;
-    int spins;                        // looks before a waiting member sleeps
+    gate_patience patience;
     _Alignas(64) atomic_int missing;  // members that have not come yet
 } meet;
 
@@ -18,6 +18,5 @@ void meet_init(meet* m);
 void meet_expect(meet* m, int members);
 // Returns when all members have called it. What they wrote before is visible to all. No allocation.
 void meet_wait(meet* m);
-void meet_destroy(meet* m);
 
 #endif

@@ -14,10 +14,10 @@
 enum { MAX_THREADS = 256 };
 
 struct pool {
-    gate begin;         // opened once per call of pool_for; workers wait there in between
-    gate done;          // opened by the last worker of a call
-    int threads;        // workers plus the caller
-    int spins;          // looks before one of them sleeps
+    gate begin;   // opened once per call of pool_for; workers wait there in between
+    gate done;    // opened by the last worker of a call
+    int threads;  // workers plus the caller
+    gate_patience patience;
     pthread_t* worker;  // (threads - 1)
     // of the call at work; written before `begin` is opened
     int items, stop;
@@ -61,7 +61,7 @@ static void* worker_main(void* arg) {
     mem_free(arg);
     pool* p = start.p;
     for (unsigned seen = 0;; seen++) {
-        gate_wait(&p->begin, seen, p->spins);
+        gate_wait(&p->begin, seen, p->patience);
         if (p->stop) return NULL;
         work(p, start.index);
         if (atomic_fetch_sub_explicit(&p->busy, 1, memory_order_acq_rel) == 1) gate_open(&p->done);
@@ -77,7 +77,7 @@ firm_status pool_create(int threads, pool** out, firm_error* err) {
     if (!p) return FAIL(err, FIRM_E_MEMORY, "no memory for a thread pool");
     int wanted = threads ? threads : pool_cores();
     p->threads = 1;
-    p->spins = gate_spins(wanted, pool_cores());
+    p->patience = gate_patience_of(wanted, pool_cores());
     gate_init(&p->begin);
     gate_init(&p->done);
     p->worker = mem_calloc((size_t)wanted, sizeof *p->worker);
@@ -124,7 +124,7 @@ static void run(pool* p, int items, int each, pool_fn fn, void* arg) {
     atomic_store(&p->busy, p->threads - 1);
     gate_open(&p->begin);
     work(p, 0);
-    gate_wait(&p->done, seen, p->spins);
+    gate_wait(&p->done, seen, p->patience);
 }
 
 void pool_for(pool* p, int items, pool_fn fn, void* arg) {
@@ -147,8 +147,6 @@ void pool_free(pool* p) {
     p->stop = 1;
     gate_open(&p->begin);
     for (int i = 0; i < p->threads - 1; i++) pthread_join(p->worker[i], NULL);
-    gate_destroy(&p->begin);
-    gate_destroy(&p->done);
     mem_free(p->worker);
     mem_free(p);
 }

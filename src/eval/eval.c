@@ -17,6 +17,7 @@
 #include "model/model.h"
 #include "plan/gpu.h"
 #include "plan/lewm_gpu.h"
+#include "train/lewm/lewm.h"
 
 // 25 searches of 300 candidates keep a large GPU busy and its activations in its cache
 enum { MAX_ARMS = 8, ARM_NAME = 32, FAN = 24, BATCH = 25 };
@@ -130,9 +131,30 @@ firm_status eval_check_model(const firm_model* m, const episodes* data, int fres
     return FIRM_OK;
 }
 
-static firm_status check_models(const evaluation* e, int fresh, firm_error* err) {
+// The settings that a LeWM holds are those of its training, which split the episodes by itself.
+static firm_status check_split(const firm_model* lewm, uint64_t split_seed, firm_error* err) {
+    config* c;
+    if (!lewm->config[0]) return FIRM_OK;
+    TRY(config_create(lewm_keys, lewm_key_count, &c, err));
+    firm_status st = config_read_text(c, "the model of LeWM", lewm->config, err);
+    const uint64_t own = st == FIRM_OK ? (uint64_t)config_int(c, "lewm", "split_seed") : 0;
+    config_free(c);
+    TRY(st);
+    if (own == split_seed) return FIRM_OK;
+    return FAIL(err, FIRM_E_USAGE,
+                "the model of LeWM was trained with lewm.split_seed %" PRIu64
+                " and the trials' split has seed %" PRIu64
+                ", so trials may be training episodes; use --set data.split_seed=%" PRIu64
+                " for the trials, too",
+                own, split_seed, own);
+}
+
+static firm_status check_models(const evaluation* e, int fresh, uint64_t split_seed,
+                                firm_error* err) {
     if (e->p->model) TRY(eval_check_model(e->p->model, e->data, fresh, err));
-    return e->p->lewm ? eval_check_model(e->p->lewm, e->data, fresh, err) : FIRM_OK;
+    if (!e->p->lewm) return FIRM_OK;
+    TRY(eval_check_model(e->p->lewm, e->data, fresh, err));
+    return fresh ? FIRM_OK : check_split(e->p->lewm, split_seed, err);
 }
 
 // Trials of a file count as held out under the split they were drawn with, and under no other.
@@ -146,7 +168,7 @@ static firm_status take_trials(evaluation* e, uint64_t split_seed, firm_error* e
                     ", so trials may be training episodes; write them again with `firm trials "
                     "--set data.split_seed=%" PRIu64 "`",
                     p->set->split_seed, split_seed, split_seed);
-    TRY(check_models(e, 0, err));
+    TRY(check_models(e, 0, split_seed, err));
     return eval_trials_take(p->set, p->trials, &e->trials, err);
 }
 
@@ -172,7 +194,7 @@ static firm_status find_trials(evaluation* e, firm_error* err) {
                           .split = p->data ? &e->split : NULL};
     TRY(eval_draw_begin(p->draw, p->settings, p->data, &draw, &taken, err));
     firm_status status = p->data ? FIRM_OK : collect_fresh(e, err);
-    if (status == FIRM_OK) status = check_models(e, !p->data, err);
+    if (status == FIRM_OK) status = check_models(e, !p->data, split_seed, err);
     if (status == FIRM_OK) status = eval_trials_draw(e->data, &draw, &e->trials, err);
     mem_free(taken);
     return status;

@@ -8,6 +8,7 @@
 
 #include "core/mem.h"
 #include "nn/exec_kind.h"
+#include "nn/lanes.h"
 #include "nn/packs.h"
 #include "nn/stops.h"
 #include "nn/whole.h"
@@ -36,6 +37,7 @@ struct nn_exec {
     char* aside;  // (batch, aside_bytes) operands of gradients over the whole batch; NULL: none
     nn_stops stops;
     nn_packs packs;
+    nn_lanes lanes;
     int packed;  // the packed weights are those of the run in progress
     size_t total_bytes;
     char* scratch;  // (workers, scratch_bytes)
@@ -191,6 +193,7 @@ firm_status nn_exec_create(const nn_graph* g, const nn_backend* b, const nn_exec
     firm_status st = nn_layout_make(g, b, e->opt.shard, layout, NULL, &e->at, err);
     if (st == FIRM_OK) st = nn_whole_make(g, &e->at, &e->whole, err);
     if (st == FIRM_OK) st = nn_stops_make(g, b, &e->at, opt->train, e->shards, &e->stops, err);
+    if (st == FIRM_OK) st = nn_lanes_make(e->opt.lanes, e->shards, &e->lanes, err);
     if (st == FIRM_OK && opt->train) st = nn_packs_make(g, b, &e->at, &e->packs, err);
     if (st == FIRM_OK && !alloc_blocks(e)) st = FIRM_E_MEMORY;
     if (st != FIRM_OK) {
@@ -232,6 +235,7 @@ void nn_exec_free(nn_exec* e) {
     nn_whole_free(&e->whole);
     nn_stops_free(&e->stops);
     nn_packs_free(&e->packs);
+    nn_lanes_free(&e->lanes);
     nn_layout_free(&e->at);
     mem_free(e);
 }
@@ -444,15 +448,18 @@ static void clear_lane(nn_exec* e, int lane) {
     }
 }
 
-// a shard runs forward and backward while it is warm
-static void train_lane(void* arg, int lane, int worker) {
+// A shard runs forward and backward while it is warm, in its lane's slot.
+static void train_lanes(void* arg, int item, int worker) {
+    (void)item;
     nn_exec* e = arg;
-    clear_lane(e, lane);
-    for (int s = lane; s < e->shards; s += e->opt.lanes) {
-        firm_status st = shard_forward(e, s, lane, worker);
+    nn_lane_shard s = {.lane = worker % e->opt.lanes};
+    while (nn_lanes_claim(&e->lanes, s.lane, &s)) {
+        if (s.shard == s.lane) clear_lane(e, s.lane);
+        firm_status st = shard_forward(e, s.shard, s.lane, worker);
         note_failure(e, st);
-        if (st != FIRM_OK) return;
-        shard_backward(e, s, lane, lane, worker);
+        if (st != FIRM_OK) nn_lanes_stop(&e->lanes);
+        if (st == FIRM_OK) shard_backward(e, s.shard, s.lane, s.lane, worker);
+        nn_lanes_done(&e->lanes, &s);
     }
 }
 
@@ -638,7 +645,8 @@ static firm_status run_passes(nn_exec* e) {
     } else {
         e->ahead.from = e->back.to = 0;
         e->ahead.to = e->back.from = e->g->nodes;
-        pool_for(e->p, e->opt.lanes, train_lane, e);
+        nn_lanes_begin(&e->lanes);
+        pool_each(e->p, train_lanes, e);
         if (atomic_load(&e->failure) != FIRM_OK) return (firm_status)atomic_load(&e->failure);
         reduce_terms(e);
     }

@@ -44,7 +44,8 @@ struct plan_learned {
     float* m0;  // (fiber)
     // the rollout at work
     plan_net_job job;
-    int members, pieces;
+    int members, teams_at_work;
+    plan_net_pieces pieces;  // of threads that work by themselves
     atomic_int nonfinite;
 };
 
@@ -74,7 +75,6 @@ firm_status plan_learned_create(const plan_net* net, pool* threads, plan_learned
 
 void plan_learned_free(plan_learned* l) {
     if (!l) return;
-    for (int i = 0; i < l->workers; i++) meet_destroy(&l->at[i]);
     mem_free(l->at);
     mem_free(l->scratch);
     mem_free(l->m0);
@@ -86,26 +86,26 @@ void plan_learned_start(plan_learned* l, const float* c0, const float* m0) {
     if (l->shape.fiber) memcpy(l->m0, m0, (size_t)l->shape.fiber * sizeof(float));
 }
 
-// Piece `item` of the candidates, in whole units and as even as these allow.
-static plan_net_job piece_of(const plan_learned* l, int item) {
+// The job of candidates from .. to - 1.
+static plan_net_job part_of(const plan_learned* l, int from, int to) {
     plan_net_job job = l->job;
-    int unit = plan_net_lanes(l->net);
-    int64_t units = (job.n + unit - 1) / unit;
-    int from = (int)(units * item / l->pieces) * unit;
-    int to = (int)(units * (item + 1) / l->pieces) * unit;
-    job.n = (to < job.n ? to : job.n) - from;
+    job.n = to - from;
     job.u += (size_t)from * (size_t)(job.horizon * l->shape.action);
     job.c_out += (size_t)from * (size_t)(job.horizon * l->shape.config);
     return job;
 }
 
-// A member's part of its team's piece; threads beyond the last team have none.
+// A member's part of its team's candidates, in whole units and as even as these allow; threads
+// beyond the last team have none.
 static void roll_member(void* arg, int item, int worker) {
     (void)item;
     plan_learned* l = arg;
-    int of = worker / l->members;
-    if (of >= l->pieces) return;
-    plan_net_job job = piece_of(l, of);
+    int of = worker / l->members, unit = plan_net_lanes(l->net), n = l->job.n;
+    if (of >= l->teams_at_work) return;
+    int64_t units = (n + unit - 1) / unit;
+    int from = (int)(units * of / l->teams_at_work) * unit;
+    int to = (int)(units * (of + 1) / l->teams_at_work) * unit;
+    plan_net_job job = part_of(l, from, to < n ? to : n);
     plan_net_team team = {.members = l->members,
                           .scratch = l->scratch + (size_t)(of * l->members) * l->stride,
                           .at = &l->at[of]};
@@ -116,7 +116,9 @@ static void roll_member(void* arg, int item, int worker) {
 // A piece that one thread predicts by itself.
 static void roll_piece(void* arg, int item, int worker) {
     plan_learned* l = arg;
-    plan_net_job job = piece_of(l, item);
+    int from, to;
+    plan_net_piece(l->net, &l->pieces, item, &from, &to);
+    plan_net_job job = part_of(l, from, to);
     plan_net_team alone = {.members = 1, .scratch = l->scratch + (size_t)worker * l->stride};
     atomic_fetch_add(&l->nonfinite, plan_net_rollout_share(l->net, &job, &alone, 0));
 }
@@ -129,11 +131,12 @@ static int learned_rollout(void* context, int worker, int n, int horizon, const 
     l->job = (plan_net_job){n, horizon, l->c0, l->m0, u, c_out};
     l->members = l->teams ? plan_net_members(l->net, l->workers, n) : 1;
     atomic_store(&l->nonfinite, 0);
-    l->pieces = l->workers / l->members < units ? l->workers / l->members : units;
     if (l->members == 1) {
-        pool_for(l->threads, l->pieces, roll_piece, l);
+        l->pieces = plan_net_cut(l->net, l->workers, n);
+        pool_for(l->threads, l->pieces.count, roll_piece, l);
     } else {
-        for (int i = 0; i < l->pieces; i++) meet_expect(&l->at[i], l->members);
+        l->teams_at_work = l->workers / l->members < units ? l->workers / l->members : units;
+        for (int i = 0; i < l->teams_at_work; i++) meet_expect(&l->at[i], l->members);
         pool_each(l->threads, roll_member, l);
     }
     return atomic_load(&l->nonfinite);

@@ -124,6 +124,17 @@ typedef struct plan_net_team {
 // candidates that it looked after, so the members' sum is the job's number.
 int plan_net_rollout_share(const plan_net* net, const plan_net_job* job, const plan_net_team* team,
                            int member);
+// How threads that take candidates of their own share n of them: pieces, to be claimed in order.
+// `first` pieces of `wide` units (plan_net_lanes()), then small ones for the threads that are done
+// early: virtual cores are not equally fast.
+typedef struct plan_net_pieces {
+    int n, units;      // candidates, units
+    int first, wide;   // pieces, units of each
+    int small, count;  // units of a later piece; pieces in all
+} plan_net_pieces;
+plan_net_pieces plan_net_cut(const plan_net* net, int threads, int n);
+void plan_net_piece(const plan_net* net, const plan_net_pieces* p, int item, int* from, int* to);
+
 // Members per team that should take least time for n candidates on so many threads; the threads
 // form threads / members teams, which share the candidates. 1: each thread by itself.
 int plan_net_members(const plan_net* net, int threads, int n);

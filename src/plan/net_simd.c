@@ -67,6 +67,7 @@ const net_kernels NET_JOIN(net_kernels_, FIRM_SIMD) = {
     .bytes = 4,
     .block = 96,
 #if defined(FIRM_SIMD_avx512)
+    .ahead = 1,
     .speed = 4000,
     .panels = 3,
     .panel = {PANEL(4, 200), PANEL(2, 105), PANEL(1, 80)},

@@ -1,8 +1,9 @@
 // net_split.c - how candidates are cut into panels, and how threads share a rollout.
 //
-// Threads that take candidates of their own never wait for each other, but few candidates on many
-// threads leave vectors half empty. A team takes more candidates together, in full vectors, and
-// splits every product's groups of output features; in return its members meet after each product.
+// Threads that take candidates of their own never wait for each other, and a quick one takes more,
+// but few candidates on many threads leave vectors half empty. A team takes more candidates
+// together, in full vectors, and splits every product's groups of output features; in return its
+// members meet after each product.
 #include "plan/net_internal.h"
 
 int net_blocks(int units, int most) {
@@ -48,8 +49,58 @@ static double weights_each(const plan_net* net, int members) {
     return sum * net->kernels->rows;
 }
 
+// ---- pieces -------------------------------------------------------------------------------------
+
+// More candidates than this make pieces of equal size, which read the weights less often.
+enum { FEW_PANELS = 2 };
+
+plan_net_pieces plan_net_cut(const plan_net* net, int threads, int n) {
+    const net_kernels* k = net->kernels;
+    int units = (n + k->unit - 1) / k->unit, each = units / threads, i = 0;
+    plan_net_pieces p = {.n = n, .units = units, .small = 1};
+    if (each == 0 || each > FEW_PANELS * k->panel[0].units) {
+        p.count = p.first = units < threads ? units : threads;
+        return p;
+    }
+    while (k->panel[i].units > each) i++;
+    p.first = threads;
+    p.wide = each / k->panel[i].units * k->panel[i].units;
+    p.count = threads + units - threads * p.wide;
+    return p;
+}
+
+void plan_net_piece(const plan_net* net, const plan_net_pieces* p, int item, int* from, int* to) {
+    int unit = net->kernels->unit, first = p->first * p->wide;
+    if (p->wide == 0) {  // as even as whole units allow
+        *from = (int)((int64_t)p->units * item / p->count) * unit;
+        *to = (int)((int64_t)p->units * (item + 1) / p->count) * unit;
+    } else if (item < p->first) {
+        *from = item * p->wide * unit;
+        *to = *from + p->wide * unit;
+    } else {
+        *from = (first + (item - p->first) * p->small) * unit;
+        *to = *from + p->small * unit;
+    }
+    if (*to > p->n) *to = p->n;
+}
+
+// ---- the choice ---------------------------------------------------------------------------------
+
+// Time of one macro step on equally fast threads, each with candidates of its own.
+static double alone_cost(const plan_net* net, int threads, int n) {
+    plan_net_pieces p = plan_net_cut(net, threads, n);
+    const net_kernels* k = net->kernels;
+    int wide = p.wide ? p.wide : (p.units + p.count - 1) / p.count;
+    int rounds = (p.count - p.first + threads - 1) / threads, most = net->block / k->unit;
+    double lanes = rounds * panels_cost(k, p.small);
+    for (int left = wide; left > 0; left -= most)
+        lanes += panels_cost(k, left < most ? left : most);
+    return lanes * weights_each(net, 1);
+}
+
 // A meeting takes about a microsecond, more with many members. What else a team loses, by reading
-// what others wrote and by waiting for the slowest, is taken to be 3 % and half a percent a member.
+// what others wrote and by waiting for the slowest, was measured on 16 virtual cores: teams of 2, 4
+// and 8 took 1.6, 1.9 and 2.3 times as long as their products alone should.
 static double team_cost(const plan_net* net, int threads, int members, int n) {
     const net_kernels* k = net->kernels;
     int teams = threads / members, units = (n + k->unit - 1) / k->unit;
@@ -59,14 +110,13 @@ static double team_cost(const plan_net* net, int threads, int members, int n) {
     for (int b = 0; b < blocks; b++)
         lanes += panels_cost(
             k, net_block_from(k, share, blocks, b + 1) - net_block_from(k, share, blocks, b));
-    double cost = lanes * weights_each(net, members);
-    if (members == 1) return cost;
-    return (1.03 + 0.005 * members) * cost + blocks * meetings * k->speed * (1 + 0.1 * members);
+    return (1.4 + 0.11 * members) * lanes * weights_each(net, members) +
+           blocks * meetings * k->speed * (1 + 0.1 * members);
 }
 
 int plan_net_members(const plan_net* net, int threads, int n) {
     int best = 1;
-    double least = team_cost(net, threads, 1, n);
+    double least = alone_cost(net, threads, n);
     for (int members = 2; members <= threads && members <= PLAN_TEAM_MOST; members++) {
         double cost = team_cost(net, threads, members, n);
         if (cost < least) {

@@ -86,7 +86,9 @@ static inline vec NAME(gelu)(vec x) {
     return x / (e + 1.0f);
 }
 
-static inline void NAME(panel)(const net_products* p, const void* operands, void* out) {
+// ahead: weights to ask for meanwhile, four inputs' at a time; NULL: none
+static inline void NAME(panel)(const net_products* p, const void* operands, void* out,
+                               const char* ahead) {
     const float *w = p->w, *bias = p->bias, *in = operands;
     net_epilogue epilogue = p->epilogue;
     vec acc[ROWS][NET_VECTORS];
@@ -96,6 +98,10 @@ static inline void NAME(panel)(const net_products* p, const void* operands, void
         for (int v = 0; v < NET_VECTORS; v++) acc[r][v] = NAME(splat)(bias[r]);
     for (int k = 0; k < p->inputs; k++) {
         vec a[NET_VECTORS];
+        if (ahead && k % 4 == 0) {
+            for (int l = 0; l < 16 * ROWS; l += 64) __builtin_prefetch(ahead + l, 0, 2);
+            ahead += 16 * ROWS;
+        }
 #pragma GCC unroll 2
         for (int v = 0; v < NET_VECTORS; v++) a[v] = NAME(load)(in + v * NET_LANES);
 #pragma GCC unroll 16
@@ -121,7 +127,9 @@ static inline void NAME(panel)(const net_products* p, const void* operands, void
 
 static void NAME(product)(const net_products* p) {
     for (int i = 0; i < p->count; i++)
-        NAME(panel)(p, p->in + (size_t)i * p->in_step, p->out + (size_t)i * p->out_step);
+        NAME(panel)
+        (p, p->in + (size_t)i * p->in_step, p->out + (size_t)i * p->out_step,
+         i == 0 ? p->ahead : NULL);
 }
 
 // the vectors of a panel side by side, so that one's sums do not wait for the other's

@@ -1,8 +1,9 @@
 // study_curve.c - LeWM while it learned: its success after so many updates, from evaluations named
-// eval-TASK-lewm-curve-LABEL-MODE-OFFSET.json, whose models say how far they had come.
+// eval-TASK-lewm-curve-uUPDATES-MODE-OFFSET.json.
 #include <math.h>
 #include <string.h>
 
+#include "core/text.h"
 #include "report/paper.h"
 #include "report/series.h"
 #include "report/study.h"
@@ -13,8 +14,14 @@ int study_is_curve(const char* edition) {
     return strncmp(edition, CURVE, sizeof CURVE - 1) == 0;
 }
 
+// Said by the model, else by the label: u7500.
 static double updates_of(const report_entry* e) {
-    return report_get(cJSON_GetObjectItemCaseSensitive(e->rows[0].doc->json, "lewm"), "updates");
+    double said =
+        report_get(cJSON_GetObjectItemCaseSensitive(e->rows[0].doc->json, "lewm"), "updates");
+    const char* label = strrchr(e->edition, ' ');
+    words w = {label && label[1] == 'u' ? label + 2 : ""};
+    double named = words_number(&w, 0, 1e9);
+    return isfinite(said) ? said : words_end(&w) ? named : NAN;
 }
 
 // The point of a group that comes after so many updates; NULL: none.

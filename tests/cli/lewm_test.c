@@ -209,6 +209,26 @@ TEST(cli, lewm_in_a_study) {
     cJSON_Delete(j);
 }
 
+// Trained on the episodes of another split: trials of recorded data may be among them.
+TEST(cli, lewm_of_another_split) {
+    char folder[512], path[600];
+    const char* fix = make_lewm(folder);
+    lewm_model* m;
+    firm_error err = {0};
+    if (!fix) return;
+    snprintf(path, sizeof path, "%s/lewm.safetensors", folder);
+    REQUIRE_OK(lewm_read(path, NULL, &m, &err), err);
+    mem_free(m->config);
+    m->config = mem_strdup("[lewm]\nsplit_seed = 4\n");
+    REQUIRE_OK(lewm_write(path, m, NULL, &err), err);
+    lewm_free(m);
+    EXPECT_REFUSAL(firm_run(folder, 0,
+                            "eval tworoom --lewm lewm.safetensors --arms lewm --data %s/f.h5 "
+                            "--trials 1 --offset 10 --quiet",
+                            fix),
+                   "eval", "lewm.split_seed 4");
+}
+
 TEST(cli, lewm_is_refused_where_it_does_not_belong) {
     char folder[512];
     const char* fix = make_lewm(folder);

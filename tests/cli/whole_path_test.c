@@ -375,7 +375,7 @@ TEST(cli, reproduce_resumes) {
     fresh_folder(folder);
     static const char line[] =
         "reproduce --tasks tworoom --seeds 1 --config smoke --episodes 150 --trials 4 -o "
-        "study " SMALL_SEARCHES " --json --quiet";
+        "study " SMALL_SEARCHES " --threads 1 --json --quiet";
     cJSON* j = JSON_OF(firm_run(folder, 0, "%s", line));
     if (!j) return;
     EXPECT_KEYS(j, "estimated_seconds page");
@@ -414,18 +414,21 @@ TEST(cli, reproduce_side_by_side) {
     char folder[512];
     size_t n = 0, k = 0;
     fresh_folder(folder);
-    static const char line[] =
-        "reproduce --tasks tworoom --seeds 1,2,3 --config smoke --episodes 150 --trials 2 "
-        "--oracle-minutes 0 " SMALL_SEARCHES " --json --quiet -o s --jobs 2 --no-estimate";
+    char line[1024];
+    const int steps = test_short() ? 15 : 20;  // a seed: a training and four evaluations
+    snprintf(line, sizeof line,
+             "reproduce --tasks tworoom --seeds %s --config smoke --episodes 150 --trials 2 "
+             "--oracle-minutes 0 " SMALL_SEARCHES " --json --quiet -o s --jobs 2 --no-estimate",
+             test_short() ? "1,2" : "1,2,3");
     cJSON* j = JSON_OF(firm_run(folder, 0, "%s", line));
     if (!j) return;
-    EXPECT_NEAR(json_get(j, "done", 0), 20, 0);
+    EXPECT_NEAR(json_get(j, "done", 0), steps, 0);
     EXPECT_NEAR(json_get(j, "jobs", 0), 2, 0);
-    EXPECT_INT(cJSON_GetArraySize(cJSON_GetObjectItemCaseSensitive(j, "step_seconds")), 20);
+    EXPECT_INT(cJSON_GetArraySize(cJSON_GetObjectItemCaseSensitive(j, "step_seconds")), steps);
     // evaluations of the first seed are begun after the training of the last
-    const cJSON *step, *steps = cJSON_GetObjectItemCaseSensitive(j, "steps");
+    const cJSON* step;
     int at = 0, training = -1, evaluation = -1;
-    cJSON_ArrayForEach(step, steps) {
+    cJSON_ArrayForEach(step, cJSON_GetObjectItemCaseSensitive(j, "steps")) {
         if (strncmp(step->valuestring, "firm train", 10) == 0) training = at;
         if (strncmp(step->valuestring, "firm eval", 9) == 0 && evaluation < 0) evaluation = at;
         at++;

@@ -45,7 +45,6 @@ TEST(core, meet_nobody_is_ahead) {
             EXPECT_INT(r.done[k], ROUNDS);
             EXPECT_INT(r.behind[k], 0);
         }
-        meet_destroy(&r.at);
         pool_free(p);
     }
 }

@@ -45,13 +45,13 @@ static firm_model* model_in(const char* name) {
 TEST(train, a_run_can_begin_with_another_ones_weights) {
     small s;
     firm_error err;
-    small_options few = {
-        .task = "tworoom",
-        .settings = "smoke",
-        .set = {"train.frame_pool=40", test_short() ? "stage.grounder.batch=8" : NULL},
-        .episodes = 60,
-        .anchors = 12,
-        .per_anchor = 4};
+    small_options few = {.task = "tworoom",
+                         .settings = "smoke",
+                         .set = {"train.frame_pool=40", "stage.tokenizer.batch=4",
+                                 "stage.grounder.batch=8", "stage.history.batch=4"},
+                         .episodes = 60,
+                         .anchors = 12,
+                         .per_anchor = 4};
     if (!small_collect(&s, &few)) return;
     train_inputs in = small_inputs(&s);
     char first[600], pack[600];
