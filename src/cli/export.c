@@ -123,7 +123,7 @@ static firm_status read_statistics(const args* a, const task_typed* task, float*
     float both[2 * FIRM_MAX_ACTION];
     const int n = task->action_dim;
     const char* text = args_text(a, "statistics");
-    int ok = cli_rows(text, 2, n, both) == FIRM_OK;
+    int ok = cli_numbers(text, 2, n, both) == FIRM_OK;
     for (int i = 0; i < n && ok; i++) {
         mean[i] = both[i];
         deviation[i] = both[n + i];

@@ -8,9 +8,9 @@ TEST(cli, help_and_version) {
     EXPECT(strncmp(o->out, "firm 0.", 7) == 0);
     o = firm_run("/", 0, "--help");
     EXPECT_INT(o->code, 0);
-    static const char* const commands[] = {"tasks", "collect",   "intervene", "audit",    "train",
-                                           "plan",  "eval",      "params",    "report",   "bench",
-                                           "demo",  "reproduce", "export",    "describe", "trials"};
+    static const char* const commands[] = {
+        "tasks",  "collect", "intervene", "audit",     "train",  "plan",     "eval",   "params",
+        "report", "bench",   "demo",      "reproduce", "export", "describe", "trials", "rows"};
     static outcome listing, again;
     listing = *o;
     for (size_t i = 0; i < sizeof commands / sizeof *commands; i++) {
