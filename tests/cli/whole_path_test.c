@@ -517,6 +517,8 @@ TEST(cli, reproduce_says_what_it_would_do) {
                           "s/cube-plus/first-2/checkpoint.safetensors --from belief -o "
                           "s/cube-plus/seed-2 --seed 2"),
                1);
+    // models of the plus settings carry the study's episodes
+    EXPECT_INT(steps_with(j, "--resume --recordings s/cube/episodes.h5"), 2);
     EXPECT_INT(steps_with(j, "-o s/cube-plus/seed-2/eval-"), 4);
     EXPECT_INT(steps_with(j, "--searched"), 0);
     EXPECT_INT(steps_with(j, "ensemble"), 0);  // of one seed
