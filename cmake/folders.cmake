@@ -145,7 +145,20 @@ endif()
 
 file(GLOB cli CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/src/cli/*.c)
 if(cli AND NOT FIRM_RUNTIME_ONLY)
-  add_executable(firm ${cli})
+  # what `firm --version` says: looked up at every build, compiled when it changed
+  set(kind "${CMAKE_BUILD_TYPE}, ${CMAKE_C_COMPILER_ID} ${CMAKE_C_COMPILER_VERSION}, ${CMAKE_SYSTEM_PROCESSOR}")
+  foreach(part "FIRM_SANITIZE:sanitizers ${FIRM_SANITIZE}" "CHIPMUNK_LIBRARY:Chipmunk" "FIRM_HAS_MUJOCO:MuJoCo" "FIRM_CUDA:CUDA")
+    string(REGEX REPLACE ":.*" "" variable ${part})
+    string(REGEX REPLACE "^[A-Z_]*:" "" name ${part})
+    if(${variable})
+      string(APPEND kind ", ${name}")
+    endif()
+  endforeach()
+  add_custom_target(firm_version BYPRODUCTS ${CMAKE_BINARY_DIR}/cli_build.c
+    COMMAND ${CMAKE_COMMAND} -DSOURCE=${CMAKE_SOURCE_DIR} -DOUT=${CMAKE_BINARY_DIR}/cli_build.c "-DKIND=${kind}"
+      -P ${CMAKE_SOURCE_DIR}/cmake/version.cmake VERBATIM)
+  add_executable(firm ${cli} ${CMAKE_BINARY_DIR}/cli_build.c)
+  add_dependencies(firm firm_version)
   target_include_directories(firm PRIVATE ${CMAKE_SOURCE_DIR}/src)
   target_link_libraries(firm PRIVATE firm_static)
 endif()

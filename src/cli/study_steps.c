@@ -423,6 +423,7 @@ static firm_status add_plus(study* s, int task, int first, firm_error* err) {
     places p;
     const char* plus = study_plus(s, s->task[task]);
     if (!plus) return FIRM_OK;
+    s->adding_plus = 1;
     find_places(s, task, plus, &p);
     if (!s->only_say) TRY(file_make_dirs(p.folder, err));
     TRY(study_chain_begin(s, first, first + 1, 1, err));
@@ -438,6 +439,7 @@ firm_status study_add_task(study* s, int task, firm_error* err) {
     static const char* const modes[] = {"contract", "reach"};
     places p;
     s->adding = task;
+    s->adding_plus = 0;
     find_places(s, task, NULL, &p);
     if (!s->only_say) TRY(file_make_dirs(p.folder, err));
     TRY(study_chain_begin(s, 0, 0, 1, err));

@@ -323,6 +323,11 @@ static firm_status run_together(evaluation* e, arm_result* a, int first, int las
     return status;
 }
 
+// For the time left: an arm that does not plan costs next to nothing beside one that does.
+static double arm_cost(const evaluation* e, const arm_result* a) {
+    return e->trials->count * (plans(a) ? 1 : 0.01);
+}
+
 static firm_status run_arm(evaluation* e, arm_result* a, cJSON* traces, firm_error* err) {
     int n = e->trials->count;
     a->outcome = mem_calloc((size_t)n, sizeof *a->outcome);
@@ -332,6 +337,7 @@ static firm_status run_arm(evaluation* e, arm_result* a, cJSON* traces, firm_err
     progress bar;
     char label[48];
     snprintf(label, sizeof label, "eval %s", a->name);
+    progress_run_part(arm_cost(e, a));
     progress_begin(&bar, label, n);
     // deadlines and traces are a single trial's
     int together = eval_arms_together(a->name, &e->setup) && e->p->deadline_ms <= 0;
@@ -441,8 +447,7 @@ static firm_status pairs_json(const evaluation* e, cJSON* result, firm_error* er
             const arm_result *a = &e->arm[i], *b = &e->arm[k];
             paired_difference d;
             TRY(paired_compare(&(paired_arm){a->success, a->hash},
-                               &(paired_arm){b->success, b->hash}, e->trials->count, e->p->seed, &d,
-                               err));
+                               &(paired_arm){b->success, b->hash}, e->trials->count, &d, err));
             cJSON* json = cJSON_CreateObject();
             if (!json || !cJSON_AddItemToArray(list, json)) {
                 cJSON_Delete(json);
@@ -546,6 +551,19 @@ static firm_status header_json(const evaluation* e, cJSON* json, firm_error* err
     return ok && start && solved ? FIRM_OK : no_memory(err);
 }
 
+static firm_status run_arms(evaluation* e, cJSON* arms, cJSON* traces, firm_error* err) {
+    double cost = 0;
+    for (int i = 0; i < e->arms; i++) cost += arm_cost(e, &e->arm[i]);
+    progress_run_begin(cost);
+    firm_status status = FIRM_OK;
+    for (int i = 0; i < e->arms && status == FIRM_OK; i++) {
+        status = run_arm(e, &e->arm[i], i == 0 ? traces : NULL, err);
+        if (status == FIRM_OK) status = arm_json(e, &e->arm[i], arms, err);
+    }
+    progress_run_end();
+    return status;
+}
+
 static firm_status run_all(evaluation* e, cJSON* json, cJSON* traces, firm_error* err) {
     TRY(prepare(e, err));
     // every arm is opened once before the first long one runs, so that a mistake shows at once
@@ -557,10 +575,7 @@ static firm_status run_all(evaluation* e, cJSON* json, cJSON* traces, firm_error
     TRY(header_json(e, json, err));
     cJSON* arms = cJSON_AddObjectToObject(json, "arms");
     if (!arms) return no_memory(err);
-    for (int i = 0; i < e->arms; i++) {
-        TRY(run_arm(e, &e->arm[i], i == 0 ? traces : NULL, err));
-        TRY(arm_json(e, &e->arm[i], arms, err));
-    }
+    TRY(run_arms(e, arms, traces, err));
     TRY(pairs_json(e, json, err));
     return json_add_number(json, "seconds", clock_seconds() - e->begun, 5) ? FIRM_OK
                                                                            : no_memory(err);

@@ -214,6 +214,12 @@ int stage_sees_frames(const stage* s) {
     return !is(s, "dynamics") && !stage_recurrent(s);
 }
 
+double stage_cost(const stage* s, int from) {
+    double samples = 0;
+    for (int i = 0; i < SOURCES; i++) samples += s->sources >> i & 1 ? s->batch[i] : 0;
+    return samples * (s->updates - from) * (stage_recurrent(s) ? 0.15 : 2);
+}
+
 static void read_terms(const config* c, const char* section, stage* s) {
     const pixel_terms defaults = {
         .picture = is(s, "picture") || is(s, "geometry"),

@@ -16,7 +16,7 @@ from .model import Distance, Info, Model, Prediction, load, shipped
 from .program import evaluate, train
 from .sims import Simulators, TaskInfo
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 __all__ = [
     "Controller",
     "Controllers",
