@@ -1,7 +1,7 @@
 # The front door: each target does its own set-up. CMake does the work (CMakePresets.json).
 PREFIX ?= /usr/local
 FUZZ_SECONDS ?= 600
-.PHONY: help build demo test test-python wheel arm install bench fuzz kill format clean setup mujoco mujoco-if-possible cuda test-cuda test-cuda-short defects
+.PHONY: help build demo test test-pages test-python wheel arm install dist bench fuzz kill format clean setup mujoco mujoco-if-possible cuda test-cuda test-cuda-short defects
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-15s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -18,7 +18,7 @@ build: setup build/build.ninja ## the program build/firm, libfirm.so, libfirm.a 
 demo: setup build/build.ninja ## the shipped model plans to a goal image; prints the page to open
 	@echo "building build/firm"
 	@cmake --build --preset release --target firm -- --quiet
-	@build/firm demo tworoom
+	@build/firm demo tworoom $(DEMO_FLAGS)
 
 mujoco: ## fetches what Reacher and Cube need (85 MB, once); the next build has them
 	@scripts/setup-mujoco.sh
@@ -27,6 +27,12 @@ test: ## all tests, again with sanitizers; ends with the sum (about twelve minut
 	@scripts/setup.sh test
 	@$(MAKE) --no-print-directory mujoco-if-possible
 	@scripts/test.sh
+
+test-pages: ## the demo's pages in headless Chromium, on a desk and on a phone (three minutes; not part of make test)
+	@scripts/setup.sh pages
+	@$(MAKE) --no-print-directory mujoco-if-possible build/build.ninja
+	@cmake --build --preset release --target firm -- --quiet
+	@scripts/test-pages.py build/firm build/pages
 
 test-python: ## the Python package: installed into build-python/venv, all its tests (the short form is part of make test)
 	@scripts/test-python.sh
@@ -53,6 +59,9 @@ test-cuda-short: mujoco-if-possible cuda ## a short form of it under compute-san
 
 install: build ## header, libraries, pkg-config and CMake files, program, man page and completion into PREFIX (/usr/local)
 	@cmake --install build --prefix "$(abspath $(PREFIX))"
+
+dist: setup ## build/firm-VERSION.tar.gz of the last commit, tried: it builds without git
+	@scripts/dist.sh
 
 bench: setup build/build.ninja ## speed of planner, training, simulator and renderer
 	@cmake --build --preset release --target firm -- --quiet

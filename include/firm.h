@@ -36,7 +36,7 @@ extern "C" {
 
 // ---- library ------------------------------------------------------------------------------------
 
-#define FIRM_VERSION 100  // 0.1.0 as major * 10000 + minor * 100 + patch
+#define FIRM_VERSION 200  // 0.2.0 as major * 10000 + minor * 100 + patch
 // Moves when programs compiled with an older header must be compiled again. While it stays, the
 // structs below keep their layout: firm_controller_params grows at its end and says its size, the
 // structs that the library fills take new members from `reserved`. It is the number in

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # setup.sh - makes sure that the packages a target needs are there; called by the Makefile.
 #
-#     scripts/setup.sh [build|test|arm|fuzz|format|mujoco]
+#     scripts/setup.sh [build|test|pages|arm|fuzz|format|mujoco]
 #
 # On Debian and its relatives the missing packages are named and installed with apt-get (as root, or
 # through sudo); when nothing is missing, nothing happens and no network is touched. Elsewhere, or
@@ -24,6 +24,7 @@ case $target in
     build) ;;
     # libosmesa6: MuJoCo's own renderer in software, to compare ours with; tests without it are skipped
     test) tools+=(c++:g++); plugins+=(libosmesa6) ;;
+    pages) tools+=(chromium:chromium python3:python3) ;;
     arm) # the cross compiler and what runs its programs here
         tools=(cmake:cmake ninja:ninja-build aarch64-linux-gnu-gcc:gcc-aarch64-linux-gnu qemu-aarch64:qemu-user)
         libraries=(libc6-dev-arm64-cross:); plugins=() ;;
@@ -32,7 +33,7 @@ case $target in
     mujoco) # to fetch and unpack wheels; a python3 that is there may have pip from elsewhere
         tools=(python3:python3); libraries=(); plugins=()
         python3 -m pip --version >/dev/null 2>&1 || plugins=(python3-pip) ;;
-    *) echo "setup: unknown target '$target'; one of: build test arm fuzz format mujoco" >&2; exit 2 ;;
+    *) echo "setup: unknown target '$target'; one of: build test pages arm fuzz format mujoco" >&2; exit 2 ;;
 esac
 
 missing=()

@@ -5,6 +5,7 @@
 #
 #     scripts/test.sh [release] [asan] [tsan] [python] [arm]        default: the first four
 #
+# The Python package's tests run beside the others; name them last.
 # Every step runs even if an earlier one failed; the last line adds them up, and the exit status is
 # the verdict. Full output of each step: <build folder>/Testing/Temporary/LastTest.log
 set -uo pipefail
@@ -39,25 +40,35 @@ count() {
         END { print passed + 0, failed + 0, skipped + 0 }' "$1"
 }
 
-# The short form of the Python package's tests. Where Python or PyPI is missing they count as one that is skipped.
-test_python() {
-    local begin=$SECONDS log verdict sum
-    log=$(mktemp)
-    scripts/test-python.sh short | tee "$log"
-    verdict=${PIPESTATUS[0]}
-    sum=$(grep -E '[0-9]+ (passed|failed|skipped|errors?)' "$log" | tail -1)
+# The short form of the Python package's tests keeps one core busy. So it begins with the first step's tests, runs beside
+# them, and shows its output at the end. Where Python or PyPI is missing it counts as one test that is skipped.
+python='' python_log=$(mktemp)
+trap '[ -z "$python" ] || kill -- "-$python" 2>/dev/null; rm -f "$python_log"' EXIT
+begin_python() {
+    [ -n "$python" ] && return
+    setsid scripts/test-python.sh short >"$python_log" 2>&1 </dev/null &
+    python=$!
+}
+
+end_python() {
+    local verdict sum
+    begin_python
+    wait "$python"
+    verdict=$?
+    python=''
+    cat "$python_log"
+    sum=$(grep -E '[0-9]+ (passed|failed|skipped|errors?)' "$python_log" | tail -1)
     of() { grep -oE "[0-9]+ $1" <<<"$sum" | grep -oE '[0-9]+' || echo 0; }
     p=$(of passed) f=$(($(of failed) + $(of error))) s=$(of skipped)
     [ "$verdict" -ne 77 ] || s=1
     [ "$verdict" -eq 0 ] || [ "$verdict" -eq 77 ] || [ "$f" -gt 0 ] || f=1
-    rm -f "$log"
-    echo "== python: $p passed, $f failed, $s skipped in $((SECONDS - begin)) s"
+    echo "== python: $p passed, $f failed, $s skipped"
 }
 
 started=$SECONDS
 for step in "${steps[@]}"; do
     if [ "$step" = python ]; then
-        test_python
+        end_python
         passed=$((passed + p)) failed=$((failed + f)) skipped=$((skipped + s))
         continue
     fi
@@ -70,6 +81,7 @@ for step in "${steps[@]}"; do
         continue
     fi
     echo "== $step: built in $((SECONDS - begin)) s, testing"
+    [[ " ${steps[*]} " != *" python "* ]] || begin_python
     begin=$SECONDS
     ctest --preset "$step" -j "$(nproc)"  # few tests keep more than one core busy
     verdict=$?

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "cli/build.h"
 #include "cli/cli.h"
 #include "cli/pages.h"
 #include "core/file.h"
@@ -120,7 +121,8 @@ static firm_status dispatch(int argc, char** argv, firm_error* err) {
     }
     if (strcmp(argv[0], "--version") == 0) {
         int v = firm_version();
-        printf("firm %d.%d.%d\n", v / 10000, v / 100 % 100, v % 100);
+        printf("firm %d.%d.%d\ncommit %s\nbuild %s\n", v / 10000, v / 100 % 100, v % 100,
+               build_commit, build_kind);
         return FIRM_OK;
     }
     if (strcmp(argv[0], "--help") == 0 || strcmp(argv[0], "-h") == 0) return help(0, NULL, err);

@@ -1,12 +1,14 @@
 // plan.c - `firm plan TASK --model M --frames a.png b.png c.png --actions 'a1,a2;b1,b2' --goal
-// g.png`: one decision from pictures, through the public API alone.
+// g.png`: one decision from pictures, through the public API but for the settings.
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "cli/cli.h"
 #include "core/mem.h"
+#include "eval/eval.h"
 #include "io/image.h"
+#include "plan/controller.h"
 
 static const arg_option options[] = {
     {"model", 0, ARG_TEXT, 0, 0, NULL, NULL, "M", "model file; the shipped one if not given"},
@@ -122,11 +124,25 @@ static cJSON* describe(const firm_model_info* info, const char* mode, const firm
     return NULL;
 }
 
+// The model's own settings, with --config and --set on top.
+static firm_status make_controller(const args* a, const firm_model* model,
+                                   const firm_controller_params* p, firm_controller** out,
+                                   firm_error* err) {
+    config* settings;
+    plan_options options;
+    TRY(cli_settings(a, &model->task, model, &settings, err));
+    firm_status status = eval_plan_options(settings, p->mode, 0, 0, 0, &options, err);
+    if (p->solver) options.solver = (plan_solver_kind)(p->solver - FIRM_SOLVER_CEM);
+    if (status == FIRM_OK) status = controller_create_with(model, p, &options, NULL, out, err);
+    config_free(settings);
+    return status;
+}
+
 static firm_status decide(const args* a, const firm_model* model, const firm_model_info* info,
                           const char* const* frame, int frames, const char* goal, cJSON** json,
                           firm_error* err) {
     float action[(FIRM_HISTORY - 1) * FIRM_MAX_ACTION];
-    if (cli_rows(args_text(a, "actions"), frames - 1, info->action_dim, action) != FIRM_OK)
+    if (cli_numbers(args_text(a, "actions"), frames - 1, info->action_dim, action) != FIRM_OK)
         return FAIL(err, FIRM_E_USAGE,
                     "--actions is '%s'; give the %d control%s between the frames as %d number%s "
                     "each, like '0.5,-1;1,0'",
@@ -148,7 +164,7 @@ static firm_status decide(const args* a, const firm_model* model, const firm_mod
     p.threads = (int)args_int(a, "threads");
     firm_controller* ctl = NULL;
     firm_step step;
-    if (status == FIRM_OK) status = firm_controller_create(model, &p, &ctl, err);
+    if (status == FIRM_OK) status = make_controller(a, model, &p, &ctl, err);
     int made = status == FIRM_OK;
     for (int i = 0; i < frames && status == FIRM_OK; i++)
         status = firm_controller_push(ctl, rgb + (size_t)i * bytes,

@@ -126,25 +126,10 @@ static firm_status read_lists(study* s, firm_error* err) {
     return check_settings(s, err);
 }
 
-static void in_words(double seconds, char* out, size_t n) {
-    if (seconds < 90)
-        snprintf(out, n, "a minute");
-    else if (seconds < 5400)
-        snprintf(out, n, "%.0f minutes", seconds / 60);
-    else
-        snprintf(out, n, "%.1f hours", seconds / 3600);
-}
-
 static firm_status estimate(study* s, double* expected, firm_error* err) {
     for (int i = 0; i < s->tasks; i++) {
         double seconds = 0;
-        char words[48];
         TRY(study_estimate(s, i, &seconds, err));
-        if (s->unmeasured) continue;
-        in_words(seconds, words, sizeof words);
-        log_info("%s, %d seed%s: about %s on this machine if nothing is there yet%s",
-                 s->task[i]->task.name, s->seeds, s->seeds == 1 ? "" : "s", words,
-                 args_int(s->a, "jobs") > 1 ? ", step by step; less side by side" : "");
         *expected += seconds;
     }
     if (s->unmeasured) *expected = NAN;
@@ -153,10 +138,20 @@ static firm_status estimate(study* s, double* expected, firm_error* err) {
 
 // ---- doing it -----------------------------------------------------------------------------------
 
+// "time: train 9:31, eval 3:10, collect 0:41"
+static void show_seconds(const cJSON* by_command) {
+    const cJSON* c;
+    cJSON_ArrayForEach(c, by_command)
+        printf("%s %s %d:%02d", c == by_command->child ? "time:" : ",", c->string,
+               (int)c->valuedouble / 60, (int)c->valuedouble % 60);
+    if (by_command && by_command->child) printf("\n");
+}
+
 static void show(const cJSON* j) {
     const cJSON* page = cJSON_GetObjectItemCaseSensitive(j, "page");
     double expected = json_get(j, "estimated_seconds", NAN);
     if (!isnan(expected)) printf("about %.0f minutes estimated; ", expected / 60);
+    show_seconds(cJSON_GetObjectItemCaseSensitive(j, "command_seconds"));
     if (cJSON_IsString(page))
         printf("%.0f steps done, %.0f were there, %.0f minutes, gates missed: %.0f\n%s\n",
                json_get(j, "done", 0), json_get(j, "skipped", 0), json_get(j, "seconds", 0) / 60,
@@ -168,11 +163,11 @@ static void show(const cJSON* j) {
 
 static firm_status run_all(study* s, double* expected, char page[1024], firm_error* err) {
     snprintf(s->threads, sizeof s->threads, "%s", args_text(s->a, "threads"));
-    TRY(estimate(s, expected, err));
     if (!s->only_say) {
         TRY(file_make_dirs(s->out, err));
         TRY(file_lock_folder(s->out, "study", &s->lock, err));
     }
+    TRY(estimate(s, expected, err));
     for (int i = 0; i < s->tasks; i++) TRY(study_add_task(s, i, err));
     TRY(study_chains_run(s, err));
     return s->only_say ? FIRM_OK : study_report(s, page, err);
@@ -180,7 +175,7 @@ static firm_status run_all(study* s, double* expected, char page[1024], firm_err
 
 // Takes over s->steps and s->step_seconds.
 static cJSON* result(study* s, double expected, double seconds, const char* page) {
-    cJSON* j = cJSON_CreateObject();
+    cJSON *j = cJSON_CreateObject(), *by_command = study_seconds(s);
     int ok = j && json_add_number(j, "estimated_seconds", expected, 4) &&
              cJSON_AddNumberToObject(j, "done", s->done) &&
              cJSON_AddNumberToObject(j, "skipped", s->skipped) &&
@@ -188,11 +183,13 @@ static cJSON* result(study* s, double expected, double seconds, const char* page
              json_add_number(j, "seconds", seconds, 5) &&
              (s->only_say ? cJSON_AddNullToObject(j, "page")
                           : cJSON_AddStringToObject(j, "page", page)) &&
-             cJSON_AddNumberToObject(j, "jobs", args_int(s->a, "jobs")) &&
-             cJSON_AddItemToObject(j, "steps", s->steps);
+             cJSON_AddNumberToObject(j, "jobs", args_int(s->a, "jobs")) && by_command;
+    if (ok && (ok = cJSON_AddItemToObject(j, "command_seconds", by_command))) by_command = NULL;
+    ok = ok && cJSON_AddItemToObject(j, "steps", s->steps);
     if (ok) s->steps = NULL;
     ok = ok && (s->only_say || cJSON_AddItemToObject(j, "step_seconds", s->step_seconds));
     if (ok && !s->only_say) s->step_seconds = NULL;
+    cJSON_Delete(by_command);
     cJSON_Delete(s->steps);
     cJSON_Delete(s->step_seconds);
     if (ok) return j;

@@ -13,6 +13,7 @@
 //                                pack-N.h5, too; for searches before them, moments-0.h5 and
 //                                pack-recorded.h5
 //   OUT/report/index.html, report.md
+//   OUT/speeds.json              speeds of this machine, from which times are estimated
 //   OUT/logs/NNN.txt             with several jobs: what the last sitting's steps printed
 #ifndef CLI_STUDY_H
 #define CLI_STUDY_H
@@ -34,25 +35,34 @@ typedef struct study_chain {
     pid_t process;  // which runs it; 0: none
 } study_chain;
 
+// Expected seconds of a step of each kind; relative ones where nothing was measured.
+typedef struct study_costs {
+    double collect, train, contract, reach, oracle, other;
+} study_costs;
+
 typedef struct study {
     const args* a;
     const env_spec* task[STUDY_TASKS];
     char seed[STUDY_SEEDS][24];
     int tasks, seeds;
     const char* out;
-    int only_say;                // name the steps, run none
-    int lock;                    // of the folder
-    int unmeasured;              // no speed is measured, so no time is estimated
-    int oracle[STUDY_TASKS];     // the true simulator is fast enough to search through
-    int attempts[STUDY_TASKS];   // of every seed's first model of TASK-plus; 0: none
-    char anew[STUDY_TASKS][32];  // ... and the stage from which on it is then learned anew
-    int searched[STUDY_TASKS];   // moments of searches before the attempts; 0: none
-    int packed[STUDY_TASKS][2];  // the trainings (of TASK-plus) can read a pack
-    int adding;                  // the task whose commands are being added, and ...
-    char threads[16];            // ... their threads
+    int only_say;                      // name the steps, run none
+    int lock;                          // of the folder
+    int unmeasured;                    // no speed is measured, so no time is estimated
+    study_costs cost[STUDY_TASKS][2];  // of the steps of a task and of TASK-plus
+    int oracle[STUDY_TASKS];           // the true simulator is fast enough to search through
+    int attempts[STUDY_TASKS];         // of every seed's first model of TASK-plus; 0: none
+    char anew[STUDY_TASKS][32];        // ... and the stage from which on it is then learned anew
+    int searched[STUDY_TASKS];         // moments of searches before the attempts; 0: none
+    int packed[STUDY_TASKS][2];        // the trainings (of TASK-plus) can read a pack
+    int adding, adding_plus;  // the task whose commands are being added, of TASK-plus, and ...
+    char threads[16];         // ... their threads
     study_chain chain[STUDY_CHAINS];
     int chains, to_do;
     cJSON *steps, *step_seconds;  // the command lines that were or would be run, how long they took
+    double seconds_left;          // of the steps that were added, one after the other
+    double seconds_done;          // of those that have ended, as expected
+    double begun;                 // clock_seconds() at the first step
     int done, skipped, gates_missed;
     char missed[256];  // the first gate's sentence
 } study;
@@ -88,15 +98,21 @@ typedef struct step_result {
     int save;          // the command's JSON goes there
     int ungated;       // a missed gate is a finding, not a failure of the study
 } step_result;
+// Expected seconds of a command that is being added.
+double study_cost(const study* s, const line* l);
 // Adds a step to the last chain unless its result is there.
 firm_status study_add(study* s, const line* l, step_result r, firm_error* err);
+// Says what is there and what is left, by command.
+void study_say(const study* s);
 // Runs all that was added, --jobs at a time, or only says it.
 firm_status study_chains_run(study* s, firm_error* err);
+// Seconds of the steps that were run, by command; the caller deletes it.
+cJSON* study_seconds(const study* s);
 void study_chains_free(study* s);
 
-// Seconds for one task, one step after the other, from speeds measured now; also decides
-// s->oracle[task] and looks up s->attempts[task], s->searched[task], s->anew[task] and
-// s->packed[task].
+// Seconds for one task, one step after the other, from speeds that OUT/speeds.json has from an
+// earlier sitting, or that are measured now. Fills in s->cost[task], decides s->oracle[task], and
+// looks up s->attempts[task], s->searched[task], s->anew[task] and s->packed[task].
 firm_status study_estimate(study* s, int task, double* seconds, firm_error* err);
 // The model of --lewm for a task.
 void study_lewm(const study* s, const env_spec* spec, char path[LINE_WORD]);

@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <math.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -19,6 +20,7 @@
 #include "core/interrupt.h"
 #include "core/log.h"
 #include "core/mem.h"
+#include "core/stats.h"
 #include "core/text.h"
 
 struct study_step {
@@ -26,6 +28,7 @@ struct study_step {
     int words;
     char result[LINE_WORD];
     int save, ungated;
+    double cost;   // expected seconds
     int number;    // in s->steps; from when it was begun
     double begun;  // clock_seconds()
 };
@@ -100,6 +103,8 @@ firm_status study_add(study* s, const line* l, step_result r, firm_error* err) {
     snprintf(t->result, sizeof t->result, "%s", r.file);
     t->save = r.save;
     t->ungated = r.ungated;
+    t->cost = study_cost(s, l);
+    s->seconds_left += t->cost;
     c->step[c->steps++] = t;
     return FIRM_OK;
 }
@@ -123,9 +128,9 @@ static void command_line(const study_step* t, char text[LINE_TEXT]) {
 static firm_status step_begin(study* s, study_step* t, firm_error* err) {
     char text[LINE_TEXT];
     command_line(t, text);
-    log_info("%s", text);
-    cJSON *item = cJSON_CreateString(text), *seconds = cJSON_CreateNumber(0);
     t->number = cJSON_GetArraySize(s->steps);
+    log_info("step %d of %d: %s", t->number + 1, s->to_do, text);
+    cJSON *item = cJSON_CreateString(text), *seconds = cJSON_CreateNumber(0);
     t->begun = clock_seconds();
     if (item && seconds && cJSON_AddItemToArray(s->steps, item) &&
         cJSON_AddItemToArray(s->step_seconds, seconds))
@@ -149,6 +154,7 @@ static firm_status step_end(study* s, const study_step* t, firm_status status, c
     }
     if (status == FIRM_OK && t->save && json) status = json_write_file(t->result, json, err);
     s->done++;
+    s->seconds_done += t->cost;
     return status;
 }
 
@@ -156,6 +162,7 @@ static firm_status run_here(study* s, study_step* t, firm_error* err) {
     cJSON* json = NULL;
     TRY(step_begin(s, t, err));
     if (s->only_say) return FIRM_OK;
+    progress_run_part(t->cost);
     firm_status status = cli_run(t->words, t->word, &json, err);
     status = step_end(s, t, status, json, err);
     cJSON_Delete(json);
@@ -247,6 +254,16 @@ static firm_status verdict(int code, const char* log, firm_error* err) {
                 words[0] ? words : "a step could not be started", log);
 }
 
+// The time left goes by what the steps that have ended were expected to take, side by side.
+static void say_done(const study* s, const study_step* t) {
+    double now = clock_seconds(), left = s->seconds_left - s->seconds_done;
+    char when[64] = "";
+    if (s->seconds_done > 0 && left > 0)
+        snprintf(when, sizeof when, ", about %.0f min left",
+                 ceil((now - s->begun) * left / s->seconds_done / 60));
+    log_info("%.0f s, %d of %d%s: %s", now - t->begun, s->done, s->to_do, when, t->result);
+}
+
 static firm_status finish(study* s, study_chain* c, int code, firm_error* err) {
     study_step* t = c->step[c->at++];
     char out[LINE_WORD], log[LINE_WORD];
@@ -260,8 +277,7 @@ static firm_status finish(study* s, study_chain* c, int code, firm_error* err) {
     status = step_end(s, t, read == FIRM_OK ? status : read, json, err);
     cJSON_Delete(json);
     unlink(out);  // results are where they belong; logs stay
-    if (status == FIRM_OK)
-        log_info("%.0f s, %d of %d: %s", clock_seconds() - t->begun, s->done, s->to_do, t->result);
+    if (status == FIRM_OK) say_done(s, t);
     return status;
 }
 
@@ -353,8 +369,100 @@ static firm_status run_side_by_side(study* s, firm_error* err) {
 firm_status study_chains_run(study* s, firm_error* err) {
     s->to_do = 0;
     for (int i = 0; i < s->chains; i++) s->to_do += s->chain[i].steps;
+    study_say(s);
+    s->begun = clock_seconds();
     if (args_int(s->a, "jobs") > 1 && !s->only_say) return run_side_by_side(s, err);
+    firm_status status = FIRM_OK;
+    progress_run_begin(s->seconds_left);
     for (int i = 0; i < s->chains; i++)
-        for (int k = 0; k < s->chain[i].steps; k++) TRY(run_here(s, s->chain[i].step[k], err));
-    return FIRM_OK;
+        for (int k = 0; k < s->chain[i].steps && status == FIRM_OK; k++)
+            status = run_here(s, s->chain[i].step[k], err);
+    progress_run_end();
+    return status;
+}
+
+// ---- what is left, and where the time went ------------------------------------------------------
+
+static void in_words(double seconds, char* out, size_t n) {
+    if (seconds < 5400)
+        snprintf(out, n, "%.0f min", ceil(seconds / 60));
+    else
+        snprintf(out, n, "%.1f hours", seconds / 3600);
+}
+
+enum { MAX_COMMANDS = 16 };
+typedef struct command_sum {
+    char command[16];
+    int count;
+    double seconds;
+} command_sum;
+
+static void sum_add(command_sum* sum, int* n, const char* command, double seconds) {
+    int i = 0;
+    while (i < *n && strcmp(sum[i].command, command) != 0) i++;
+    if (i == MAX_COMMANDS) return;
+    if (i == *n) {
+        sum[i] = (command_sum){0};
+        snprintf(sum[(*n)++].command, sizeof sum->command, "%.15s", command);
+    }
+    sum[i].count++;
+    sum[i].seconds += seconds;
+}
+
+static int by_seconds(const void* a, const void* b) {
+    return stats_order(((const command_sum*)b)->seconds, ((const command_sum*)a)->seconds);
+}
+
+// "3 train 52 min, 8 eval 13 min, 4 others 1 min": the longest first, the short ones together.
+static void list_sums(const study* s, command_sum* sum, int n, char* out, size_t room) {
+    enum { NAMED = 3 };
+    qsort(sum, (size_t)n, sizeof *sum, by_seconds);
+    for (int i = NAMED + 1; i < n; i++) {
+        sum[NAMED].count += sum[i].count;
+        sum[NAMED].seconds += sum[i].seconds;
+    }
+    for (int i = 0; i < n && i <= NAMED; i++) {
+        char words[48];
+        in_words(sum[i].seconds, words, sizeof words);
+        text_add(out, room, "%s%d %s", i ? ", " : "", sum[i].count,
+                 i == NAMED && n > NAMED + 1 ? "others" : sum[i].command);
+        if (!s->unmeasured) text_add(out, room, " %s", words);
+    }
+}
+
+void study_say(const study* s) {
+    command_sum sum[MAX_COMMANDS];
+    char list[400] = "", words[48];
+    int n = 0;
+    for (int i = 0; i < s->chains; i++)
+        for (int k = 0; k < s->chain[i].steps; k++)
+            sum_add(sum, &n, s->chain[i].step[k]->word[0], s->chain[i].step[k]->cost);
+    list_sums(s, sum, n, list, sizeof list);
+    in_words(s->seconds_left, words, sizeof words);
+    log_info("%s: %d of %d steps are there%s", s->out, s->skipped, s->skipped + s->to_do,
+             n ? "" : ", nothing is left");
+    if (n && s->unmeasured)
+        log_info("left: %s", list);
+    else if (n)
+        log_info("left: about %s%s: %s", words,
+                 args_int(s->a, "jobs") > 1 ? ", one after the other" : "", list);
+}
+
+cJSON* study_seconds(const study* s) {
+    command_sum sum[MAX_COMMANDS];
+    int n = 0;
+    const cJSON *step = s->steps->child, *seconds = s->step_seconds->child;
+    for (; step && seconds && !s->only_say; step = step->next, seconds = seconds->next) {
+        char command[sizeof sum->command];
+        const char* word = step->valuestring + strlen("firm ");
+        snprintf(command, sizeof command, "%.*s", (int)strcspn(word, " "), word);
+        sum_add(sum, &n, command, seconds->valuedouble);
+    }
+    cJSON* j = cJSON_CreateObject();
+    for (int i = 0; j && i < n; i++) {
+        if (json_add_number(j, sum[i].command, sum[i].seconds, 5)) continue;
+        cJSON_Delete(j);
+        return NULL;
+    }
+    return j;
 }

@@ -142,6 +142,7 @@ static firm_status evaluate_lewm(study* s, places* p, const char* mode, const ch
     study_lewm(s, p->spec, model);
     line_begin(&l, "eval", p->spec);
     line_flag(&l, "--lewm", model);
+    line_flag(&l, "--device", args_text(s->a, "device"));
     line_flag(&l, "--data", p->data);
     line_flag(&l, "--mode", mode);
     line_flag(&l, "--offset", offset);
@@ -223,6 +224,7 @@ static firm_status train(study* s, places* p, const char* seed, const study_abla
     line_flag(&l, "--seed", seed);
     line_flag(&l, "--device", args_text(s->a, "device"));
     line_add(&l, "--resume");
+    if (p->plus) line_flag(&l, "--recordings", p->data);
     if (ablation) line_add(&l, ablation->flag);
     if (ablation && ablation->value) line_add(&l, ablation->value);
     line_settings(s, p->spec, p->plus, &l);
@@ -341,6 +343,7 @@ static firm_status train_again(study* s, places* p, const char* seed, char run[L
     line_flag(&l, "--seed", seed);
     line_flag(&l, "--device", args_text(s->a, "device"));
     line_add(&l, "--resume");
+    line_flag(&l, "--recordings", p->data);
     line_settings(s, p->spec, p->plus, &l);
     return study_add(s, &l, (step_result){.file = result}, err);
 }
@@ -420,6 +423,7 @@ static firm_status add_plus(study* s, int task, int first, firm_error* err) {
     places p;
     const char* plus = study_plus(s, s->task[task]);
     if (!plus) return FIRM_OK;
+    s->adding_plus = 1;
     find_places(s, task, plus, &p);
     if (!s->only_say) TRY(file_make_dirs(p.folder, err));
     TRY(study_chain_begin(s, first, first + 1, 1, err));
@@ -435,6 +439,7 @@ firm_status study_add_task(study* s, int task, firm_error* err) {
     static const char* const modes[] = {"contract", "reach"};
     places p;
     s->adding = task;
+    s->adding_plus = 0;
     find_places(s, task, NULL, &p);
     if (!s->only_say) TRY(file_make_dirs(p.folder, err));
     TRY(study_chain_begin(s, 0, 0, 1, err));

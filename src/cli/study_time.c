@@ -1,10 +1,12 @@
 // study_time.c - how long a study will take on this machine: speeds are measured for a second or
-// two each, then counted up as the steps will use them.
+// two each, kept in the study's folder, and counted up as the steps will use them.
+#include <inttypes.h>
 #include <math.h>
 #include <string.h>
 
 #include "cli/bench.h"
 #include "cli/study.h"
+#include "core/file.h"
 #include "core/log.h"
 #include "eval/settings.h"
 #include "train/train.h"
@@ -59,6 +61,107 @@ static firm_status measure(const study* s, const env_spec* spec, const config* s
     return bench_solve_ms(spec, NULL, settings, &p, solves, &v->reach_ms, err);
 }
 
+// ---- speeds of an earlier sitting ----
+
+static const char* const speed_names[] = {"frontend_frames_per_s",
+                                          "recurrent_updates_per_s",
+                                          "episodes_per_s",
+                                          "frontend_batch",
+                                          "recurrent_batch",
+                                          "contract_ms",
+                                          "reach_ms",
+                                          "steps_per_s"};
+enum { SPEEDS = sizeof speed_names / sizeof *speed_names };
+
+static void speeds_list(const speeds* v, double out[SPEEDS]) {
+    const double list[SPEEDS] = {v->train.frontend_frames_per_s,
+                                 v->train.recurrent_updates_per_s,
+                                 v->train.episodes_per_s,
+                                 v->train.frontend_batch,
+                                 v->train.recurrent_batch,
+                                 v->contract_ms,
+                                 v->reach_ms,
+                                 v->steps_per_s};
+    memcpy(out, list, sizeof list);
+}
+
+// What the speeds are of: the settings, the device and the threads.
+static void speeds_of(const study* s, const config* settings, char out[96]) {
+    snprintf(out, 96, "%016" PRIx64 " %.20s %.20s", config_hash(settings),
+             args_text(s->a, "device"), args_text(s->a, "threads"));
+}
+
+static void speeds_path(const study* s, char out[LINE_WORD]) {
+    snprintf(out, LINE_WORD, "%.1000s/speeds.json", s->out);
+}
+
+// Returns 0 where there are none of these settings; a file that cannot be used is made anew.
+static int recall_speeds(const study* s, const env_spec* spec, const config* settings, speeds* v) {
+    char path[LINE_WORD], of[96];
+    cJSON* json = NULL;
+    firm_error why;
+    double list[SPEEDS];
+    speeds_path(s, path);
+    speeds_of(s, settings, of);
+    if (!file_exists(path)) return 0;
+    if (json_read_file(path, &json, &why) != FIRM_OK) {
+        log_info("speeds are measured again: %s", why.message);
+        return 0;
+    }
+    const cJSON* task = cJSON_GetObjectItemCaseSensitive(json, spec->task.name);
+    const cJSON* text = cJSON_GetObjectItemCaseSensitive(task, "of");
+    int found = cJSON_IsString(text) && strcmp(text->valuestring, of) == 0;
+    for (int i = 0; i < SPEEDS && found; i++) {
+        list[i] = json_get(task, speed_names[i], NAN);
+        found = list[i] > 0 && list[i] < 1e9;
+    }
+    cJSON_Delete(json);
+    if (!found) return 0;
+    *v = (speeds){.train = {.frontend_frames_per_s = list[0],
+                            .recurrent_updates_per_s = list[1],
+                            .episodes_per_s = list[2],
+                            .frontend_batch = (int)list[3],
+                            .recurrent_batch = (int)list[4]},
+                  .contract_ms = list[5],
+                  .reach_ms = list[6],
+                  .steps_per_s = list[7]};
+    return 1;
+}
+
+static firm_status keep_speeds(const study* s, const env_spec* spec, const config* settings,
+                               const speeds* v, firm_error* err) {
+    char path[LINE_WORD], of[96];
+    cJSON *json = NULL, *task = cJSON_CreateObject();
+    firm_error none;
+    double list[SPEEDS];
+    speeds_path(s, path);
+    speeds_of(s, settings, of);
+    speeds_list(v, list);
+    if (!file_exists(path) || json_read_file(path, &json, &none) != FIRM_OK ||
+        !cJSON_IsObject(json)) {
+        cJSON_Delete(json);
+        json = cJSON_CreateObject();
+    }
+    int ok = json && task && cJSON_AddStringToObject(task, "of", of);
+    for (int i = 0; i < SPEEDS && ok; i++)
+        ok = json_add_number(task, speed_names[i], list[i], 6) != NULL;
+    cJSON_DeleteItemFromObjectCaseSensitive(json, spec->task.name);
+    ok = ok && cJSON_AddItemToObject(json, spec->task.name, task);
+    if (!ok) cJSON_Delete(task);
+    firm_status status = ok ? json_write_file(path, json, err) : cli_no_memory(err);
+    cJSON_Delete(json);
+    return status;
+}
+
+static firm_status find_speeds(const study* s, const env_spec* spec, const config* settings,
+                               speeds* v, firm_error* err) {
+    if (recall_speeds(s, spec, settings, v)) return FIRM_OK;
+    TRY(measure(s, spec, settings, v, err));
+    return s->only_say ? FIRM_OK : keep_speeds(s, spec, settings, v, err);
+}
+
+// ---- seconds ----
+
 // Samples of an update; a source without a batch of its own has that of the stage.
 static double samples(const config* settings, const char* section) {
     const char* sources = config_text(settings, section, "sources");
@@ -100,6 +203,43 @@ static double oracle_seconds(const config* settings, double trials, const speeds
     return trials * steps / v->steps_per_s;
 }
 
+// One search of every trial, and so on. Unmeasured: what a study mostly looks like.
+static study_costs costs_of(const study* s, const env_spec* spec, const config* settings,
+                            const speeds* v) {
+    if (s->unmeasured)
+        return (study_costs){
+            .collect = 10, .train = 300, .contract = 20, .reach = 5, .oracle = 100, .other = 5};
+    double trials = (double)args_int(s->a, "trials");
+    double episodes = args_given(s->a, "episodes") ? (double)args_int(s->a, "episodes")
+                                                   : (double)spec->collection->episodes;
+    return (study_costs){.collect = episodes / v->train.episodes_per_s,
+                         .train = 1.2 * training_seconds(settings, &v->train),
+                         .contract = 1.2e-3 * trials * v->contract_ms,
+                         .reach = 1.2e-3 * trials * v->reach_ms,
+                         .oracle = oracle_seconds(settings, trials, v),
+                         .other = 5};
+}
+
+static const char* word_after(const line* l, const char* flag) {
+    for (int i = 0; i + 1 < l->words; i++)
+        if (strcmp(l->word[i], flag) == 0) return l->word[i + 1];
+    return "";
+}
+
+double study_cost(const study* s, const line* l) {
+    const study_costs* c = &s->cost[s->adding][s->adding_plus];
+    const char* command = l->word[0];
+    if (strcmp(command, "collect") == 0) return c->collect;
+    if (strcmp(command, "train") == 0) return c->train;
+    if (strcmp(command, "eval") != 0) return c->other;
+    const char* arms = word_after(l, "--arms");
+    int reach = strcmp(word_after(l, "--mode"), "reach") == 0;
+    int far = strcmp(word_after(l, "--offset"), "25") != 0;
+    if (strstr(arms, "oracle-dynamics")) return c->oracle / 2;  // two modes
+    double solves = (reach ? (far ? 10 : 5) : far ? 1.5 : 1.2) * (strchr(arms, ',') ? 2 : 1);
+    return solves * (reach ? c->reach : c->contract);
+}
+
 static int can_pack(const config* settings) {
     return config_int(settings, "train", "frame_pool") > 0;
 }
@@ -117,6 +257,7 @@ static void add_main(study* s, int task, const config* settings, const speeds* v
     double episodes = args_given(s->a, "episodes") ? (double)args_int(s->a, "episodes")
                                                    : (double)spec->collection->episodes;
     s->packed[task][0] = can_pack(settings) && s->seeds + ablations > 1;
+    s->cost[task][0] = costs_of(s, spec, settings, v);
     *seconds += episodes / v->train.episodes_per_s;
     *seconds += 1.2 * ((s->seeds + ablations) * training + s->seeds * solving_seconds(trials, v) +
                        1.2e-3 * ablations * trials * v->contract_ms);
@@ -146,6 +287,7 @@ static firm_status add_plus(study* s, int task, const char* name, const speeds* 
     snprintf(s->anew[task], sizeof s->anew[task], "%s",
              config_text(settings, "intervene", "attempts_from"));
     s->packed[task][1] = can_pack(settings) && s->seeds > 1;
+    s->cost[task][1] = costs_of(s, s->task[task], settings, v);
     double twice = s->attempts[task] ? 2 : 1;
     *seconds +=
         1.2 * s->seeds *
@@ -173,7 +315,7 @@ firm_status study_estimate(study* s, int task, double* seconds, firm_error* err)
                                .frontend_batch = 1,
                                .recurrent_batch = 1},
                      .steps_per_s = INFINITY};
-    firm_status status = s->unmeasured ? FIRM_OK : measure(s, s->task[task], settings, &v, err);
+    firm_status status = s->unmeasured ? FIRM_OK : find_speeds(s, s->task[task], settings, &v, err);
     if (status == FIRM_OK) add_main(s, task, settings, &v, seconds);
     config_free(settings);
     TRY(status);

@@ -3,7 +3,8 @@
 // On a terminal progress is one line that is drawn over itself, at most five times a second;
 // elsewhere (a file, a pipe, a CI log) it is a plain line about every ten seconds and one at the
 // end. Messages and the bar share stderr, so a message first wipes the bar, and the next step draws
-// it again.
+// it again. With FIRM_PROGRESS=counts in the environment every line is for another program that
+// draws: "@progress DONE TOTAL LABEL<tab>NOTE", five times a second; TOTAL 0: unknown.
 #define _GNU_SOURCE
 #include "core/log.h"
 
@@ -21,7 +22,7 @@
 #include "firm.h"
 
 static const double DRAW_EVERY_S = 0.2, LINE_EVERY_S = 10.0;
-enum { BAR_CELLS = 24, MAX_COLUMNS = 240 };
+enum { BAR_CELLS = 24, LEAST_CELLS = 4, MAX_COLUMNS = 240, PLAIN_COLUMNS = 80 };
 
 // ---- messages -----------------------------------------------------------------------------------
 
@@ -106,6 +107,54 @@ static void format_rate(double per_second, char* out, size_t n) {
         snprintf(out, n, "-/s");
 }
 
+// ---- runs of several bars ----
+
+typedef struct run_level {
+    double total, done, part;  // work; of the parts before, and of the one at hand
+    double begun;              // clock_seconds()
+} run_level;
+enum { RUN_LEVELS = 4 };
+static run_level runs[RUN_LEVELS];
+static int run_depth, part_begun;
+
+void progress_run_begin(double work) {
+    if (run_depth < RUN_LEVELS)
+        runs[run_depth] = (run_level){.total = work > 0 ? work : 0, .begun = clock_seconds()};
+    run_depth++;
+    part_begun = 0;
+}
+
+void progress_run_part(double work) {
+    if (run_depth < 1 || run_depth > RUN_LEVELS) return;
+    run_level* r = &runs[run_depth - 1];
+    r->done += r->part;
+    r->part = work > 0 ? work : 0;
+    part_begun = 1;
+}
+
+void progress_run_end(void) {
+    if (run_depth > 0) run_depth--;
+    part_begun = 0;
+}
+
+// How much of its part a bar has done; what a resumed bar found done is not part of the run.
+static double part_share(const progress* p) {
+    if (!p->part || p->total <= p->first || p->done <= p->first) return 0;
+    return (double)(p->done - p->first) / (double)(p->total - p->first);
+}
+
+// Seconds left of the outermost run; NAN where there is none, or too little of it to tell.
+static double run_left(const progress* p, double now) {
+    double share = part_share(p);
+    int levels = run_depth < RUN_LEVELS ? run_depth : RUN_LEVELS;
+    for (int i = levels - 1; i >= 0; i--) {
+        if (!(runs[i].total > 0)) return NAN;
+        share = (runs[i].done + share * runs[i].part) / runs[i].total;
+    }
+    if (levels == 0 || share < 0.005) return NAN;
+    return share < 1 ? (now - runs[0].begun) * (1 - share) / share : 0;
+}
+
 // Measured from the first step, so that neither slow set-up nor a resumed count bends the rate.
 static double rate_of(const progress* p, double now) {
     double seconds = now - p->first_time;
@@ -127,7 +176,8 @@ static size_t append(char* line, size_t used, size_t room, const char* text) {
     return used + n;
 }
 
-// The shared middle: "45%  123/s  loss 0.01  0:42 left"; without a total, the count instead.
+// The shared middle: "45%  123/s  loss 0.01  0:42 left"; without a total, the count instead. Within
+// a run: "12:40 left in all".
 static void describe(const progress* p, double now, char* out, size_t n) {
     char rate[32], left[32], piece[128];
     double speed = rate_of(p, now);
@@ -143,8 +193,13 @@ static void describe(const progress* p, double now, char* out, size_t n) {
         used = append(out, used, n, "  ");
         used = append(out, used, n, p->note);
     }
-    if (p->total > p->done && speed > 0) {
-        format_time((double)(p->total - p->done) / speed, left, sizeof left);
+    double of_all = run_left(p, now), of_this = (double)(p->total - p->done) / speed;
+    if (run_depth > 0 && isfinite(of_all)) {
+        format_time(of_all, left, sizeof left);
+        snprintf(piece, sizeof piece, "  %s left in all", left);
+        append(out, used, n, piece);
+    } else if (run_depth == 0 && p->total > p->done && speed > 0) {
+        format_time(of_this, left, sizeof left);
         snprintf(piece, sizeof piece, "  %s left", left);
         append(out, used, n, piece);
     }
@@ -153,38 +208,54 @@ static void describe(const progress* p, double now, char* out, size_t n) {
 static void draw_bar(const progress* p, double now) {
     char line[MAX_COLUMNS + 1], middle[256], bar[BAR_CELLS + 4];
     size_t room = (size_t)terminal_columns(), used = 0;  // the last column stays free: no wrapping
+    describe(p, now, middle, sizeof middle);
     used = append(line, used, room, p->label);
     used = append(line, used, room, " ");
-    if (p->total > 0) {
+    // where not all fits, the bar is shorter or goes
+    int cells = (int)room - (int)(used + strlen(middle)) - 4;
+    if (cells > BAR_CELLS) cells = BAR_CELLS;
+    if (p->total > 0 && cells >= LEAST_CELLS) {
         double share = (double)p->done / (double)p->total;
-        int full = (int)(BAR_CELLS * (share < 0 ? 0 : share > 1 ? 1 : share));
+        int full = (int)(cells * (share < 0 ? 0 : share > 1 ? 1 : share));
         bar[0] = '[';
-        for (int i = 0; i < BAR_CELLS; i++) bar[1 + i] = i < full ? '#' : '.';
-        memcpy(bar + 1 + BAR_CELLS, "] ", 3);
+        for (int i = 0; i < cells; i++) bar[1 + i] = i < full ? '#' : '.';
+        memcpy(bar + 1 + cells, "] ", 3);
         used = append(line, used, room, bar);
     }
-    describe(p, now, middle, sizeof middle);
     append(line, used, room, middle);
     fprintf(stderr, "\r\033[K%s", line);
     fflush(stderr);
     atomic_store(&bar_on_screen, 1);
 }
 
+static void print_counts(const progress* p) {
+    fprintf(stderr, "@progress %lld %lld %s\t%s\n", (long long)p->done, (long long)p->total,
+            p->label, p->note);
+    fflush(stderr);
+}
+
 static void print_line(const progress* p, double now) {
-    char middle[256];
+    char middle[256], line[PLAIN_COLUMNS];
     describe(p, now, middle, sizeof middle);
-    fprintf(stderr, "%s %s\n", p->label, middle[0] == ' ' ? middle + strspn(middle, " ") : middle);
+    size_t used = append(line, 0, sizeof line, p->label);
+    used = append(line, used, sizeof line, " ");
+    append(line, used, sizeof line, middle + strspn(middle, " "));
+    fprintf(stderr, "%s\n", line);
     fflush(stderr);
 }
 
 void progress_begin(progress* p, const char* label, int64_t total) {
     *p = (progress){.total = total > 0 ? total : 0, .enabled = atomic_load(&progress_on)};
+    p->part = part_begun;
+    part_begun = 0;
     snprintf(p->label, sizeof p->label, "%s", label);
     if (!p->enabled) return;
-    const char* kind = getenv("TERM");
-    p->terminal = isatty(STDERR_FILENO) && kind && strcmp(kind, "dumb") != 0;
+    const char *kind = getenv("TERM"), *wish = getenv("FIRM_PROGRESS");
+    p->counts = wish && strcmp(wish, "counts") == 0;
+    p->terminal = !p->counts && isatty(STDERR_FILENO) && kind && strcmp(kind, "dumb") != 0;
     p->started = p->last_shown = clock_seconds();
     if (p->terminal) draw_bar(p, p->started);
+    if (p->counts) print_counts(p);
 }
 
 void progress_step(progress* p, int64_t done, const char* note) {
@@ -197,16 +268,23 @@ void progress_step(progress* p, int64_t done, const char* note) {
     if (p->steps < 2) p->steps++;
     p->done = done;
     if (note) snprintf(p->note, sizeof p->note, "%s", note);
-    if (now - p->last_shown < (p->terminal ? DRAW_EVERY_S : LINE_EVERY_S)) return;
+    if (now - p->last_shown < (p->terminal || p->counts ? DRAW_EVERY_S : LINE_EVERY_S)) return;
     p->last_shown = now;
     if (p->terminal)
         draw_bar(p, now);
+    else if (p->counts)
+        print_counts(p);
     else
         print_line(p, now);
 }
 
 void progress_end(progress* p) {
     if (!p->enabled) return;
+    p->enabled = 0;
+    if (p->counts) {
+        print_counts(p);
+        return;
+    }
     char rate[32], took[32];
     double now = clock_seconds();
     format_rate(rate_of(p, now), rate, sizeof rate);
@@ -221,5 +299,4 @@ void progress_end(progress* p) {
     if (p->note[0]) fprintf(stderr, "  %s", p->note);
     fputc('\n', stderr);
     fflush(stderr);
-    p->enabled = 0;
 }

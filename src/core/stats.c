@@ -83,6 +83,28 @@ stats_interval stats_wilson(double share, int n) {
     return (stats_interval){lo, hi};
 }
 
+// Correlation of the two outcomes, corrected for continuity where it is positive; 0 where one of
+// them never varies.
+static double outcome_correlation(double both, double first, double second, double neither) {
+    double n = both + first + second + neither, cross = both * neither - first * second;
+    double margins = (both + first) * (second + neither) * (both + second) * (first + neither);
+    if (margins <= 0) return 0;
+    if (cross > 0) cross = fmax(cross - n / 2, 0);
+    return cross / sqrt(margins);
+}
+
+stats_interval stats_newcombe(int both, int first, int second, int neither) {
+    int n = both + first + second + neither;
+    if (n < 1) return (stats_interval){NAN, NAN};
+    double p = (both + first) / (double)n, q = (both + second) / (double)n;
+    stats_interval a = stats_wilson(p, n), b = stats_wilson(q, n);
+    double r = outcome_correlation(both, first, second, neither);
+    double down = p - a.lo, up = a.hi - p, other_down = q - b.lo, other_up = b.hi - q;
+    double low = down * down - 2 * r * down * other_up + other_up * other_up;
+    double high = up * up - 2 * r * up * other_down + other_down * other_down;
+    return (stats_interval){p - q - sqrt(fmax(low, 0)), p - q + sqrt(fmax(high, 0))};
+}
+
 firm_status stats_bootstrap(const double* value, int n, uint64_t seed, stats_interval* out,
                             firm_error* err) {
     *out = (stats_interval){NAN, NAN};

@@ -46,6 +46,11 @@ typedef struct stats_interval {  // 95 %, in the unit of the values
 // Wilson's score interval of a success rate: `share` of n trials succeeded. It has a width also
 // where all or none did. NaN without trials.
 stats_interval stats_wilson(double share, int n);
+// Newcombe's hybrid score interval of the difference of two success rates on the same trials
+// (method 10 of "Improved confidence intervals for the difference between binomial proportions
+// based on paired data", 1998): trials that both succeeded on, only the first, only the second,
+// neither. It has a width also where all trials went the same way. NaN without trials.
+stats_interval stats_newcombe(int both, int first, int second, int neither);
 // Percentile bootstrap of the mean: the quantiles 0.025 and 0.975 of the means of STATS_RESAMPLES
 // resamples. Resample r draws its n values by the key (seed, RNG_BOOTSTRAP, r), so the interval
 // depends on nothing that was computed before. Without values: FIRM_E_USAGE.

@@ -227,6 +227,9 @@ typedef struct env_study {
 struct env_spec {
     task_typed task;
     const char* title;  // one line for `firm tasks`
+    // A sentence on what a picture shows that is no part of the task, where a viewer could take it
+    // for one; NULL: nothing
+    const char* scenery;
     const env_state* state;
     const env_simulator* sim;
     const env_collection* collection;

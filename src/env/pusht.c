@@ -385,6 +385,9 @@ static const env_study study = {
 };
 
 const env_spec pusht_spec = {
+    .scenery =
+        "The green T is a fixed decoration of the environment\u2019s picture. It is not the "
+        "goal: the goal image shows where the grey block has to go.",
     .task =
         {.name = "pusht",
          .image = ENV_IMAGE,

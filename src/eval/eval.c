@@ -17,6 +17,7 @@
 #include "model/model.h"
 #include "plan/gpu.h"
 #include "plan/lewm_gpu.h"
+#include "train/lewm/lewm.h"
 
 // 25 searches of 300 candidates keep a large GPU busy and its activations in its cache
 enum { MAX_ARMS = 8, ARM_NAME = 32, FAN = 24, BATCH = 25 };
@@ -130,9 +131,30 @@ firm_status eval_check_model(const firm_model* m, const episodes* data, int fres
     return FIRM_OK;
 }
 
-static firm_status check_models(const evaluation* e, int fresh, firm_error* err) {
+// The settings that a LeWM holds are those of its training, which split the episodes by itself.
+static firm_status check_split(const firm_model* lewm, uint64_t split_seed, firm_error* err) {
+    config* c;
+    if (!lewm->config[0]) return FIRM_OK;
+    TRY(config_create(lewm_keys, lewm_key_count, &c, err));
+    firm_status st = config_read_text(c, "the model of LeWM", lewm->config, err);
+    const uint64_t own = st == FIRM_OK ? (uint64_t)config_int(c, "lewm", "split_seed") : 0;
+    config_free(c);
+    TRY(st);
+    if (own == split_seed) return FIRM_OK;
+    return FAIL(err, FIRM_E_USAGE,
+                "the model of LeWM was trained with lewm.split_seed %" PRIu64
+                " and the trials' split has seed %" PRIu64
+                ", so trials may be training episodes; use --set data.split_seed=%" PRIu64
+                " for the trials, too",
+                own, split_seed, own);
+}
+
+static firm_status check_models(const evaluation* e, int fresh, uint64_t split_seed,
+                                firm_error* err) {
     if (e->p->model) TRY(eval_check_model(e->p->model, e->data, fresh, err));
-    return e->p->lewm ? eval_check_model(e->p->lewm, e->data, fresh, err) : FIRM_OK;
+    if (!e->p->lewm) return FIRM_OK;
+    TRY(eval_check_model(e->p->lewm, e->data, fresh, err));
+    return fresh ? FIRM_OK : check_split(e->p->lewm, split_seed, err);
 }
 
 // Trials of a file count as held out under the split they were drawn with, and under no other.
@@ -146,7 +168,7 @@ static firm_status take_trials(evaluation* e, uint64_t split_seed, firm_error* e
                     ", so trials may be training episodes; write them again with `firm trials "
                     "--set data.split_seed=%" PRIu64 "`",
                     p->set->split_seed, split_seed, split_seed);
-    TRY(check_models(e, 0, err));
+    TRY(check_models(e, 0, split_seed, err));
     return eval_trials_take(p->set, p->trials, &e->trials, err);
 }
 
@@ -172,7 +194,7 @@ static firm_status find_trials(evaluation* e, firm_error* err) {
                           .split = p->data ? &e->split : NULL};
     TRY(eval_draw_begin(p->draw, p->settings, p->data, &draw, &taken, err));
     firm_status status = p->data ? FIRM_OK : collect_fresh(e, err);
-    if (status == FIRM_OK) status = check_models(e, !p->data, err);
+    if (status == FIRM_OK) status = check_models(e, !p->data, split_seed, err);
     if (status == FIRM_OK) status = eval_trials_draw(e->data, &draw, &e->trials, err);
     mem_free(taken);
     return status;
@@ -301,6 +323,11 @@ static firm_status run_together(evaluation* e, arm_result* a, int first, int las
     return status;
 }
 
+// For the time left: an arm that does not plan costs next to nothing beside one that does.
+static double arm_cost(const evaluation* e, const arm_result* a) {
+    return e->trials->count * (plans(a) ? 1 : 0.01);
+}
+
 static firm_status run_arm(evaluation* e, arm_result* a, cJSON* traces, firm_error* err) {
     int n = e->trials->count;
     a->outcome = mem_calloc((size_t)n, sizeof *a->outcome);
@@ -310,6 +337,7 @@ static firm_status run_arm(evaluation* e, arm_result* a, cJSON* traces, firm_err
     progress bar;
     char label[48];
     snprintf(label, sizeof label, "eval %s", a->name);
+    progress_run_part(arm_cost(e, a));
     progress_begin(&bar, label, n);
     // deadlines and traces are a single trial's
     int together = eval_arms_together(a->name, &e->setup) && e->p->deadline_ms <= 0;
@@ -419,8 +447,7 @@ static firm_status pairs_json(const evaluation* e, cJSON* result, firm_error* er
             const arm_result *a = &e->arm[i], *b = &e->arm[k];
             paired_difference d;
             TRY(paired_compare(&(paired_arm){a->success, a->hash},
-                               &(paired_arm){b->success, b->hash}, e->trials->count, e->p->seed, &d,
-                               err));
+                               &(paired_arm){b->success, b->hash}, e->trials->count, &d, err));
             cJSON* json = cJSON_CreateObject();
             if (!json || !cJSON_AddItemToArray(list, json)) {
                 cJSON_Delete(json);
@@ -524,6 +551,19 @@ static firm_status header_json(const evaluation* e, cJSON* json, firm_error* err
     return ok && start && solved ? FIRM_OK : no_memory(err);
 }
 
+static firm_status run_arms(evaluation* e, cJSON* arms, cJSON* traces, firm_error* err) {
+    double cost = 0;
+    for (int i = 0; i < e->arms; i++) cost += arm_cost(e, &e->arm[i]);
+    progress_run_begin(cost);
+    firm_status status = FIRM_OK;
+    for (int i = 0; i < e->arms && status == FIRM_OK; i++) {
+        status = run_arm(e, &e->arm[i], i == 0 ? traces : NULL, err);
+        if (status == FIRM_OK) status = arm_json(e, &e->arm[i], arms, err);
+    }
+    progress_run_end();
+    return status;
+}
+
 static firm_status run_all(evaluation* e, cJSON* json, cJSON* traces, firm_error* err) {
     TRY(prepare(e, err));
     // every arm is opened once before the first long one runs, so that a mistake shows at once
@@ -535,10 +575,7 @@ static firm_status run_all(evaluation* e, cJSON* json, cJSON* traces, firm_error
     TRY(header_json(e, json, err));
     cJSON* arms = cJSON_AddObjectToObject(json, "arms");
     if (!arms) return no_memory(err);
-    for (int i = 0; i < e->arms; i++) {
-        TRY(run_arm(e, &e->arm[i], i == 0 ? traces : NULL, err));
-        TRY(arm_json(e, &e->arm[i], arms, err));
-    }
+    TRY(run_arms(e, arms, traces, err));
     TRY(pairs_json(e, json, err));
     return json_add_number(json, "seconds", clock_seconds() - e->begun, 5) ? FIRM_OK
                                                                            : no_memory(err);

@@ -1,32 +1,26 @@
 // paired.c - see paired.h.
 #include "eval/paired.h"
 
-#include "core/mem.h"
 #include "core/stats.h"
 
-firm_status paired_compare(const paired_arm* a, const paired_arm* b, int n, uint64_t seed,
-                           paired_difference* out, firm_error* err) {
+firm_status paired_compare(const paired_arm* a, const paired_arm* b, int n, paired_difference* out,
+                           firm_error* err) {
+    int both = 0, neither = 0;
     *out = (paired_difference){0};
-    for (int i = 0; i < n; i++)
+    if (n < 1) return FAIL(err, FIRM_E_USAGE, "there are no trials to compare two arms on");
+    for (int i = 0; i < n; i++) {
         if (a->hash[i] != b->hash[i])
             return FAIL(
                 err, FIRM_E_USAGE,
                 "trial %d differs between the two arms; compare arms that ran the same trials", i);
-    double* points = mem_alloc((size_t)(n > 0 ? n : 1) * sizeof *points);
-    if (!points) return FAIL(err, FIRM_E_MEMORY, "no memory to compare %d trials", n);
-    for (int i = 0; i < n; i++) {
-        int difference = a->success[i] - b->success[i];
-        points[i] = 100.0 * difference;
-        out->rescue += difference > 0;
-        out->harm += difference < 0;
+        out->rescue += a->success[i] > b->success[i];
+        out->harm += a->success[i] < b->success[i];
+        both += a->success[i] && b->success[i];
+        neither += !a->success[i] && !b->success[i];
     }
-    stats_interval ci;
-    firm_status status = stats_bootstrap(points, n, seed, &ci, err);
-    if (status == FIRM_OK) {
-        out->difference = stats_mean(points, n);
-        out->lo = ci.lo;
-        out->hi = ci.hi;
-    }
-    mem_free(points);
-    return status;
+    stats_interval ci = stats_newcombe(both, out->rescue, out->harm, neither);
+    out->difference = 100.0 * (out->rescue - out->harm) / n;
+    out->lo = 100 * ci.lo;
+    out->hi = 100 * ci.hi;
+    return FIRM_OK;
 }

@@ -18,9 +18,9 @@ typedef struct paired_difference {
     int harm;                   // b succeeded where a failed
 } paired_difference;
 
-// Bootstraps trials and keeps each trial's two outcomes together. FIRM_E_USAGE if the arms ran
-// other trials, or none.
-firm_status paired_compare(const paired_arm* a, const paired_arm* b, int n, uint64_t seed,
-                           paired_difference* out, firm_error* err);
+// The interval is Newcombe's (stats_newcombe() in core/stats.h). FIRM_E_USAGE if the arms ran other
+// trials, or none.
+firm_status paired_compare(const paired_arm* a, const paired_arm* b, int n, paired_difference* out,
+                           firm_error* err);
 
 #endif

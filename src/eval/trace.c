@@ -110,7 +110,9 @@ firm_status eval_trace_begin(eval_trace* t, const env_spec* spec, const char* mo
     int ok = cJSON_AddStringToObject(json, "task", spec->task.name) &&
              cJSON_AddStringToObject(json, "mode", mode) &&
              cJSON_AddStringToObject(json, "arm", arm) &&
-             cJSON_AddNumberToObject(json, "start_row", (double)start_row);
+             cJSON_AddNumberToObject(json, "start_row", (double)start_row) &&
+             cJSON_AddNumberToObject(json, "controls_per_macro", spec->task.controls);
+    if (spec->scenery) ok = ok && cJSON_AddStringToObject(json, "scenery", spec->scenery);
     firm_status status =
         ok ? add_picture(json, "goal_png", goal_rgb, spec->task.image, err) : no_memory(err);
     if (status == FIRM_OK) {

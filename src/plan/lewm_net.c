@@ -1,5 +1,5 @@
-// lewm_net.c - see lewm_net.h. The products are nn/cpu/gemm.h's with packed weights, the loops
-// between them lewm_rows.h's.
+// lewm_net.c - see lewm_net.h. The products are nn/cpu/gemm.h's with packed weights or
+// lewm_bf16.h's, the loops between them lewm_rows.h's.
 #include "plan/lewm_net.h"
 
 #include <math.h>
@@ -9,6 +9,7 @@
 #include "core/simd.h"
 #include "nn/cpu/gemm.h"
 #include "nn/cpu/loops.h"
+#include "plan/bf16.h"
 #include "plan/lewm_rows.h"
 #include "plan/lewm_weights.h"
 
@@ -26,7 +27,9 @@ static size_t apart(int width) {
 // y = x w + b
 typedef struct layer {
     int in, out;
-    float *w, *b;  // packed; (out)
+    float* w;       // packed for nn/cpu/gemm.h,
+    uint16_t* w16;  // or for lewm_bf16.h
+    float* b;       // (out)
 } layer;
 
 typedef struct block {
@@ -38,6 +41,7 @@ struct lewm_net {
     int action, inner;  // inner: heads * head of the predictor
     const lewm_rows* rows;
     const nn_loops* loops;
+    const lewm_products* products;  // of bfloat16; NULL: float32
     layer patch, embed_up, embed_down;
     layer modulation;  // of all blocks, side by side: shift, scale and gate of either branch
     block* block;      // (depth)
@@ -48,18 +52,39 @@ struct lewm_net {
 
 // ---- packing ------------------------------------------------------------------------------------
 
+// Strips of LEWM_STRIP outputs, pairs of inputs side by side; to starts as zeros.
+static void pack_pairs(const lewm_fold* from, int first, int n, uint16_t* to) {
+    const int k = lewm_padded(from->in, LEWM_DEPTH);
+    for (int i = 0; i < from->in; i++)
+        for (int j = 0; j < n; j++) {
+            const int strip = j / LEWM_STRIP * LEWM_STRIP;
+            const size_t pair = (size_t)strip * (size_t)k + (size_t)(i / 2 * 2 * LEWM_STRIP);
+            to[pair + (size_t)(2 * (j - strip) + i % 2)] =
+                bf16_of(from->w[(size_t)i * (size_t)from->out + (size_t)(first + j)]);
+        }
+}
+
 // Columns first .. first + n - 1 of a layer.
 static firm_status pack_columns(lewm_net* net, const lewm_fold* from, int first, int n, layer* out,
                                 firm_error* err) {
-    const size_t packed = nn_gemm_packed(from->in, n);
+    const size_t packed = net->products ? (size_t)lewm_padded(from->in, LEWM_DEPTH) *
+                                              (size_t)lewm_padded(n, LEWM_STRIP)
+                                        : nn_gemm_packed(from->in, n);
     out->in = from->in;
     out->out = n;
-    out->w = mem_alloc(packed * sizeof *out->w);
+    if (net->products)
+        out->w16 = mem_calloc(packed, sizeof *out->w16);
+    else
+        out->w = mem_alloc(packed * sizeof *out->w);
     out->b = mem_alloc((size_t)n * sizeof *out->b);
-    net->bytes += (packed + (size_t)n) * sizeof(float);
-    if (!out->w || !out->b)
+    net->bytes +=
+        packed * (out->w16 ? sizeof *out->w16 : sizeof *out->w) + (size_t)n * sizeof *out->b;
+    if (!(out->w || out->w16) || !out->b)
         return FAIL(err, FIRM_E_MEMORY, "no memory for the planner's copy of the model");
-    nn_gemm_pack(from->in, n, from->w + first, from->out, 0, out->w);
+    if (out->w16)
+        pack_pairs(from, first, n, out->w16);
+    else
+        nn_gemm_pack(from->in, n, from->w + first, from->out, 0, out->w);
     memcpy(out->b, from->b + first, (size_t)n * sizeof *out->b);
     return FIRM_OK;
 }
@@ -107,7 +132,20 @@ const lewm_rows* lewm_rows_get(void) {
     return &lewm_rows_plain;
 }
 
+const lewm_products* lewm_products_get(void) {
+#if defined(__x86_64__)
+    if (simd_best_bf16() == SIMD_AMX) return &lewm_products_amx;
+    if (simd_best_bf16() == SIMD_AVX512BF16) return &lewm_products_avx512bf16;
+#endif
+    return NULL;
+}
+
 firm_status lewm_net_create(const lewm_model* m, lewm_net** out, firm_error* err) {
+    return lewm_net_create_bf16(m, NULL, out, err);
+}
+
+firm_status lewm_net_create_bf16(const lewm_model* m, const lewm_products* with, lewm_net** out,
+                                 firm_error* err) {
     *out = NULL;
     lewm_net* net = mem_calloc(1, sizeof *net);
     if (!net) return FAIL(err, FIRM_E_MEMORY, "no memory for the planner's copy of the model");
@@ -116,6 +154,7 @@ firm_status lewm_net_create(const lewm_model* m, lewm_net** out, firm_error* err
     net->inner = m->shape.predictor_heads * m->shape.predictor_head;
     net->rows = lewm_rows_get();
     net->loops = nn_loops_get();
+    net->products = with;
     net->bytes = sizeof *net;
     net->block = mem_calloc((size_t)m->shape.predictor_depth, sizeof *net->block);
     lewm_weights w = {0};
@@ -133,6 +172,7 @@ firm_status lewm_net_create(const lewm_model* m, lewm_net** out, firm_error* err
 
 static void layer_free(layer* l) {
     mem_free(l->w);
+    mem_free(l->w16);
     mem_free(l->b);
 }
 
@@ -157,7 +197,7 @@ size_t lewm_net_bytes(const lewm_net* net) {
     return net->bytes;
 }
 const char* lewm_net_simd(const lewm_net* net) {
-    return net->rows->name;
+    return net->products ? net->products->name : net->rows->name;
 }
 int lewm_net_width(const lewm_net* net) {
     return net->shape.width;
@@ -180,7 +220,14 @@ typedef struct work {
     float* q;           // (BLOCK, inner)
     float* o;           // (BLOCK, inner), rows apart(inner)
     float* h;           // (BLOCK, widest hidden layer), rows apart(its width)
+    uint16_t* a;        // (BLOCK, widest input), rows apart16(its width): of a product in bfloat16
 } work;
+
+_Static_assert(BLOCK % LEWM_ROWS == 0, "products in bfloat16 read whole blocks of rows");
+
+static size_t apart16(int width) {
+    return (size_t)lewm_padded(width, LEWM_DEPTH) + LEWM_DEPTH;  // see apart()
+}
 
 static size_t widest(const lewm_net* net) {
     const lewm_shape* s = &net->shape;
@@ -210,7 +257,14 @@ static size_t lay_out(const lewm_net* net, char* memory, work* w) {
         if (memory) *part[i].slot = (float*)(void*)(memory + at);
         at += (part[i].count * sizeof(float) + 63) / 64 * 64;
     }
-    return at;
+    if (!net->products) return at;
+    if (memory) w->a = (uint16_t*)(void*)(memory + at);
+    const int inputs[] = {net->action,      s->width,     s->action_hidden, s->action_mlp,
+                          s->predictor_mlp, s->projector, net->inner};
+    int widest_input = 0;
+    for (size_t i = 0; i < sizeof inputs / sizeof *inputs; i++)
+        if (inputs[i] > widest_input) widest_input = inputs[i];
+    return at + (n * apart16(widest_input) * sizeof *w->a + 63) / 64 * 64;
 }
 
 size_t lewm_net_scratch_bytes(const lewm_net* net) {
@@ -218,7 +272,26 @@ size_t lewm_net_scratch_bytes(const lewm_net* net) {
     return lay_out(net, NULL, &w);
 }
 
+static void run16(const work* w, const layer* l, const float* a, int64_t lda, float* c,
+                  int64_t ldc) {
+    const lewm_products* with = w->net->products;
+    with->round(w->n, l->in, a, (size_t)lda, w->a, apart16(l->in));
+    with->product(&(lewm_product){.m = w->n,
+                                  .n = l->out,
+                                  .k = lewm_padded(l->in, LEWM_DEPTH),
+                                  .a = w->a,
+                                  .a_step = apart16(l->in),
+                                  .b = l->w16,
+                                  .bias = l->b,
+                                  .c = c,
+                                  .c_step = (size_t)ldc});
+}
+
 static void run(const work* w, const layer* l, const float* a, int64_t lda, float* c, int64_t ldc) {
+    if (l->w16) {
+        run16(w, l, a, lda, c, ldc);
+        return;
+    }
     nn_gemm(&(nn_product){.m = w->n,
                           .k = l->in,
                           .n = l->out,
@@ -358,6 +431,7 @@ int lewm_net_rollout(const lewm_net* net, void* scratch, int n, int horizon, con
     work w = {.net = net};
     int nonfinite = 0;
     lay_out(net, scratch, &w);
+    if (net->products && net->products->begin) net->products->begin();
     for (int from = 0; from < n; from += BLOCK) {
         const float* own = u + (size_t)from * actions;
         float* to = path + (size_t)from * numbers;
@@ -368,6 +442,7 @@ int lewm_net_rollout(const lewm_net* net, void* scratch, int n, int horizon, con
         }
         nonfinite += count_nonfinite(to, w.n, numbers);
     }
+    if (net->products && net->products->end) net->products->end();
     return nonfinite;
 }
 

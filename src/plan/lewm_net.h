@@ -14,16 +14,21 @@
 #define PLAN_LEWM_NET_H
 
 #include "model/lewm/lewm.h"
+#include "plan/lewm_bf16.h"
 
 typedef struct lewm_net lewm_net;
 
 // Packs a copy of the weights. Read-only afterwards; threads may share it.
 firm_status lewm_net_create(const lewm_model* m, lewm_net** out, firm_error* err);
+// The same with products on bfloat16 operands (lewm_bf16.h).
+firm_status lewm_net_create_bf16(const lewm_model* m, const lewm_products* with, lewm_net** out,
+                                 firm_error* err);
 void lewm_net_free(lewm_net* net);
 size_t lewm_net_bytes(const lewm_net* net);
-const char* lewm_net_simd(const lewm_net* net);  // "plain", "neon", "avx2", "avx512"
-int lewm_net_width(const lewm_net* net);         // numbers of a latent
-int lewm_net_action(const lewm_net* net);        // numbers of a macro action
+// "plain", "neon", "avx2", "avx512"; of bfloat16 "avx512bf16", "amx"
+const char* lewm_net_simd(const lewm_net* net);
+int lewm_net_width(const lewm_net* net);   // numbers of a latent
+int lewm_net_action(const lewm_net* net);  // numbers of a macro action
 
 // Working memory of one thread, 64-byte aligned.
 size_t lewm_net_scratch_bytes(const lewm_net* net);

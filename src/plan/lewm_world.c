@@ -16,6 +16,7 @@
 #include "nn/exec.h"
 #include "plan/lewm_gpu.h"
 #include "plan/lewm_net.h"
+#include "plan/net_kernels.h"
 #include "plan/worlds.h"
 
 typedef struct lewm_world {
@@ -179,9 +180,8 @@ static firm_status open_encoder(lewm_world* w, firm_error* err) {
 }
 
 static firm_status open_world(lewm_world* w, const plan_world_setup* s, firm_error* err) {
-    if (s->device != FIRM_DEVICE_CUDA && s->precision != PLAN_FP32)
-        return FAIL(err, FIRM_E_UNAVAILABLE,
-                    "models of LeWM plan on the CPU in fp32 alone; use --precision fp32");
+    const net_kernels* same;  // what a processor lacks for FIRM it lacks for LeWM
+    if (s->device != FIRM_DEVICE_CUDA) TRY(net_kernels_pick(s->precision, &same, err));
     if (w->m->shape.image != w->m->task.image)
         return FAIL(err, FIRM_E_TASK, "the model sees pictures of %d pixels, its task has %d",
                     w->m->shape.image, w->m->task.image);
@@ -199,7 +199,8 @@ static firm_status open_world(lewm_world* w, const plan_world_setup* s, firm_err
     if (s->like)
         w->net = ((const lewm_world*)s->like->sight.context)->net;
     else
-        TRY(lewm_net_create(w->m, &w->own_net, err));
+        TRY(lewm_net_create_bf16(w->m, s->precision == PLAN_BF16 ? lewm_products_get() : NULL,
+                                 &w->own_net, err));
     if (w->own_net) w->net = w->own_net;
     w->workers = pool_threads(s->threads);
     w->stride = (lewm_net_scratch_bytes(w->net) + 4095) / 4096 * 4096;

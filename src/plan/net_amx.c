@@ -1,37 +1,14 @@
-// net_amx.c - bfloat16 products on AMX tiles: palette 1, eight tiles of 16 rows of 64 bytes.
-//
-// A tile product adds to C (16 x 16 float32) the product of A (16 rows of 32 inputs) and B (16
-// pairs of inputs x 16 columns, the two of a pair side by side). A is weights, a row per output
-// feature; B is operands as the panels hold them, a column per candidate; so C is 16 features of 16
-// candidates, in the order of the other kernels. Four tiles of sums, two of weights and two of
-// operands: 32 features x 32 candidates.
+// net_amx.c - bfloat16 products on AMX tiles (amx.h). A is weights, a row per output feature; B is
+// operands as the panels hold them, a column per candidate; so C is 16 features of 16 candidates,
+// in the order of the other kernels. Four tiles of sums, two of weights and two of operands: 32
+// features x 32 candidates.
 //
 // tests/plan/amx_emulated.c compiles this file with the tile instructions in plain C.
 #if defined(__x86_64__)
+#include "plan/amx.h"
 #include "plan/net_bf16.h"
 
-enum { ROWS = 32, DEPTH = 32, TILE_ROWS = 16, TILE_BYTES = 64 };
-
-typedef struct tile_config {
-    unsigned char palette, start_row, reserved[14];
-    unsigned short row_bytes[16];
-    unsigned char rows[16];
-} tile_config;
-
-static void begin(void) {
-    tile_config c = {.palette = 1};
-    for (int i = 0; i < 8; i++) {
-        c.row_bytes[i] = TILE_BYTES;
-        c.rows[i] = TILE_ROWS;
-    }
-    // gcc's intrinsic says that it reads eight bytes; the instruction reads all of c
-    __asm__ volatile("" : : "r"(&c) : "memory");
-    _tile_loadconfig(&c);
-}
-
-static void end(void) {
-    _tile_release();
-}
+enum { ROWS = 32, DEPTH = 32 };
 
 // Finishes some of a panel's sums (ROWS, 16 * vectors), which the tiles left. A unit is two rows of
 // 16 candidates; units from .. to - 1.
@@ -131,8 +108,8 @@ const net_kernels net_kernels_amx = {.name = "amx",
                                      .block = 320,
                                      .ahead = 1,
                                      .speed = 40000,
-                                     .begin = begin,
-                                     .end = end,
+                                     .begin = amx_begin,
+                                     .end = amx_end,
                                      .panels = 2,
                                      .panel = {BF16_ENTRY(2, 200), BF16_ENTRY(1, 130)}};
 #endif

@@ -8,12 +8,13 @@
 #include <string.h>
 
 #include "core/mem.h"
+#include "core/text.h"
 #include "report/apng.h"
 #include "report/canvas.h"
 #include "report/font.h"
 
 enum {
-    LIMIT = 1500000,
+    LIMIT = 400000,  // bytes; a page or a README loads it at once
     STRIP = 116,
     MARGIN = 10,
     INSET = STRIP - 2 * MARGIN,
@@ -208,6 +209,11 @@ static void draw_strip(scene* s, int frame) {
              t->mode, f->step, t->frames[t->frame_count - 1].step);
     text_at(s, x, top + MARGIN + 1, 1.3, grey, meta);
     trace_sentence(t, f, words, sizeof words);
+    char plan[200];
+    trace_expectation(t, f, plan, sizeof plan);
+    // how near a plan comes that does not arrive is too long for the strip
+    if (strncmp(plan, "arrives", 7) == 0 && !end)
+        text_add(words, sizeof words, "%splan %s", words[0] ? "; " : "", plan);
     draw_words(s, x, top + MARGIN + 19, words);
     if (end)
         text_at(s, s->c.width - MARGIN - 7 * FONT_ADVANCE * 1.75, top + MARGIN, 1.75,

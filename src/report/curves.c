@@ -2,14 +2,12 @@
 // logarithmic axis where the loss falls by an order of magnitude or more.
 #include <math.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "core/mem.h"
-#include "core/stats.h"
 #include "report/figures.h"
 
-enum { WIDTH = 360, HEIGHT = 232, MAX_LINES = 12, MAX_POINTS = 360 };
+enum { WIDTH = FIGURE_WIDTH, HEIGHT = 232, MAX_LINES = 12, MAX_POINTS = 360 };
 
 typedef struct curve {
     char label[160];
@@ -155,31 +153,17 @@ static void set_range(const curve* c, int n, svg_plot* p) {
     }
 }
 
-static int by_height(const void* a, const void* b) {
-    return stats_order(*(const double*)a, *(const double*)b);
-}
-
-// Names at the right ends of the lines, pushed apart where they would overlap.
 static void end_labels(html* h, const curve* c, int n, const svg_plot* p) {
-    double place[MAX_LINES][2];  // height, line
+    svg_end ends[MAX_LINES];
     for (int i = 0; i < n; i++) {
         int last = c[i].n - 1;
         while (last > 0 && !isfinite(c[i].smooth[last])) last--;
-        place[i][0] = svg_y(p, c[i].smooth[last]) + 4;
-        place[i][1] = i;
+        ends[i].y = svg_y(p, c[i].smooth[last]);
+        snprintf(ends[i].cls, sizeof ends[i].cls, "small f%d%s", c[i].colour,
+                 c[i].main ? " strong" : "");
+        snprintf(ends[i].text, sizeof ends[i].text, "%.13s", c[i].label);
     }
-    qsort(place, (size_t)n, sizeof place[0], by_height);
-    for (int i = 1; i < n; i++) place[i][0] = fmax(place[i][0], place[i - 1][0] + 13);
-    double low = p->bottom + 2;
-    for (int i = n - 1; i >= 0; i--) {
-        place[i][0] = fmin(place[i][0], low);
-        low = place[i][0] - 13;
-        const curve* one = &c[(int)place[i][1]];
-        char cls[32], text[32];
-        snprintf(cls, sizeof cls, "small f%d%s", one->colour, one->main ? " strong" : "");
-        snprintf(text, sizeof text, "%.13s", one->label);
-        svg_label(h, p->right + 6, place[i][0], "start", cls, text);
-    }
+    svg_end_labels(h, p, ends, n);
 }
 
 figure* figure_curve(figure_list* list, const report_data* data, const char* task,

@@ -1,5 +1,5 @@
-// figures.c - success bars with seeds, the trial grid, rollout error by horizon and the distance of
-// a traced episode. Training curves are in curves.c.
+// figures.c - success bars with seeds, and the trial grid. Lines are in figure_lines.c, training
+// curves in curves.c, outcomes of pairs in figure_pairs.c.
 #include "report/figures.h"
 
 #include <math.h>
@@ -10,7 +10,7 @@
 #include "report/paper.h"
 #include "report/series.h"
 
-enum { WIDTH = 360 };
+enum { WIDTH = FIGURE_WIDTH };
 
 figure* figure_new(figure_list* list, const char* stem, double width, double height) {
     char slug[120], file[160];
@@ -48,13 +48,20 @@ int figure_colour(const char* arm) {
     return 5;
 }
 
-void figure_arm_name(const report_entry* e, char* out, size_t room) {
-    snprintf(out, room, "%s%s%s%s%s", e->arm, e->variant[0] ? ", " : "", e->variant,
-             e->edition[0] ? ", " : "", e->edition);
+// What every arm of the group has need not be said of each.
+static int common_edition(const report_group* g) {
+    for (int i = 1; i < g->count; i++)
+        if (strcmp(g->entries[i].edition, g->entries[0].edition) != 0) return 0;
+    return g->count > 1;
 }
 
-// Cuts a label that would run into the plot; the table has the whole name.
-static void short_label(const char* text, size_t most, char* out, size_t room) {
+void figure_arm_name(const report_group* g, const report_entry* e, char* out, size_t room) {
+    const char* edition = common_edition(g) ? "" : e->edition;
+    snprintf(out, room, "%s%s%s%s%s", e->arm, e->variant[0] ? ", " : "", e->variant,
+             edition[0] ? ", " : "", edition);
+}
+
+void figure_short_label(const char* text, size_t most, char* out, size_t room) {
     if (strlen(text) <= most) {
         snprintf(out, room, "%s", text);
         return;
@@ -66,17 +73,36 @@ static void short_label(const char* text, size_t most, char* out, size_t room) {
 
 // ---- success bars -------------------------------------------------------------------------------
 
+// Percent of the trials that were solved before the first control: no arm's merit.
+static double start_share(const report_entry* e) {
+    double sum = 0;
+    for (int i = 0; i < e->count; i++) {
+        double n =
+            cJSON_GetArraySize(cJSON_GetObjectItemCaseSensitive(e->rows[i].json, "outcomes"));
+        double solved = report_get(e->rows[i].json, "solved_at_start");
+        sum += n > 0 && solved > 0 ? 100 * solved / n : 0;
+    }
+    return fmin(sum / e->count, e->mean);
+}
+
+static void put_bar(html* h, double x0, double x1, double y, int colour, const char* look) {
+    html_add(h,
+             "<rect x=\"%.1f\" y=\"%.1f\" width=\"%.1f\" height=\"15\" rx=\"1.5\" "
+             "class=\"f%d%s\"/>\n",
+             x0, y - 7.5, x1 - x0, colour, look);
+}
+
 static void success_bar(html* h, const svg_plot* p, const report_group* g, const report_entry* e,
                         double y) {
     int colour = figure_colour(e->arm);
     double x = svg_x(p, e->mean);
     char name[96], label[100], value[64];
-    figure_arm_name(e, name, sizeof name);
-    short_label(name, 16, label, sizeof label);
+    figure_arm_name(g, e, name, sizeof name);
+    figure_short_label(name, 16, label, sizeof label);
     svg_label(h, p->left - 8, y + 4, "end", "", label);
-    html_add(
-        h, "<rect x=\"%.1f\" y=\"%.1f\" width=\"%.1f\" height=\"15\" rx=\"1.5\" class=\"f%d\"/>\n",
-        p->left, y - 7.5, fmax(x - p->left, 0.8), colour);
+    double from = svg_x(p, start_share(e));
+    if (from > p->left) put_bar(h, p->left, from, y, colour, " tint");
+    put_bar(h, from, fmax(x, from + 0.8), y, colour, "");
     stats_interval ci = e->count > 1 ? (stats_interval){e->mean - e->sd, e->mean + e->sd}
                                      : series_run_interval(&e->rows[0]);
     if (isfinite(ci.lo) && isfinite(ci.hi)) {
@@ -127,9 +153,10 @@ figure* figure_success(figure_list* list, const report_group* g) {
 
 // ---- trial grid ---------------------------------------------------------------------------------
 
-static const char* outcome_class(const cJSON* o) {
+static const char* outcome_class(const cJSON* o, const cJSON* at_start) {
     double v = cJSON_IsTrue(o) ? 1 : cJSON_IsNumber(o) ? o->valuedouble : 0;
-    return v == 0 ? "miss" : v == 2 ? "start" : "hit";
+    int start = v == 2 || (cJSON_IsNumber(at_start) && at_start->valuedouble != 0);
+    return v == 0 ? "miss" : start ? "start" : "hit";
 }
 
 enum { PER_LINE = 25, LABEL = 92, MAX_TRIALS = 1000 };
@@ -142,13 +169,15 @@ static int outcome_count(const report_row* r) {
 static void grid_row(html* h, const report_row* r, const char* label, int first, double y) {
     const cJSON* list = cJSON_GetObjectItemCaseSensitive(r->json, "outcomes");
     const cJSON* o = cJSON_GetArrayItem(list, first);
+    const cJSON* solved = series_start_solved(r, first);
     double pitch = (WIDTH - LABEL) / (double)PER_LINE;
     char shown[64];
     if (!o) return;
-    short_label(label, 16, shown, sizeof shown);
+    figure_short_label(label, 16, shown, sizeof shown);
     svg_label(h, LABEL - 7, y + 8.5, "end", "small", shown);
     for (int i = first; o && i < first + PER_LINE && i < MAX_TRIALS; i++, o = o->next) {
-        const char* cls = outcome_class(o);
+        const char* cls = outcome_class(o, solved);
+        solved = solved ? solved->next : NULL;
         const char* what = cls[0] == 'm'   ? "missed"
                            : cls[0] == 's' ? "solved at the start"
                                            : "reached";
@@ -167,7 +196,7 @@ static void grid_block(html* h, const report_data* data, const report_group* g, 
         const report_entry* e = &g->entries[i];
         int pale = strcmp(e->arm, "random") == 0;  // its misses are no news
         char name[160];
-        figure_arm_name(e, name, sizeof name);
+        figure_arm_name(g, e, name, sizeof name);
         if (pale) html_put(h, "<g opacity=\".45\">\n");
         for (int k = 0; k < e->count; k++) {
             if (!outcome_count(&e->rows[k])) continue;
@@ -218,180 +247,5 @@ figure* figure_trials(figure_list* list, const report_data* data, const report_g
         svg_label(h, x + 14, y + 8.5, "start", "dim small", key[i][1]);
         x += 30 + 5.4 * (double)strlen(key[i][1]);
     }
-    return f;
-}
-
-// ---- rollout error ------------------------------------------------------------------------------
-
-typedef struct error_line {
-    const cJSON* values;
-    int run, dashed;
-    const char* what;
-} error_line;
-
-enum { MAX_LINES = 24 };
-
-static int collect_errors(const report_data* data, const char* task, error_line* lines) {
-    int n = 0;
-    for (int i = 0; i < data->doc_count; i++) {
-        const report_doc* d = &data->docs[i];
-        if ((d->kind != DOC_TRAIN && d->kind != DOC_EVAL && d->kind != DOC_HELD_OUT) ||
-            strcmp(report_text(d->json, "task"), task) != 0)
-            continue;
-        const cJSON* mean = report_series(d->json, "rollout_error");
-        const cJSON* p95 = report_series(d->json, "rollout_error_p95");
-        const char* what = d->kind == DOC_TRAIN ? "" : ", eval";
-        if (mean && n < MAX_LINES) lines[n++] = (error_line){mean, d->run, 0, what};
-        if (p95 && n < MAX_LINES) lines[n++] = (error_line){p95, d->run, 1, what};
-    }
-    return n;
-}
-
-// Moves labels apart that would overlap; y sorted by the caller's order is kept close to its value.
-static void spread_labels(double* y, int n, double gap, double top, double bottom) {
-    for (int pass = 0; pass < 50; pass++) {
-        for (int i = 0; i < n; i++) {
-            for (int k = 0; k < n; k++) {
-                double d = y[k] - y[i];
-                if (i == k || fabs(d) >= gap) continue;
-                double push = (gap - fabs(d)) / 2 + 0.01;
-                int up = d > 0 || (d == 0 && k > i);
-                y[k] += up ? push : -push;
-                y[i] -= up ? push : -push;
-            }
-        }
-        for (int i = 0; i < n; i++) y[i] = fmax(top, fmin(bottom, y[i]));
-    }
-}
-
-figure* figure_rollout(figure_list* list, const report_data* data, const char* task) {
-    error_line lines[MAX_LINES];
-    int n = collect_errors(data, task, lines), horizon = 0;
-    double top = 0, x[64], y[64], label_y[MAX_LINES];
-    for (int i = 0; i < n; i++) {
-        const cJSON* v;
-        int count = cJSON_GetArraySize(lines[i].values);
-        if (count > horizon) horizon = count > 64 ? 64 : count;
-        cJSON_ArrayForEach(v, lines[i].values) top = fmax(top, v->valuedouble);
-    }
-    if (!n) return NULL;
-    char stem[120];
-    snprintf(stem, sizeof stem, "rollout-error-%.80s", task);
-    figure* f = figure_new(list, stem, WIDTH, 230);
-    if (!f) return NULL;
-    snprintf(f->title, sizeof f->title, "Rollout error by horizon on %.80s",
-             paper_task_title(task));
-    svg_plot p = {.left = 46,
-                  .top = 28,
-                  .right = WIDTH - 92,
-                  .bottom = 190,
-                  .x0 = horizon > 1 ? 1 : 0,
-                  .x1 = horizon > 1 ? horizon : 2,
-                  .y1 = svg_nice_top(top)};
-    html* h = &f->body;
-    double ticks[16];
-    int tick_count = 0;
-    for (int k = 1, each = (horizon + 15) / 16; k <= horizon && tick_count < 16; k += each)
-        ticks[tick_count++] = k;
-    svg_axis_y(h, &p, "error (tolerances)");
-    svg_axis_x(h, &p, ticks, tick_count, "macro steps ahead");
-    for (int i = 0; i < n; i++) {
-        int count = 0;
-        char cls[48];
-        const cJSON* v;
-        cJSON_ArrayForEach(v, lines[i].values) {
-            if (count == 64) break;
-            x[count] = count + 1;
-            y[count++] = v->valuedouble;
-        }
-        snprintf(cls, sizeof cls, "%s l%d", lines[i].dashed ? "thin dash" : "main",
-                 lines[i].run % 6);
-        svg_line(h, &p, x, y, count, cls);
-        for (int k = 0; k < count && !lines[i].dashed; k++) {
-            html_add(h, "<circle cx=\"%.1f\" cy=\"%.1f\" r=\"3\" class=\"f%d\"/>\n",
-                     svg_x(&p, x[k]), svg_y(&p, y[k]), lines[i].run % 6);
-        }
-        label_y[i] = svg_y(&p, y[count - 1]) + 4;
-    }
-    spread_labels(label_y, n, 13, p.top, p.bottom + 4);
-    for (int i = 0; i < n; i++) {
-        char text[200], label[64];
-        const char* what = lines[i].dashed ? "95th pct." : "mean";
-        if (data->run_count > 1) {
-            snprintf(text, sizeof text, "%s %s", what, data->runs[lines[i].run].label);
-        } else {
-            snprintf(text, sizeof text, "%s%s", what, lines[i].what);
-        }
-        short_label(text, 17, label, sizeof label);
-        svg_label(h, p.right + 8, label_y[i], "start", lines[i].dashed ? "dim small" : "small",
-                  label);
-    }
-    return f;
-}
-
-// ---- distance of an episode ---------------------------------------------------------------------
-
-figure* figure_distance(figure_list* list, const trace* t, const char* stem, svg_plot* plot) {
-    int n = t->frame_count;
-    double *x = mem_alloc((size_t)n * sizeof *x), *y = mem_alloc((size_t)n * sizeof *y), top = 0;
-    figure* f = NULL;
-    if (!x || !y) list->failed = 1;
-    if (x && y && t->distance_count && n > 1) f = figure_new(list, stem, WIDTH, 190);
-    if (f) {
-        int one = t->distance_count == 1;
-        double tolerance = one ? t->distance[0].tolerance : 1;
-        for (int i = 0; i < n; i++) {
-            for (int k = 0; k < t->distance_count; k++) {
-                double d = one ? t->frames[i].distance[k]
-                               : t->frames[i].distance[k] / t->distance[k].tolerance;
-                if (isfinite(d)) top = fmax(top, d);
-            }
-        }
-        if (isfinite(tolerance)) top = fmax(top, 1.15 * tolerance);
-        snprintf(f->title, sizeof f->title, "Distance to the goal over the episode on %.80s",
-                 paper_task_title(t->task));
-        svg_plot p = {.left = 40,
-                      .top = 26,
-                      .right = WIDTH - 8,
-                      .bottom = 150,
-                      .x0 = t->frames[0].step,
-                      .x1 = t->frames[n - 1].step,
-                      .y1 = svg_nice_top(top)};
-        html* h = &f->body;
-        double ticks[16];
-        char name[200];
-        if (one)
-            snprintf(name, sizeof name, "%.60s to goal (%.20s), as the controller sees it",
-                     t->distance[0].name, t->distance[0].unit);
-        else
-            snprintf(name, sizeof name,
-                     "distances to goal (tolerances), as the controller sees them");
-        svg_axis_y(h, &p, name);
-        svg_axis_x(h, &p, ticks, svg_ticks(p.x0, p.x1, 6, ticks), "control step");
-        if (isfinite(tolerance)) {
-            double ty = svg_y(&p, tolerance);
-            html_add(
-                h,
-                "<line x1=\"%.1f\" y1=\"%.1f\" x2=\"%.1f\" y2=\"%.1f\" class=\"thin dash l2\"/>\n",
-                p.left, ty, p.right, ty);
-            svg_label(h, p.left + 4, ty - 4, "start", "small dim", "tolerance");
-        }
-        for (int k = 0; k < t->distance_count; k++) {
-            char cls[32];
-            for (int i = 0; i < n; i++) {
-                x[i] = t->frames[i].step;
-                y[i] = one ? t->frames[i].distance[k]
-                           : t->frames[i].distance[k] / t->distance[k].tolerance;
-            }
-            snprintf(cls, sizeof cls, "main l%d", k % 6);
-            svg_line(h, &p, x, y, n, cls);
-            if (!one && isfinite(y[0]))
-                svg_label(h, p.left + 6, svg_y(&p, y[0]) - 4, "start", "small dim",
-                          t->distance[k].name);
-        }
-        *plot = p;
-    }
-    mem_free(x);
-    mem_free(y);
     return f;
 }

@@ -198,7 +198,6 @@ static firm_status sort_flat(report_data* data, firm_error* err) {
         data->runs[run].seed = name.seed;
     }
     d->run = run;
-    data->study = 1;
     return FIRM_OK;
 }
 
@@ -331,7 +330,6 @@ static firm_status add_file(report_data* data, int run, const char* folder, cons
     TRY(join(file, sizeof file, folder, name, err));
     if (names_study_folder(name)) {
         if (depth == 2 || !is_folder(file)) return FIRM_OK;
-        data->study = 1;
         TRY(new_run(data, file, &within, err));
         return add_folder(data, within, file, depth + 1, err);
     }

@@ -84,7 +84,6 @@ typedef struct report_data {
     int metrics_count;
     report_group* groups;
     int group_count;
-    int study;  // names follow the scheme of names.h: tables show what is not there, too
 } report_data;
 
 // Reads all inputs. On failure *data is empty; on success release it with report_data_free.

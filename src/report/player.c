@@ -9,7 +9,7 @@
 #include "report/paper.h"
 
 const char player_style[] =
-    ".player{margin:1.2rem 0 2rem;outline-offset:6px}\n"
+    ".player{margin:.6rem 0 1rem;outline-offset:6px}\n"
     ".player .live{display:grid;grid-template-columns:minmax(0,448px) "
     "minmax(0,1fr);gap:1.6rem;align-items:start}\n"
     ".stage{position:relative;line-height:0;border:1px solid "
@@ -25,8 +25,8 @@ const char player_style[] =
     ".inner{fill:none;stroke:#377e55;stroke-width:1.2}\n"
     ".goal .centre{fill:#377e55}\n"
     ".no-fan .fan,.no-plan .path,.no-plan .dots{display:none}\n"
-    ".say{font-size:1.25rem;line-height:1.35;margin:0 0 "
-    ".9rem;min-height:2.7em;font-variant-numeric:tabular-nums}\n"
+    ".say{font-size:1.2rem;line-height:1.35;margin:0 0 "
+    ".8rem;min-height:2.7em;font-variant-numeric:tabular-nums}\n"
     ".facts{display:grid;grid-template-columns:96px 1fr;gap:1.1rem;margin-bottom:1rem}\n"
     ".facts figure{margin:0;font:12px var(--sans);color:var(--soft)}\n"
     ".facts img{display:block;width:96px;border:2px solid "
@@ -41,9 +41,12 @@ const char player_style[] =
     "solid var(--blue);border-radius:3px;background:var(--blue);color:var(--page);cursor:pointer}\n"
     ".controls .range{flex:1 1 9rem;accent-color:var(--blue);min-width:0}\n"
     ".controls label{display:inline-flex;gap:.35rem;align-items:center;white-space:nowrap}\n"
-    ".verdict{font:600 13.5px "
-    "var(--sans)}.verdict.yes{color:var(--green)}.verdict.no{color:var(--orange)}\n"
-    "@media (max-width:760px){.player .live{grid-template-columns:minmax(0,1fr);gap:1rem}}\n";
+    ".player .verdict,.player.ended .pending{display:none}.player.ended "
+    ".verdict{display:inline;font-weight:600}.verdict.yes{color:var(--green)}.verdict.no{color:var("
+    "--orange)}\n"
+    "@media (max-width:760px){.player .live{grid-template-columns:minmax(0,1fr);gap:.9rem}"
+    ".controls{margin-top:.6rem;gap:.5rem .6rem}.controls "
+    ".range{flex-basis:4rem}.say{font-size:1.08rem}}\n";
 
 // [[x, y], ...] as "x,y x,y"; far points are cut to what SVG readers can take
 static void put_points(html* h, const cJSON* path) {
@@ -98,10 +101,7 @@ static void put_frame(html* h, const trace* t, const trace_frame* f) {
         html_put(h, f->solved ? "new plan" : f->plan >= 0 ? "following the plan" : "\u2013");
     }
     html_put(h, "\",\"e\":");
-    trace_frame expected = *f;
-    memcpy(expected.distance, f->planned, sizeof expected.distance);
-    expected.arrival = 0;
-    trace_sentence(t, &expected, text, sizeof text);
+    trace_expectation(t, f, text, sizeof text);
     html_json(h, text[0] ? text : "\u2013");
     html_put(h, "}");
 }
@@ -158,12 +158,21 @@ static void put_side(html* h, const trace* t, const html* chart, double width, d
     } else {
         html_put(h, "<span></span>");
     }
+    html_put(h, "<dl><dt>planned by</dt><dd>");
+    html_text(h, t->arm[0] ? t->arm : "\u2013");
+    if (t->mode[0]) {
+        html_put(h, ", ");
+        html_text(h, t->mode);
+        html_put(h, " mode");
+    }
     html_put(h,
-             "<dl><dt>step</dt><dd class=\"step\"></dd><dt>control</dt><dd "
+             "</dd><dt>step</dt><dd class=\"step\"></dd><dt>control</dt><dd "
              "class=\"action\"></dd><dt>planner</dt><dd class=\"solve\"></dd>"
-             "<dt>plan expects</dt><dd class=\"expects\"></dd><dt>outcome</dt>");
-    html_add(h, "<dd class=\"verdict %s\">%s</dd></dl></div>\n", t->success ? "yes" : "no",
-             t->success ? "goal reached" : "goal missed");
+             "<dt>the plan</dt><dd class=\"expects\"></dd><dt>outcome</dt>");
+    html_add(h,
+             "<dd><span class=\"verdict %s\">%s</span><span class=\"pending\">on the way</span>"
+             "</dd></dl></div>\n",
+             t->success ? "yes" : "no", t->success ? "goal reached" : "goal missed");
     if (chart) {
         html_add(h,
                  "<div class=\"chart\"><svg class=\"fig\" viewBox=\"0 0 %g %g\" role=\"img\" "

@@ -29,6 +29,13 @@ static const cJSON* per_trial(const report_row* r, const char* key, int n) {
     return cJSON_IsArray(list) && cJSON_GetArraySize(list) == n ? list->child : NULL;
 }
 
+const cJSON* series_start_solved(const report_row* r, int trial) {
+    const cJSON* first =
+        r->doc ? per_trial(r, "start_solved", cJSON_GetArraySize(outcomes_of(r))) : NULL;
+    for (; first && trial > 0; trial--) first = first->next;
+    return first;
+}
+
 // Which trials were solved at the start must be known, or that none was.
 static int knows_start(const report_row* r, int n) {
     if (per_trial(r, "start_solved", n) || !(report_get(r->json, "solved_at_start") > 0)) return 1;
@@ -130,6 +137,52 @@ stats_interval series_run_interval(const report_row* r) {
     stats_interval share = stats_wilson(r->rate / 100, n);
     return (stats_interval){100 * share.lo, 100 * share.hi};
 }
+
+// ---- pairs of a document ------------------------------------------------------------------------
+
+static const cJSON* arm_outcomes(const report_doc* d, const char* arm) {
+    const cJSON* arms = cJSON_GetObjectItemCaseSensitive(d->json, "arms");
+    return cJSON_GetObjectItemCaseSensitive(cJSON_GetObjectItemCaseSensitive(arms, arm),
+                                            "outcomes");
+}
+
+firm_status series_fates(const report_doc* d, const cJSON* pair, pair_fates* out, firm_error* err) {
+    const cJSON *a = arm_outcomes(d, report_text(pair, "a")),
+                *b = arm_outcomes(d, report_text(pair, "b"));
+    int n = cJSON_IsArray(a) && cJSON_IsArray(b) ? cJSON_GetArraySize(a) : 0;
+    *out = (pair_fates){0};
+    if (!n || cJSON_GetArraySize(b) != n) return FIRM_OK;
+    out->fate = mem_calloc((size_t)n, sizeof *out->fate);
+    if (!out->fate) return FAIL(err, FIRM_E_MEMORY, "out of memory for the report");
+    for (a = a->child, b = b->child; a && b; a = a->next, b = b->next)
+        out->fate[out->count++] = won(a)   ? (won(b) ? FATE_BOTH : FATE_FIRST)
+                                  : won(b) ? FATE_SECOND
+                                           : FATE_NEITHER;
+    return FIRM_OK;
+}
+
+void pair_fates_free(pair_fates* f) {
+    mem_free(f->fate);
+    *f = (pair_fates){0};
+}
+
+firm_status series_pair_interval(const report_doc* d, const cJSON* pair, stats_interval* out,
+                                 firm_error* err) {
+    pair_fates f;
+    int n[4] = {0};
+    *out = series_named_interval(pair);
+    TRY(series_fates(d, pair, &f, err));
+    for (int i = 0; i < f.count; i++) n[f.fate[i]]++;
+    if (f.count) {
+        stats_interval ci =
+            stats_newcombe(n[FATE_BOTH], n[FATE_FIRST], n[FATE_SECOND], n[FATE_NEITHER]);
+        *out = (stats_interval){100 * ci.lo, 100 * ci.hi};
+    }
+    pair_fates_free(&f);
+    return FIRM_OK;
+}
+
+// ---- two arms over seeds ------------------------------------------------------------------------
 
 firm_status series_difference(const series* a, const series* b, estimate* out, firm_error* err) {
     *out = (estimate){NAN, NAN, NAN, 0};

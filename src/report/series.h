@@ -32,7 +32,21 @@ estimate series_rate(const series* s);
 // The same of one run of an arm, from its rate and the number of its outcomes; without outcomes
 // the interval that the file names. Percent.
 stats_interval series_run_interval(const report_row* r);
+// Was trial number `trial` of the run solved at the start, as its document says; NULL: it does not.
+// The next trial's is ->next.
+const cJSON* series_start_solved(const report_row* r, int trial);
 stats_interval series_named_interval(const cJSON* of);  // its "ci95"; NAN if it has none
+// What became of each trial under the two arms of a document's pair.
+typedef enum pair_fate { FATE_BOTH, FATE_FIRST, FATE_SECOND, FATE_NEITHER } pair_fate;
+typedef struct pair_fates {
+    int count;        // 0 where the file has no outcomes of both arms
+    pair_fate* fate;  // (count)
+} pair_fates;
+firm_status series_fates(const report_doc* d, const cJSON* pair, pair_fates* out, firm_error* err);
+void pair_fates_free(pair_fates* f);
+// Newcombe's interval of the difference in points; the file's own where it has no outcomes.
+firm_status series_pair_interval(const report_doc* d, const cJSON* pair, stats_interval* out,
+                                 firm_error* err);
 // a - b where both ran; no trials if they are from different data.
 firm_status series_difference(const series* a, const series* b, estimate* out, firm_error* err);
 // Keeps only the trials that b has too.

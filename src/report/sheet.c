@@ -1,4 +1,4 @@
-// sheet.c - fills and writes the tables of sheet.h. Cells are escaped where they are written.
+// sheet.c - fills the tables of sheet.h. Cells are escaped where they are written (sheet_write.c).
 #include "report/sheet.h"
 
 #include <math.h>
@@ -7,10 +7,28 @@
 #include <string.h>
 
 #include "core/mem.h"
+#include "core/text.h"
 #include "report/inputs.h"
 
 static sheet* last(sheet_list* list) {
     return list->count ? &list->items[list->count - 1] : NULL;
+}
+
+static sheet_line* last_line(sheet_list* list) {
+    sheet* s = last(list);
+    return s && s->count && !list->failed ? &s->lines[s->count - 1] : NULL;
+}
+
+static void add_column(sheet* s, const char* text, size_t n) {
+    sheet_column* c = &s->column[s->columns];
+    for (; n && (*text == '<' || *text == '~'); text++, n--) {
+        c->words |= *text == '<';
+        c->quoted |= *text == '~';
+    }
+    size_t name = strcspn(text, ";|");
+    snprintf(c->name, sizeof c->name, "%.*s", (int)(name < n ? name : n), text);
+    if (name < n) snprintf(c->unit, sizeof c->unit, "%.*s", (int)(n - name - 1), text + name + 1);
+    c->words |= s->columns++ == 0;
 }
 
 sheet* sheet_new(sheet_list* list, const char* id, const char* title, const char* note,
@@ -23,9 +41,10 @@ sheet* sheet_new(sheet_list* list, const char* id, const char* title, const char
     snprintf(s->id, sizeof s->id, "%s", id);
     snprintf(s->title, sizeof s->title, "%s", title);
     s->note = note;
-    for (const char* p = head; *p && s->head.cells < SHEET_COLUMNS;) {
+    html_bytes(&s->text, "", 1);  // place 0: a cell without a value
+    for (const char* p = head; *p && s->columns < SHEET_COLUMNS;) {
         size_t n = strcspn(p, "|");
-        snprintf(s->head.cell[s->head.cells++], SHEET_CELL, "%.*s", (int)n, p);
+        add_column(s, p, n);
         p += n + (p[n] == '|');
     }
     return s;
@@ -33,11 +52,15 @@ sheet* sheet_new(sheet_list* list, const char* id, const char* title, const char
 
 static void clear(sheet* s) {
     mem_free(s->lines);
+    html_free(&s->text);
     memset(s, 0, sizeof *s);
 }
 
 void sheet_drop_empty(sheet_list* list) {
-    if (!list->count || last(list)->count || list->failed) return;
+    if (!list->count || list->failed) return;
+    const sheet* s = last(list);
+    for (int i = 0; i < s->count; i++)
+        if (s->lines[i].kind != SHEET_QUOTED && sheet_shows_line(s, i)) return;
     clear(last(list));
     list->count--;
 }
@@ -51,105 +74,118 @@ void sheet_list_free(sheet_list* list) {
 void sheet_line_new(sheet_list* list, sheet_kind kind) {
     sheet* s = last(list);
     sheet_line* l = s ? report_append(&s->lines, &s->count, sizeof *l) : NULL;
-    if (l)
-        l->kind = kind;
-    else
+    if (!l) {
         list->failed = 1;
+        return;
+    }
+    l->kind = kind;
+    l->key = -1;
+}
+
+void sheet_key(sheet_list* list, int colour) {
+    if (last_line(list)) last_line(list)->key = colour;
+}
+
+// The cell to fill, NULL if there is no room: a table's columns are all there are.
+static sheet_cell* new_cell(sheet_list* list) {
+    sheet_line* l = last_line(list);
+    return l && l->cells < last(list)->columns ? &l->cell[l->cells++] : NULL;
+}
+
+void sheet_none(sheet_list* list) {
+    new_cell(list);
 }
 
 void sheet_put(sheet_list* list, const char* fmt, ...) {
-    sheet* s = last(list);
-    if (!s || !s->count || list->failed) return;
-    sheet_line* l = &s->lines[s->count - 1];
-    if (l->cells == s->head.cells) return;
-    va_list args;
+    sheet_cell* c = new_cell(list);
+    if (!c) return;
+    html* text = &last(list)->text;
+    va_list args, again;
     va_start(args, fmt);
-    vsnprintf(l->cell[l->cells++], SHEET_CELL, fmt, args);
+    va_copy(again, args);
+    int n = vsnprintf(NULL, 0, fmt, args);
     va_end(args);
+    char small[256], *room = n < (int)sizeof small ? small : mem_alloc((size_t)n + 1);
+    if (n < 0 || !room) {
+        list->failed = 1;
+    } else if (n > 0) {
+        vsnprintf(room, (size_t)n + 1, fmt, again);
+        c->text = text->size;
+        html_bytes(text, room, (size_t)n + 1);
+        list->failed |= text->failed;
+    }
+    va_end(again);
+    if (room != small) mem_free(room);
 }
 
+void sheet_look(sheet_list* list, sheet_tone tone) {
+    sheet_line* l = last_line(list);
+    if (l && l->cells) l->cell[l->cells - 1].tone = tone;
+}
+
+// ---- numbers ------------------------------------------------------------------------------------
+
 // A number with a real minus sign; what rounds to zero has none.
-static const char* number(double v, int decimals, char out[40]) {
+static const char* number(double v, int decimals, char out[340]) {
     double half = 0.5 * pow(10, -decimals);
-    snprintf(out, 40, "%s%.*f", v <= -half ? "\u2212" : "", decimals, fabs(v));
+    snprintf(out, 340, "%s%.*f", v <= -half ? "\u2212" : "", decimals, fabs(v));
     return out;
 }
 
-void sheet_value(sheet_list* list, double mean, double sd, int decimals, const char* otherwise) {
-    char a[40], b[40];
+void sheet_value(sheet_list* list, double mean, double sd, int decimals) {
+    char a[340], b[340];
     if (!isfinite(mean))
-        sheet_put(list, "%s", otherwise);
+        sheet_none(list);
     else if (!isfinite(sd))
         sheet_put(list, "%s", number(mean, decimals, a));
     else
         sheet_put(list, "%s \u00b1 %s", number(mean, decimals, a), number(sd, decimals, b));
 }
 
-void sheet_interval(sheet_list* list, double lo, double hi, const char* otherwise) {
-    char a[40], b[40];
+void sheet_interval(sheet_list* list, double lo, double hi) {
+    char a[340], b[340];
     if (isfinite(lo) && isfinite(hi))
         sheet_put(list, "%s to %s", number(lo, 1, a), number(hi, 1, b));
     else
-        sheet_put(list, "%s", otherwise);
+        sheet_none(list);
 }
 
-void sheet_html(html* h, const sheet* s) {
-    static const char* const cls[] = {"", " class=\"us\"", " class=\"quoted\""};
-    if (s->note) html_add(h, "<p class=\"note\">%s</p>\n", s->note);
-    html_put(h, "<div class=\"scroll\"><table class=\"narrow\"><thead><tr>");
-    for (int i = 0; i < s->head.cells; i++) {
-        html_put(h, "<th scope=\"col\">");
-        html_text(h, s->head.cell[i]);
-        html_put(h, "</th>");
+// Thin spaces between thousands.
+void sheet_count(sheet_list* list, double v) {
+    char digits[32], out[80] = "";
+    if (!isfinite(v) || fabs(v) > 1e15) {
+        sheet_none(list);
+        return;
     }
-    html_put(h, "</tr></thead><tbody>\n");
-    for (int k = 0; k < s->count; k++) {
-        html_add(h, "<tr%s>", cls[s->lines[k].kind]);
-        for (int i = 0; i < s->head.cells; i++) {
-            html_put(h, i ? "<td>" : "<th scope=\"row\">");
-            html_text(h, s->lines[k].cell[i]);
-            html_put(h, i ? "</td>" : "</th>");
-        }
-        html_put(h, "</tr>\n");
-    }
-    html_put(h, "</tbody></table></div>\n");
+    snprintf(digits, sizeof digits, "%.0f", fabs(v));
+    size_t n = strlen(digits);
+    for (size_t i = 0; i < n; i++)
+        text_add(out, sizeof out, "%s%c", i && (n - i) % 3 == 0 ? "\u2009" : "", digits[i]);
+    sheet_put(list, "%s%s", v < 0 ? "\u2212" : "", out);
 }
 
-// A bar would end the cell, a line break the row; < and & are markup in Markdown too.
-static void markdown_text(html* h, const char* text) {
-    char piece[4 * SHEET_CELL];
-    size_t n = 0;
-    for (const char* p = text; *p && n + 8 < sizeof piece; p++) {
-        if (*p == '|' || *p == '*' || *p == '_' || *p == '`' || *p == '[') piece[n++] = '\\';
-        piece[n++] = (unsigned char)*p < 32 ? ' ' : *p;
-    }
-    piece[n] = 0;
-    for (const char* p = piece; *p; p++) {
-        if (*p == '<')
-            html_put(h, "&lt;");
-        else
-            html_bytes(h, p, 1);
-    }
+// Gates range from microns to pixels.
+void sheet_figure(sheet_list* list, double v) {
+    if (!isfinite(v))
+        sheet_none(list);
+    else if (v != 0 && fabs(v) < 1e-4)
+        sheet_put(list, "%.2e", v);
+    else
+        sheet_value(list, v, NAN, v == 0 ? 0 : (int)fmax(0, 2 - floor(log10(fabs(v)))));
 }
 
-static void markdown_line(html* h, const sheet* s, const sheet_line* l) {
-    int bold = l->kind == SHEET_OURS;
-    html_put(h, "|");
-    for (int i = 0; i < s->head.cells; i++) {
-        html_put(h, bold && i == 0 ? " **" : " ");
-        markdown_text(h, l->cell[i]);
-        html_put(h, bold && i == 0 ? "** |" : " |");
-    }
-    html_put(h, "\n");
+void sheet_seconds(sheet_list* list, double s) {
+    if (!isfinite(s) || s < 0 || s > 1e12)
+        sheet_none(list);
+    else if (s < 60)
+        sheet_put(list, "%.1f s", s);
+    else if (s < 3600)
+        sheet_put(list, "%d min %02d s", (int)s / 60, (int)s % 60);
+    else
+        sheet_put(list, "%.0f h %02d min", floor(s / 3600), (int)(fmod(s, 3600) / 60));
 }
 
-void sheet_markdown(html* h, const sheet* s) {
-    html_add(h, "## %s\n\n", s->title);
-    if (s->note) html_add(h, "%s\n\n", s->note);
-    markdown_line(h, s, &s->head);
-    html_put(h, "|---|");
-    for (int i = 1; i < s->head.cells; i++) html_put(h, "---:|");
-    html_put(h, "\n");
-    for (int k = 0; k < s->count; k++) markdown_line(h, s, &s->lines[k]);
-    html_put(h, "\n");
+void sheet_pass(sheet_list* list, int pass) {
+    sheet_put(list, "%s", pass ? "passed" : "missed");
+    sheet_look(list, pass ? TONE_GOOD : TONE_BAD);
 }

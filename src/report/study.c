@@ -31,8 +31,23 @@ const report_entry* study_entry(const report_data* data, const char* task, const
     return NULL;
 }
 
+const char* study_task(const report_data* data, int i) {
+    int n = 0;
+    while (paper_task(n)) n++;
+    if (i < n) return paper_task(i);
+    for (int d = 0; d < data->doc_count; d++) {
+        const char* task = report_text(data->docs[d].json, "task");
+        int known = !task[0];
+        for (int k = 0; paper_task(k); k++) known |= strcmp(task, paper_task(k)) == 0;
+        for (int k = 0; k < d; k++)
+            known |= strcmp(task, report_text(data->docs[k].json, "task")) == 0;
+        if (!known && n++ == i) return task;
+    }
+    return NULL;
+}
+
 int study_shows(const report_data* data, const char* task) {
-    int found = data->study;
+    int found = 0;
     for (int i = 0; i < data->group_count && !found; i++) {
         const report_group* g = &data->groups[i];
         for (int k = 0; k < g->count && !found; k++)
@@ -85,8 +100,8 @@ static firm_status put_rate(sheet_list* list, const report_entry* e, int unsolve
     estimate r = series_rate(&s);
     series_free(&s);
     study_mean(e, unsolved ? "success_rate_unsolved" : "success_rate", &mean, &sd);
-    sheet_value(list, mean, sd, 1, e ? "\u2013" : STUDY_NOT_RUN);
-    sheet_interval(list, r.lo, r.hi, "\u2013");
+    sheet_value(list, mean, sd, 1);
+    sheet_interval(list, r.lo, r.hi);
     return FIRM_OK;
 }
 
@@ -103,7 +118,7 @@ static void quoted_rows(const report_data* data, sheet_list* list) {
         sheet_put(list, "%s", paper_method(k));
         for (int i = 0; paper_task(i); i++) {
             paper_value v = paper_method_success(paper_method(k), paper_task(i));
-            if (study_shows(data, paper_task(i))) sheet_value(list, v.mean, v.sd, 1, "\u2013");
+            if (study_shows(data, paper_task(i))) sheet_value(list, v.mean, v.sd, 1);
         }
     }
 }
@@ -125,12 +140,14 @@ static void lewm_row(const report_data* data, sheet_list* list, const char* mode
         if (!study_shows(data, paper_task(i))) continue;
         study_mean(lewm_entry(data, paper_task(i), mode),
                    unsolved ? "success_rate_unsolved" : "success_rate", &mean, &sd);
-        sheet_value(list, mean, sd, 1, "\u2013");
+        sheet_value(list, mean, sd, 1);
     }
 }
 
 static void our_row(const report_data* data, sheet_list* list, const char* mode,
                     const char* edition, int unsolved) {
+    // of pairs that are all unsolved there is but one rate
+    if (unsolved && strstr(edition, "unsolved pairs")) return;
     sheet_line_new(list, unsolved ? SHEET_PLAIN : SHEET_OURS);
     sheet_put(list, "FIRM in C, %s%s%s%s", mode, edition[0] ? ", " : "", edition,
               unsolved ? "; not solved at the start" : "");
@@ -139,7 +156,7 @@ static void our_row(const report_data* data, sheet_list* list, const char* mode,
         if (!study_shows(data, paper_task(i))) continue;
         const report_entry* e = study_entry(data, paper_task(i), mode, 25, "firm", "", edition);
         study_mean(e, unsolved ? "success_rate_unsolved" : "success_rate", &mean, &sd);
-        sheet_value(list, mean, sd, 1, e || edition[0] ? "\u2013" : STUDY_NOT_RUN);
+        sheet_value(list, mean, sd, 1);
     }
 }
 
@@ -164,7 +181,7 @@ static void table_main(const report_data* data, sheet_list* list) {
     int shown = 0;
     for (int i = 0; paper_task(i); i++) {
         if (!study_shows(data, paper_task(i))) continue;
-        text_add(head, sizeof head, "|%s, %%", paper_task_title(paper_task(i)));
+        text_add(head, sizeof head, "|%s;%%", paper_task_title(paper_task(i)));
         shown++;
     }
     if (!shown) return;
@@ -187,10 +204,9 @@ static void table_main(const report_data* data, sheet_list* list) {
 
 // ---- modes and distances ------------------------------------------------------------------------
 
-// Offsets that were evaluated for a task, ascending; 25 and 50 belong to a study.
+// Offsets that were evaluated for a task, ascending.
 static int list_offsets(const report_data* data, const char* task, int* offset, int room) {
     int n = 0;
-    if (data->study && room >= 2) offset[n++] = 25, offset[n++] = 50;
     for (int i = 0; i < data->group_count; i++) {
         const report_group* g = &data->groups[i];
         int known = strcmp(g->task, task) != 0, at = n;
@@ -206,20 +222,19 @@ static int list_offsets(const report_data* data, const char* task, int* offset, 
 static firm_status success_row(const report_data* data, sheet_list* list, const char* task,
                                const char* edition, const char* mode, int offset, firm_error* err) {
     const report_entry* e = study_entry(data, task, mode, offset, "firm", "", edition);
-    int wanted = data->study && !edition[0] && (offset == 25 || offset == 50);
     double start, sd;
-    if (!e && !wanted) return FIRM_OK;
+    if (!e) return FIRM_OK;
     sheet_line_new(list, SHEET_PLAIN);
     sheet_put(list, "%s", paper_task_title(task));
     sheet_put(list, "%s", study_settings(edition));
     sheet_put(list, "%s, %d", mode, offset);
-    sheet_put(list, "%d", e ? e->count : 0);
+    sheet_put(list, "%d", e->count);
     TRY(study_put_rates(list, e, err));
     study_mean(e, "solved_at_start", &start, &sd);
-    sheet_value(list, start, NAN, 0, "\u2013");
+    sheet_value(list, start, NAN, 0);
     paper_value p = paper_success(task, "firm", "");
     int same = offset == 25 && strcmp(mode, "contract") == 0;
-    sheet_value(list, same ? p.mean : NAN, p.sd, 1, "\u2013");
+    sheet_value(list, same ? p.mean : NAN, p.sd, 1);
     return FIRM_OK;
 }
 
@@ -227,12 +242,14 @@ static firm_status table_modes(const report_data* data, sheet_list* list, firm_e
     sheet_new(
         list, "modes", "Both planners, near and far goals",
         "Contract is the paper\u2019s planner, reach ours. Mean and sample deviation over the "
-        "training seeds; Wilson\u2019s intervals (95 %), in which a trial counts once, whatever "
-        "the number of seeds.",
-        "task|settings|mode, controls to the goal|seeds|success, %|interval|not solved at the "
-        "start, %|interval|solved at the start, trials|paper, %");
-    for (int i = 0; paper_task(i); i++) {
-        const char *task = paper_task(i), *edition[STUDY_EDITIONS];
+        "training seeds. 95 % intervals are Wilson\u2019s; a trial counts once, whatever the "
+        "number of seeds.",
+        "task|<settings|<mode, controls to the goal|seeds|success;% of all trials|95 % "
+        "interval;%|success;% of trials not solved at the start|95 % interval;%|solved at the "
+        "start;trials|~paper;% of all trials");
+    const char* task;
+    for (int i = 0; (task = study_task(data, i)); i++) {
+        const char* edition[STUDY_EDITIONS];
         int offset[16];
         if (!study_shows(data, task)) continue;
         int editions = study_editions(data, task, edition);
@@ -256,18 +273,18 @@ static const report_row* row_of_seed(const report_data* data, const report_entry
 static void seed_row(sheet_list* list, const char* task, const char* edition, int seed,
                      const report_row* r) {
     const paper_seed* p = paper_find_seed(task, seed);
-    stats_interval ci = r ? series_run_interval(r) : (stats_interval){NAN, NAN};
+    stats_interval ci = series_run_interval(r);
     sheet_line_new(list, SHEET_PLAIN);
     sheet_put(list, "%s", paper_task_title(task));
     sheet_put(list, "%s", study_settings(edition));
     sheet_put(list, "%d", seed);
-    sheet_value(list, r ? r->rate : NAN, NAN, 1, r ? "\u2013" : STUDY_NOT_RUN);
-    sheet_interval(list, ci.lo, ci.hi, "\u2013");
-    sheet_value(list, r ? report_get(r->json, "success_rate_unsolved") : NAN, NAN, 1, "\u2013");
-    sheet_value(list, r ? report_get(r->json, "seconds_per_episode") : NAN, NAN, 3, "\u2013");
-    sheet_value(list, p ? p->firm : NAN, NAN, 0, "\u2013");
-    sheet_value(list, p ? p->firm_seconds : NAN, NAN, 3, "\u2013");
-    sheet_value(list, p ? p->lewm : NAN, NAN, 0, "\u2013");
+    sheet_value(list, r->rate, NAN, 1);
+    sheet_interval(list, ci.lo, ci.hi);
+    sheet_value(list, report_get(r->json, "success_rate_unsolved"), NAN, 1);
+    sheet_value(list, report_get(r->json, "seconds_per_episode"), NAN, 3);
+    sheet_value(list, p ? p->firm : NAN, NAN, 0);
+    sheet_value(list, p ? p->firm_seconds : NAN, NAN, 3);
+    sheet_value(list, p ? p->lewm : NAN, NAN, 0);
 }
 
 static void table_seeds(const report_data* data, sheet_list* list) {
@@ -275,17 +292,18 @@ static void table_seeds(const report_data* data, sheet_list* list) {
         list, "seeds", "Every seed",
         "Contract mode, goals 25 controls away. LeWM in the paper is its released checkpoint on "
         "the paper\u2019s trials; the main table quotes its published mean of three seeds.",
-        "task|settings|seed|success, %|interval|not solved at the start, %|planner, s per "
-        "episode|paper, %|paper, s|LeWM, released checkpoint, in the paper, %");
-    for (int i = 0; paper_task(i); i++) {
-        const char *task = paper_task(i), *edition[STUDY_EDITIONS];
+        "task|<settings|<seed|success;% of all trials|95 % interval;%|success;% of trials not "
+        "solved at the start|planner;s per episode|~paper;%|~paper;s per episode|~LeWM in the "
+        "paper;%");
+    const char* task;
+    for (int i = 0; (task = study_task(data, i)); i++) {
+        const char* edition[STUDY_EDITIONS];
         int editions = study_shows(data, task) ? study_editions(data, task, edition) : 0;
         for (int k = 0; k < editions; k++) {
             const report_entry* e = study_entry(data, task, "contract", 25, "firm", "", edition[k]);
             for (int seed = 0; seed < 100; seed++) {
                 const report_row* r = row_of_seed(data, e, seed);
-                int wanted = data->study && !edition[k][0] && seed >= 1 && seed <= 3;
-                if (r || wanted) seed_row(list, task, edition[k], seed, r);
+                if (r) seed_row(list, task, edition[k], seed, r);
             }
         }
     }
@@ -293,6 +311,7 @@ static void table_seeds(const report_data* data, sheet_list* list) {
 
 firm_status study_success(const report_data* data, sheet_list* list, firm_error* err) {
     table_main(data, list);
+    sheet_drop_empty(list);
     TRY(table_modes(data, list, err));
     sheet_drop_empty(list);
     table_seeds(data, list);

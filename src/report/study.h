@@ -1,6 +1,5 @@
-// study.h - the tables of the paper made from our results, the paper's number beside each. With a
-// study's names (names.h) what is missing is a row that says "not run"; without them, only what is
-// there is shown. The tables are sheets: the page and the Markdown file write the same ones.
+// study.h - the tables of the paper made from our results, the paper's number beside each. Only
+// what was run is shown. The tables are sheets: the page and the Markdown file write the same ones.
 #ifndef REPORT_STUDY_H
 #define REPORT_STUDY_H
 
@@ -8,8 +7,8 @@
 #include "report/inputs.h"
 #include "report/sheet.h"
 
-#define STUDY_NOT_RUN "not run"
-
+// The shipped models on fresh trials: README's table.
+firm_status study_front(const report_data* data, sheet_list* list, firm_error* err);
 // Success: the main table, all modes and offsets, every seed.
 firm_status study_success(const report_data* data, sheet_list* list, firm_error* err);
 // Beside LeWM: paired differences on the same trials, where LeWM was evaluated, then study_curve.
@@ -32,7 +31,9 @@ enum { STUDY_EDITIONS = 16 };
 const report_entry* study_entry(const report_data* data, const char* task, const char* mode,
                                 int offset, const char* arm, const char* variant,
                                 const char* edition);
-int study_shows(const report_data* data, const char* task);  // has results, or all tasks are shown
+int study_shows(const report_data* data, const char* task);  // has a trained model's results
+// The tasks of the paper in its order, then others that the files are of; NULL past the last.
+const char* study_task(const report_data* data, int i);
 // "" first, then "plus", then others that a trained model was evaluated under. Returns how many.
 int study_editions(const report_data* data, const char* task, const char* edition[STUDY_EDITIONS]);
 const char* study_settings(const char* edition);  // "main" for ""

@@ -39,7 +39,7 @@ static double module_size(const cJSON* modules, const char* name) {
 static void put_budget(sheet_list* list, const report_entry* e) {
     const cJSON* plan = e ? cJSON_GetObjectItemCaseSensitive(e->rows[0].doc->json, "plan") : NULL;
     if (!plan) {
-        sheet_put(list, "\u2013");
+        sheet_none(list);
         return;
     }
     sheet_put(list, "%.0f / %.0f it. / top-%.0f / H=%.0f", report_get(plan, "candidates"),
@@ -49,37 +49,41 @@ static void put_budget(sheet_list* list, const report_entry* e) {
 
 static void efficiency_row(const report_data* data, sheet_list* list, const char* task) {
     const report_entry* e = study_entry(data, task, "contract", 25, "firm", "", "");
-    const char* device = e ? report_text(e->rows[0].doc->json, "device") : "";
+    const paper_params* p = paper_find_params(task);
     paper_value ours = {NAN, NAN}, firm = paper_seconds(task, "firm"),
                 lewm = paper_seconds(task, "lewm");
     study_mean(e, "seconds_per_episode", &ours.mean, &ours.sd);
     sheet_line_new(list, SHEET_PLAIN);
     sheet_put(list, "%s", paper_task_title(task));
-    sheet_value(list, module_size(find_modules(data, task), "total"), NAN, 3, STUDY_NOT_RUN);
-    sheet_value(list, paper_find_params(task)->total, NAN, 3, "\u2013");
-    sheet_value(list, ours.mean, ours.sd, 3, STUDY_NOT_RUN);
-    sheet_put(list, "%s", device[0] ? device : "\u2013");
-    sheet_value(list, firm.mean, firm.sd, 3, "\u2013");
-    sheet_value(list, lewm.mean, lewm.sd, 3, "\u2013");
+    sheet_value(list, module_size(find_modules(data, task), "total"), NAN, 3);
+    sheet_value(list, p ? p->total : NAN, NAN, 3);
+    sheet_value(list, ours.mean, ours.sd, 3);
+    sheet_put(list, "%s", e ? report_text(e->rows[0].doc->json, "device") : "");
+    sheet_value(list, firm.mean, firm.sd, 3);
+    sheet_value(list, lewm.mean, lewm.sd, 3);
     put_budget(list, e);
 }
 
 static void table_efficiency(const report_data* data, sheet_list* list) {
+    const char* task;
     sheet_new(list, "efficiency", "Size and planner time",
               "Seconds inside the planner per episode, contract mode, goals 25 controls away. The "
-              "paper\u2019s are of its own laptop GPU; ours of the machine that evaluated, where "
-              "trials may have run side by side, so docs/performance.md is the place for speed.",
-              "task|parameters, M|paper, M|planner, s per episode|device|paper, s|LeWM in the "
-              "paper, s|search");
-    for (int i = 0; paper_task(i); i++)
-        if (study_shows(data, paper_task(i))) efficiency_row(data, list, paper_task(i));
+              "paper measured on its own laptop GPU. Ours are of the machine that evaluated, where "
+              "trials may have run side by side; docs/performance.md has the speed.",
+              "task|parameters;M|~paper;M|planner;s per episode|<device|~paper;s per episode|~LeWM "
+              "in the paper;s per episode|<search");
+    for (int i = 0; (task = study_task(data, i)); i++)
+        if (study_shows(data, task)) efficiency_row(data, list, task);
 }
 
 // ---- data sets ----------------------------------------------------------------------------------
 
+// Ours, and the paper's in brackets where it has one.
 static void count_cell(sheet_list* list, double ours, double paper) {
     if (!isfinite(ours))
-        sheet_put(list, "\u2013 (%.0f)", paper);
+        sheet_none(list);
+    else if (!isfinite(paper))
+        sheet_put(list, "%.0f", ours);
     else
         sheet_put(list, "%.0f (%.0f)", ours, paper);
 }
@@ -96,77 +100,78 @@ static void data_row(const report_data* data, sheet_list* list, const char* task
     sheet_line_new(list, SHEET_PLAIN);
     sheet_put(list, "%s", paper_task_title(task));
     count_cell(list, isfinite(episodes) ? episodes : training + validation,
-               p->training + p->validation);
-    count_cell(list, validation, p->validation);
-    count_cell(list, report_get(d, "segments"), p->segments);
-    count_cell(list, states, p->states);
-    count_cell(list, all / states, p->per_state);
-    count_cell(list, all, p->states * p->per_state);
-    sheet_value(list, describe ? report_get(describe->json, "solved_at_offset") : NAN, NAN, 1,
-                STUDY_NOT_RUN);
+               p ? p->training + p->validation : NAN);
+    count_cell(list, validation, p ? p->validation : NAN);
+    count_cell(list, report_get(d, "segments"), p ? p->segments : NAN);
+    count_cell(list, states, p ? p->states : NAN);
+    count_cell(list, all / states, p ? p->per_state : NAN);
+    count_cell(list, all, p ? p->states * p->per_state : NAN);
+    sheet_value(list, describe ? report_get(describe->json, "solved_at_offset") : NAN, NAN, 1);
 }
 
 static void table_data(const report_data* data, sheet_list* list) {
+    const char* task;
     sheet_new(list, "data", "Data sets",
               "Ours, and the paper\u2019s in brackets. The last column is the share of recorded "
               "pairs 25 controls apart that are within tolerance of each other already.",
               "task|episodes|of them validation|factual segments|intervention states|branches per "
-              "state|branch rollouts|pairs solved at the start, %");
-    for (int i = 0; paper_task(i); i++)
-        if (data->study || find_doc(data, DOC_DESCRIBE, paper_task(i)))
-            data_row(data, list, paper_task(i));
+              "state|branch rollouts|pairs solved at the start;%");
+    for (int i = 0; (task = study_task(data, i)); i++) data_row(data, list, task);
 }
 
 // ---- audit and parameters -----------------------------------------------------------------------
 
+static void replay_row(sheet_list* list, const cJSON* j) {
+    const paper_audit* p = paper_find_audit(report_text(j, "task"));
+    sheet_line_new(list, SHEET_PLAIN);
+    sheet_put(list, "%s", paper_task_title(report_text(j, "task")));
+    sheet_count(list, report_get(j, "anchors"));
+    sheet_figure(list, report_get(j, "h5_mean"));
+    sheet_figure(list, report_get(j, "h5_p95"));
+    sheet_figure(list, report_get(j, "max"));
+    const cJSON* pass = cJSON_GetObjectItemCaseSensitive(j, "pass");
+    sheet_pass(list, cJSON_IsTrue(pass));
+    if (!p) return;
+    sheet_count(list, p->anchors);
+    sheet_figure(list, p->h5_mean);
+    sheet_figure(list, p->h5_p95);
+    sheet_figure(list, p->max);
+}
+
 static void table_replay(const report_data* data, sheet_list* list) {
-    sheet_new(
-        list, "replay", "Reset-replay audit",
-        "Error of replayed recordings after 25 controls, in success tolerances; the gate asks "
-        "for a 95th percentile below 0.25 at every horizon and a maximum below 1.",
-        "task|anchors|mean|95th percentile|maximum|gate|paper: anchors|mean|95th "
-        "percentile|maximum");
-    for (int i = 0; paper_task(i); i++) {
-        const report_doc* d = find_doc(data, DOC_AUDIT, paper_task(i));
-        const paper_audit* p = paper_find_audit(paper_task(i));
-        if (!d && !data->study) continue;
-        sheet_line_new(list, SHEET_PLAIN);
-        sheet_put(list, "%s", paper_task_title(paper_task(i)));
-        if (d) {
-            sheet_put(list, "%.0f", report_get(d->json, "anchors"));
-            sheet_put(list, "%.3g", report_get(d->json, "h5_mean"));
-            sheet_put(list, "%.3g", report_get(d->json, "h5_p95"));
-            sheet_put(list, "%.3g", report_get(d->json, "max"));
-            const cJSON* pass = cJSON_GetObjectItemCaseSensitive(d->json, "pass");
-            sheet_put(list, "%s", cJSON_IsTrue(pass) ? "passed" : "missed");
-        } else {
-            for (int k = 0; k < 5; k++) sheet_put(list, "%s", k ? "\u2013" : STUDY_NOT_RUN);
-        }
-        sheet_put(list, "%d", p->anchors);
-        sheet_put(list, "%.3g", p->h5_mean);
-        sheet_put(list, "%.3g", p->h5_p95);
-        sheet_put(list, "%.3g", p->max);
-    }
+    const char* task;
+    sheet_new(list, "replay", "Reset-replay audit",
+              "Error of replayed recordings after 25 controls, in success tolerances. The gate "
+              "asks for a 95th percentile below 0.25 at every horizon and a maximum below 1.",
+              "task|anchors|mean|95th percentile|maximum|gate|~paper;anchors|~paper;mean|~paper;"
+              "95th percentile|~paper;maximum");
+    for (int i = 0; (task = study_task(data, i)); i++)
+        if (find_doc(data, DOC_AUDIT, task))
+            replay_row(list, find_doc(data, DOC_AUDIT, task)->json);
+}
+
+static void module_row(sheet_list* list, const char* task, const cJSON* m) {
+    static const char* const module[] = {"frontend", "grounder", "transition", "total"};
+    const paper_params* p = paper_find_params(task);
+    const double theirs[] = {p ? p->frontend : NAN, p ? p->grounder : NAN, p ? p->transition : NAN,
+                             p ? p->total : NAN};
+    sheet_line_new(list, SHEET_PLAIN);
+    sheet_put(list, "%s", paper_task_title(task));
+    for (int k = 0; k < 4; k++) sheet_value(list, module_size(m, module[k]), NAN, 3);
+    for (int k = 0; k < 4; k++) sheet_value(list, theirs[k], NAN, 3);
+    sheet_value(list, 100 * (module_size(m, "total") / theirs[3] - 1), NAN, 2);
 }
 
 static void table_modules(const report_data* data, sheet_list* list) {
-    static const char* const module[] = {"frontend", "grounder", "transition", "total"};
-    sheet_new(list, "modules", "Active parameters by module",
-              "Millions, ours and in brackets the paper\u2019s.",
-              "task|pixel + history frontend|configuration grounder|recurrent transition|total");
-    for (int i = 0; paper_task(i); i++) {
-        const cJSON* m = find_modules(data, paper_task(i));
-        const paper_params* p = paper_find_params(paper_task(i));
-        const double theirs[] = {p->frontend, p->grounder, p->transition, p->total};
-        if (!m && !data->study) continue;
-        sheet_line_new(list, SHEET_PLAIN);
-        sheet_put(list, "%s", paper_task_title(paper_task(i)));
-        for (int k = 0; k < 4; k++) {
-            if (m)
-                sheet_put(list, "%.3f (%.3f)", module_size(m, module[k]), theirs[k]);
-            else
-                sheet_put(list, "%s (%.3f)", STUDY_NOT_RUN, theirs[k]);
-        }
+    const cJSON* t;
+    sheet_new(list, "modules", "Active parameters by module", "Millions of parameters.",
+              "task|pixels and history|configuration|transition|total|~paper;pixels and history|"
+              "~paper;configuration|~paper;transition|~paper;total|total against the paper\u2019s;"
+              "% more");
+    for (int i = 0; i < data->doc_count; i++) {
+        if (data->docs[i].kind != DOC_PARAMS) continue;
+        cJSON_ArrayForEach(t, cJSON_GetObjectItemCaseSensitive(data->docs[i].json, "tasks"))
+            module_row(list, t->string, t);
     }
 }
 
@@ -187,7 +192,7 @@ static double recurrent_updates(const cJSON* train) {
 
 static void put_gates(sheet_list* list, const cJSON* train) {
     const cJSON* s;
-    char missed[SHEET_CELL] = "";
+    char missed[200] = "";
     int gates = 0;
     cJSON_ArrayForEach(s, cJSON_GetObjectItemCaseSensitive(train, "stages")) {
         double limit = report_get(s, "gate_limit");
@@ -216,11 +221,11 @@ static void training_row(const report_data* data, sheet_list* list, const report
               r->variant[0] && r->edition[0] ? ", " : "", r->variant);
     sheet_put(list, "%d", r->seed);
     sheet_put(list, "%s", report_text(d->json, "device"));
-    sheet_value(list, seconds / 60, NAN, 1, "\u2013");
+    sheet_value(list, seconds / 60, NAN, 1);
     sheet_put(list, "%.0f", recurrent_updates(d->json));
-    sheet_value(list, p ? p->recurrent_updates : NAN, NAN, 0, "\u2013");
-    sheet_value(list, report_get(ground, "units"), NAN, 3, "\u2013");
-    sheet_value(list, final, NAN, 3, "\u2013");
+    sheet_value(list, p ? p->recurrent_updates : NAN, NAN, 0);
+    sheet_value(list, report_get(ground, "units"), NAN, 3);
+    sheet_value(list, final, NAN, 3);
     put_gates(list, d->json);
 }
 
@@ -229,12 +234,13 @@ static void table_training(const report_data* data, sheet_list* list) {
         list, "runs", "Training runs",
         "Held-out errors in success tolerances: of the configuration read from pixels, and of "
         "rollouts after 25 controls.",
-        "task|settings|seed|device|minutes|recurrent updates|paper|grounding error|rollout "
-        "error|gates");
-    for (int i = 0; paper_task(i); i++) {
+        "task|<settings|<seed|<device|time;minutes|recurrent updates|~paper;recurrent "
+        "updates|grounding error;tolerances|rollout error;tolerances|<gates");
+    const char* task;
+    for (int i = 0; (task = study_task(data, i)); i++) {
         for (int k = 0; k < data->doc_count; k++) {
             const report_doc* d = &data->docs[k];
-            if (d->kind == DOC_TRAIN && strcmp(report_text(d->json, "task"), paper_task(i)) == 0)
+            if (d->kind == DOC_TRAIN && strcmp(report_text(d->json, "task"), task) == 0)
                 training_row(data, list, d);
         }
     }
@@ -252,14 +258,14 @@ firm_status study_means(const report_data* data, sheet_list* list, firm_error* e
 
 firm_status study_markdown(const report_data* data, html* out, firm_error* err) {
     sheet_list list = {0};
-    firm_status status = study_success(data, &list, err);
+    firm_status status = study_front(data, &list, err);
+    if (status == FIRM_OK) status = study_success(data, &list, err);
     if (status == FIRM_OK) status = study_pairs(data, &list, err);
     if (status == FIRM_OK) status = study_reasons(data, &list, err);
     if (status == FIRM_OK) status = study_means(data, &list, err);
     html_put(out,
-             "# Results beside the paper\n\nMade by `firm report`; every number comes from a JSON "
-             "file of the commands. A dash: the paper or the file does not say; \u201cnot "
-             "run\u201d: there is no result.\n\n");
+             "# Results beside the paper\n\nMade by `firm report`. Every number comes from a JSON "
+             "file of the commands. A dash: the paper or the file does not say.\n\n");
     for (int i = 0; i < list.count && status == FIRM_OK; i++) sheet_markdown(out, &list.items[i]);
     sheet_list_free(&list);
     if (status == FIRM_OK && out->failed)

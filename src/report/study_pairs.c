@@ -34,6 +34,23 @@ typedef struct paired {
     int rescue, harm;  // -1: of several seeds
 } paired;
 
+// Two single runs: trials are won or lost, so they are counted, and the interval is Newcombe's.
+static void compare_runs(const series* x, const series* y, paired* out) {
+    int both = 0, n = out->difference.trials;
+    for (int i = 0; i < x->count && n; i++)
+        for (int k = 0; k < y->count; k++) {
+            if (x->trial[i] != y->trial[k]) continue;
+            out->rescue += x->won[i] > y->won[k];
+            out->harm += x->won[i] < y->won[k];
+            both += x->won[i] > 0 && y->won[k] > 0;
+        }
+    if (!n) return;
+    stats_interval ci =
+        stats_newcombe(both, out->rescue, out->harm, n - both - out->rescue - out->harm);
+    out->difference.lo = 100 * ci.lo;
+    out->difference.hi = 100 * ci.hi;
+}
+
 static firm_status compare(const report_entry* firm, const report_row* lewm, paired* out,
                            firm_error* err) {
     const report_entry b = {.rows = (report_row*)lewm, .count = 1};
@@ -47,12 +64,7 @@ static firm_status compare(const report_entry* firm, const report_row* lewm, pai
         return st;
     }
     st = series_difference(&x, &y, &out->difference, err);
-    for (int i = 0; i < x.count && out->difference.trials && one; i++)
-        for (int k = 0; k < y.count; k++) {
-            if (x.trial[i] != y.trial[k]) continue;
-            out->rescue += x.won[i] > y.won[k];
-            out->harm += x.won[i] < y.won[k];
-        }
+    if (st == FIRM_OK && one) compare_runs(&x, &y, out);
     series_free(&x);
     series_free(&y);
     return st;
@@ -60,7 +72,7 @@ static firm_status compare(const report_entry* firm, const report_row* lewm, pai
 
 static void put_difference(sheet_list* list, double mean, double lo, double hi, int decimals) {
     if (!isfinite(mean)) {
-        sheet_put(list, "\u2013");
+        sheet_none(list);
         return;
     }
     sheet_put(list, "%+.*f (%.*f to %.*f)", decimals, mean, decimals, lo, decimals, hi);
@@ -70,7 +82,7 @@ static void put_counts(sheet_list* list, int there, int rescue, int harm) {
     if (there)
         sheet_put(list, "%d / %d", rescue, harm);
     else
-        sheet_put(list, "\u2013");
+        sheet_none(list);
 }
 
 // Times are compared only where both planned on the same kind of device.
@@ -78,8 +90,8 @@ static void put_seconds(sheet_list* list, double ours, double other, int alike) 
     if (isfinite(ours) && isfinite(other))
         sheet_put(list, "%.3f / %.3f", ours, other);
     else
-        sheet_put(list, "\u2013");
-    sheet_value(list, alike ? other / ours : NAN, NAN, 1, "\u2013");
+        sheet_none(list);
+    sheet_value(list, alike ? other / ours : NAN, NAN, 1);
 }
 
 // The paper's row for the same comparison, NULL where it has none.
@@ -109,8 +121,8 @@ static firm_status pair_row(const report_data* data, sheet_list* list, const rep
         sheet_put(list, "%s", study_settings(firm->edition));
     double rate = 0;
     for (int i = 0; i < firm->count; i++) rate += firm->rows[i].rate / firm->count;
-    sheet_value(list, rate, NAN, 1, "\u2013");
-    sheet_value(list, lewm->rate, NAN, 1, "\u2013");
+    sheet_value(list, rate, NAN, 1);
+    sheet_value(list, lewm->rate, NAN, 1);
     put_difference(list, d.difference.mean, d.difference.lo, d.difference.hi, 1);
     put_counts(list, d.rescue >= 0, d.rescue, d.harm);
     put_seconds(list, ours, report_get(lewm->json, "seconds_per_episode"),
@@ -118,7 +130,7 @@ static firm_status pair_row(const report_data* data, sheet_list* list, const rep
                        report_text(lewm->doc->json, "device")) == 0);
     put_difference(list, p ? p->difference : NAN, p ? p->lo : NAN, p ? p->hi : NAN, 0);
     put_counts(list, p != NULL, p ? p->rescue : 0, p ? p->harm : 0);
-    sheet_value(list, p ? p->lewm_seconds / p->firm_seconds : NAN, NAN, 1, "\u2013");
+    sheet_value(list, p ? p->lewm_seconds / p->firm_seconds : NAN, NAN, 1);
     return FIRM_OK;
 }
 
@@ -147,23 +159,26 @@ static firm_status group_rows(const report_data* data, sheet_list* list, const r
 }
 
 firm_status study_pairs(const report_data* data, sheet_list* list, firm_error* err) {
-    sheet_new(list, "lewm", "FIRM and LeWM on the same trials",
-              "Both planned by this program with the same search settings. Difference: FIRM minus "
-              "LeWM, percentile bootstrap over trials. Rescued: FIRM reached the goal and LeWM did "
-              "not; harmed: the other way round. \u201call\u201d: the seeds\u2019 mean on every "
-              "trial. Seconds: inside the planner, per episode, each of its own evaluation; their "
-              "ratio stands where both planned on the same kind of device. The "
-              "paper\u2019s columns compare with LeWM\u2019s released checkpoint (89 / 88 / 90 / "
-              "70 % in the order of the paper\u2019s tasks), not with its published means of three "
-              "seeds.",
-              "task|mode, controls|settings, seed|FIRM, %|LeWM, %|difference (95 %), "
-              "points|rescued / harmed|FIRM / LeWM, s|ratio of times|paper, points|paper, rescued "
-              "/ harmed|paper, ratio");
-    for (int t = 0; paper_task(t); t++)
+    sheet_new(
+        list, "lewm", "FIRM and LeWM on the same trials",
+        "Both planned by this program with the same search settings. Difference: FIRM minus "
+        "LeWM, with Newcombe\u2019s 95 % interval. Rescued: FIRM reached the goal and LeWM did "
+        "not; harmed: the other way round. \u201call\u201d: the seeds\u2019 mean on every "
+        "trial, with a percentile bootstrap over trials. Seconds: inside the planner, per episode, "
+        "each of its own evaluation; their "
+        "ratio stands where both planned on the same kind of device. The "
+        "paper\u2019s columns compare with LeWM\u2019s released checkpoint (89 / 88 / 90 / "
+        "70 % in the order of the paper\u2019s tasks), not with its published means of three "
+        "seeds.",
+        "task|<mode, controls|<settings, seed|FIRM;%|LeWM;%|difference (95 %);points|rescued "
+        "/ harmed;trials|FIRM / LeWM;s per episode|ratio of times|~paper;points|~paper;"
+        "rescued / harmed|~paper;ratio of times");
+    const char* task;
+    for (int t = 0; (task = study_task(data, t)); t++)
         for (int i = 0; i < data->group_count; i++)
             for (int m = 0; m < 2; m++) {
                 const report_group* g = &data->groups[i];
-                if (strcmp(g->task, paper_task(t)) == 0 && strcmp(g->mode, modes[m]) == 0)
+                if (strcmp(g->task, task) == 0 && strcmp(g->mode, modes[m]) == 0)
                     TRY(group_rows(data, list, g, err));
             }
     sheet_drop_empty(list);

@@ -27,8 +27,8 @@ static firm_status put_gain(sheet_list* list, const report_entry* both, const re
     }
     series_free(&a);
     TRY(status);
-    sheet_value(list, d.mean, NAN, 1, "\u2013");
-    sheet_interval(list, d.lo, d.hi, "\u2013");
+    sheet_value(list, d.mean, NAN, 1);
+    sheet_interval(list, d.lo, d.hi);
     return FIRM_OK;
 }
 
@@ -39,12 +39,12 @@ static firm_status ablation_row(const report_data* data, sheet_list* list, const
     sheet_line_new(list, variant[0] ? SHEET_PLAIN : SHEET_OURS);
     sheet_put(list, "%s", paper_task_title(task));
     sheet_put(list, "%s", variant[0] ? variant : "factual + intervention");
-    sheet_put(list, "%d", e ? e->count : 0);
+    sheet_put(list, "%d", e->count);
     TRY(study_put_rates(list, e, err));
-    sheet_value(list, p.mean, p.sd, 1, "\u2013");
+    sheet_value(list, p.mean, p.sd, 1);
     if (!variant[0]) return FIRM_OK;
     TRY(put_gain(list, both, e, err));
-    sheet_value(list, full.mean - p.mean, NAN, 1, "\u2013");
+    sheet_value(list, full.mean - p.mean, NAN, 1);
     return FIRM_OK;
 }
 
@@ -52,20 +52,16 @@ static firm_status table_ablation(const report_data* data, sheet_list* list, fir
     sheet_new(list, "ablation", "What each source of training data gives",
               "Full-chain ablations in contract mode, goals 25 controls away. The last columns say "
               "how many points the model of both sources is ahead, on the same trials.",
-              "task|trained on|seeds|success, %|interval|not solved at the start, "
-              "%|interval|paper, %|both ahead by|interval|in the paper");
+              "task|<trained on|seeds|success;% of all trials|95 % interval;%|success;% of trials "
+              "not solved at the start|95 % interval;%|~paper;%|both ahead by;points|95 % "
+              "interval;points|~paper, both ahead by;points");
     for (int i = 0; paper_task(i); i++) {
         int ablated = 0;
         for (int k = 0; paper_variant(k); k++)
             ablated |= paper_variant(k)[0] && condition(data, paper_task(i), paper_variant(k));
-        int published = isfinite(paper_success(paper_task(i), "firm", "factual only").mean);
-        if (!ablated && !(data->study && published)) continue;
-        for (int k = 0; paper_variant(k); k++) {
-            const char* v = paper_variant(k);
-            if (condition(data, paper_task(i), v) ||
-                (data->study && isfinite(paper_success(paper_task(i), "firm", v).mean)))
-                TRY(ablation_row(data, list, paper_task(i), v, err));
-        }
+        for (int k = 0; paper_variant(k) && ablated; k++)
+            if (condition(data, paper_task(i), paper_variant(k)))
+                TRY(ablation_row(data, list, paper_task(i), paper_variant(k), err));
     }
     return FIRM_OK;
 }
@@ -75,9 +71,9 @@ static firm_status table_ablation(const report_data* data, sheet_list* list, fir
 enum { DYNAMICS, CONFIG, FIRM, ARMS };
 static const char* const arms[ARMS] = {"oracle-dynamics", "oracle-config", "firm"};
 
-static void put_lost(sheet_list* list, const estimate* d, const char* otherwise) {
+static void put_lost(sheet_list* list, const estimate* d) {
     if (!isfinite(d->mean)) {
-        sheet_put(list, "%s", otherwise);
+        sheet_none(list);
         return;
     }
     sheet_put(list, "%.1f (%.1f to %.1f)", d->mean + 0.0, d->lo + 0.0, d->hi + 0.0);
@@ -96,12 +92,12 @@ static firm_status budget_cells(sheet_list* list, series of[ARMS], firm_error* e
     TRY(series_difference(&of[DYNAMICS], &of[CONFIG], &model, err));
     TRY(series_difference(&of[CONFIG], &of[FIRM], &ground, err));
     sheet_put(list, "%d", of[FIRM].count);
-    for (int i = 0; i < ARMS; i++) sheet_value(list, rate[i].mean, NAN, 1, STUDY_NOT_RUN);
+    for (int i = 0; i < ARMS; i++) sheet_value(list, rate[i].mean, NAN, 1);
     estimate search = {100 - rate[DYNAMICS].mean, 100 - rate[DYNAMICS].hi, 100 - rate[DYNAMICS].lo,
                        rate[DYNAMICS].trials};
-    put_lost(list, &search, STUDY_NOT_RUN);
-    put_lost(list, &model, STUDY_NOT_RUN);
-    put_lost(list, &ground, STUDY_NOT_RUN);
+    put_lost(list, &search);
+    put_lost(list, &model);
+    put_lost(list, &ground);
     return FIRM_OK;
 }
 
@@ -118,7 +114,7 @@ static firm_status budget_row(const report_data* data, sheet_list* list, const c
             series_make(study_entry(data, task, mode, 25, arms[i], "", of_arm), 1, &of[i], err);
     }
     int any = of[FIRM].count && (of[CONFIG].count || of[DYNAMICS].count);
-    if (status == FIRM_OK && (any || (data->study && !edition[0]))) {
+    if (status == FIRM_OK && any) {
         keep_common(of);
         sheet_line_new(list, SHEET_PLAIN);
         sheet_put(list, "%s", paper_task_title(task));
@@ -132,20 +128,20 @@ static firm_status budget_row(const report_data* data, sheet_list* list, const c
 
 static firm_status table_budget(const report_data* data, sheet_list* list, firm_error* err) {
     static const char* const modes[] = {"contract", "reach"};
-    sheet_new(
-        list, "budget", "Where the points are lost",
-        "Trials not solved at the start, goals 25 controls away; points with 95 % intervals. "
-        "Search: what the same planner misses with the true simulator. Model: what it loses "
-        "more with the learned transition from true configurations. Grounding: what it loses "
-        "more when these are read from pixels. Not run: also where the arms met other trials.",
-        "task|settings|mode|trials|true simulator, %|true configuration, %|firm, %|search "
-        "loses|model loses|grounding loses");
-    for (int i = 0; paper_task(i); i++) {
+    sheet_new(list, "budget", "Where the points are lost",
+              "Trials not solved at the start, goals 25 controls away; points with 95 % intervals. "
+              "Search: what the same planner misses with the true simulator. Model: what it loses "
+              "more with the learned transition from true configurations. Grounding: what it loses "
+              "more when these are read from pixels. A dash: that arm did not meet these trials.",
+              "task|<settings|<mode|trials|true simulator;%|true configuration;%|firm;%|search "
+              "loses;points|model loses;points|grounding loses;points");
+    const char* task;
+    for (int i = 0; (task = study_task(data, i)); i++) {
         const char* edition[STUDY_EDITIONS];
-        int n = study_editions(data, paper_task(i), edition);
+        int n = study_editions(data, task, edition);
         for (int k = 0; k < n; k++)
             for (int m = 0; m < 2; m++)
-                TRY(budget_row(data, list, paper_task(i), edition[k], modes[m], err));
+                TRY(budget_row(data, list, task, edition[k], modes[m], err));
     }
     return FIRM_OK;
 }

@@ -3,7 +3,10 @@
 
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+
+#include "core/stats.h"
 
 // f0..f5 fill and l0..l5 stroke with the series colours: blue, orange, green, teal, grey, plum.
 const char svg_style[] =
@@ -19,7 +22,8 @@ const char svg_style[] =
     ".fig .dot{fill:#fff;stroke:#2b3036;stroke-width:1.2}.fig "
     ".paper{fill:none;stroke:#2b3036;stroke-width:1.4}\n"
     ".fig .tint{opacity:.16}.fig .cursor{stroke:#2b3036;stroke-width:1}\n"
-    ".fig .hit{fill:#bed1e8}.fig .start{fill:#e3e9f0}.fig .miss{fill:#ca7026}\n"
+    ".fig .hit{fill:#bed1e8}.fig .start{fill:#e3e9f0}.fig .miss{fill:#ca7026}.fig "
+    ".rescued{fill:#3265a8}\n"
     ".fig .f0{fill:#3265a8}.fig .f1{fill:#ca7026}.fig .f2{fill:#377e55}.fig .f3{fill:#4f9a9a}.fig "
     ".f4{fill:#8b929a}.fig .f5{fill:#8a5a94}\n"
     ".fig .l0{stroke:#3265a8}.fig .l1{stroke:#ca7026}.fig .l2{stroke:#377e55}.fig "
@@ -29,6 +33,7 @@ const char svg_style[] =
     ".grid{stroke:#2b3036}.fig .axis{stroke:#6a727a}\n"
     ".fig .whisker,.fig .paper,.fig .cursor{stroke:#dfe3e6}.fig .dot{fill:#16191d;stroke:#dfe3e6}\n"
     ".fig .hit{fill:#2d4a6e}.fig .start{fill:#252c35}.fig .miss{fill:#e39a55}.fig "
+    ".rescued{fill:#7aa7e0}.fig "
     ".tint{opacity:.24}\n"
     ".fig .f0{fill:#7aa7e0}.fig .f1{fill:#e39a55}.fig .f2{fill:#6fbb8f}.fig .f3{fill:#6fbcbc}.fig "
     ".f4{fill:#939ba4}.fig .f5{fill:#bd8fc8}\n"
@@ -97,6 +102,10 @@ void svg_label(html* h, double x, double y, const char* anchor, const char* cls,
     html_put(h, "</text>\n");
 }
 
+void svg_dot(html* h, double x, double y, int colour) {
+    html_add(h, "<circle cx=\"%.1f\" cy=\"%.1f\" r=\"3\" class=\"f%d\"/>\n", x, y, colour);
+}
+
 static void rule(html* h, double x0, double y0, double x1, double y1, const char* cls) {
     html_add(h, "<line x1=\"%.1f\" y1=\"%.1f\" x2=\"%.1f\" y2=\"%.1f\" class=\"%s\"/>\n", x0, y0,
              x1, y1, cls);
@@ -155,6 +164,22 @@ void svg_line(html* h, const svg_plot* p, const double* x, const double* y, int 
         open = 1;
     }
     html_put(h, "\"/>\n");
+}
+
+static int by_height(const void* a, const void* b) {
+    return stats_order(((const svg_end*)a)->y, ((const svg_end*)b)->y);
+}
+
+void svg_end_labels(html* h, const svg_plot* p, svg_end* ends, int n) {
+    enum { GAP = 13 };
+    qsort(ends, (size_t)n, sizeof *ends, by_height);
+    for (int i = 1; i < n; i++) ends[i].y = fmax(ends[i].y, ends[i - 1].y + GAP);
+    double low = p->bottom - 2;
+    for (int i = n - 1; i >= 0; i--) {
+        ends[i].y = fmin(ends[i].y, low);
+        low = ends[i].y - GAP;
+        svg_label(h, p->right + 6, ends[i].y + 4, "start", ends[i].cls, ends[i].text);
+    }
 }
 
 void svg_inline(html* h, double width, double height, const char* title, const html* body) {

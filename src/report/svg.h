@@ -23,8 +23,16 @@ void svg_axis_x(html* h, const svg_plot* p, const double* ticks, int count, cons
 void svg_axis_y(html* h, const svg_plot* p, const char* name);
 // A line through the points; a value that is not finite interrupts it.
 void svg_line(html* h, const svg_plot* p, const double* x, const double* y, int n, const char* cls);
+void svg_dot(html* h, double x, double y, int colour);  // 0..5
 // Text, escaped; anchor is start, middle or end.
 void svg_label(html* h, double x, double y, const char* anchor, const char* cls, const char* text);
+// Names at the right ends of lines, in the margin beside the plot, pushed apart where they would
+// overlap; sorts `ends`.
+typedef struct svg_end {
+    double y;  // of the line's last point, in the figure's units
+    char text[40], cls[40];
+} svg_end;
+void svg_end_labels(html* h, const svg_plot* p, svg_end* ends, int n);
 int svg_ticks(double lo, double hi, int want, double ticks[16]);  // round numbers within lo .. hi
 void svg_tick_text(double value, char out[32]);
 

@@ -1,5 +1,6 @@
-// tables.c - results: success per arm and paired differences.
-// Numbers are right-aligned with tabular figures; a missing one is an en dash.
+// tables.c - results of one group of trials: success of every arm, and paired differences. Trials
+// that were within tolerance before the first control say nothing of an arm, so the first rate is
+// of the others.
 #include "report/tables.h"
 
 #include <math.h>
@@ -11,118 +12,120 @@
 #include "report/series.h"
 #include "report/study.h"
 
+static firm_status done(const sheet_list* list, firm_error* err) {
+    return list->failed ? FAIL(err, FIRM_E_MEMORY, "out of memory for the report") : FIRM_OK;
+}
+
 int table_has_paper(const report_group* g) {
     return strcmp(g->mode, "contract") == 0 && g->offset == 25 &&
            isfinite(paper_success(g->task, "firm", "").mean);
 }
 
-void table_value(html* h, double mean, double sd, int decimals) {
-    html_number(h, mean, decimals);
-    if (!isfinite(mean) || !isfinite(sd)) return;
-    html_put(h, "<span class=\"sd\"> \u00b1 ");
-    html_number(h, sd, decimals);
-    html_put(h, "</span>");
-}
-
-static void cell(html* h, double value, int decimals) {
-    html_put(h, "<td>");
-    html_number(h, value, decimals);
-    html_put(h, "</td>");
-}
-
-static void interval(html* h, stats_interval ci, int decimals) {
-    html_put(h, "<td class=\"ci\">");
-    if (isfinite(ci.lo) && isfinite(ci.hi)) {
-        html_number(h, ci.lo, decimals);
-        html_put(h, " to ");
-        html_number(h, ci.hi, decimals);
-    } else {
-        html_put(h, "\u2013");
-    }
-    html_put(h, "</td>");
+void table_group_name(const report_group* g, char* out, size_t room) {
+    snprintf(out, room, "%.60s, %.40s mode, goals %d controls away", paper_task_title(g->task),
+             g->mode, g->offset);
 }
 
 // ---- success ------------------------------------------------------------------------------------
 
-static double mean_of(const report_entry* e, const char* key) {
-    double mean, sd;
-    study_mean(e, key, &mean, &sd);
+typedef struct success_line {
+    double rate, sd, unsolved, unsolved_sd, start, seconds, ms;
+    estimate interval;  // of the unsolved trials
+    paper_value paper, paper_seconds;
+} success_line;
+
+static void put_success(sheet_list* list, const success_line* l, int any_at_start) {
+    sheet_value(list, l->unsolved, l->unsolved_sd, 1);
+    sheet_look(list, TONE_STRONG);
+    sheet_interval(list, l->interval.lo, l->interval.hi);
+    sheet_count(list, l->interval.trials ? l->interval.trials : NAN);
+    // where no trial is solved at the start, the rate of all trials is the same one again
+    sheet_value(list, any_at_start ? l->start : NAN, NAN, l->start == floor(l->start) ? 0 : 1);
+    sheet_value(list, any_at_start || !isfinite(l->unsolved) ? l->rate : NAN, l->sd, 1);
+    sheet_value(list, l->seconds, NAN, 3);
+    sheet_value(list, l->ms, NAN, 1);
+    sheet_value(list, l->paper.mean, l->paper.sd, 1);
+    sheet_value(list, l->paper_seconds.mean, l->paper_seconds.sd, 3);
+}
+
+static double mean_of(const report_entry* e, const char* key, double* sd) {
+    double mean, deviation;
+    study_mean(e, key, &mean, &deviation);
+    if (sd) *sd = deviation;
     return mean;
 }
 
-static void numbers(html* h, double solved, double unsolved, double seconds, double ms) {
-    cell(h, solved, solved == floor(solved) ? 0 : 1);
-    cell(h, unsolved, 1);
-    cell(h, seconds, 3);
-    cell(h, ms, 1);
+static firm_status unsolved_interval(const report_entry* e, estimate* out, firm_error* err) {
+    series s;
+    TRY(series_make(e, 1, &s, err));
+    *out = series_rate(&s);
+    series_free(&s);
+    return FIRM_OK;
 }
 
-static void paper_cells(html* h, paper_value rate, paper_value seconds) {
-    html_put(h, "<td class=\"paper\">");
-    table_value(h, rate.mean, rate.sd, 1);
-    html_put(h, "</td><td class=\"paper\">");
-    table_value(h, seconds.mean, seconds.sd, 3);
-    html_put(h, "</td>");
-}
-
-static void entry_row(html* h, const report_group* g, const report_entry* e) {
-    char name[160];
-    figure_arm_name(e, name, sizeof name);
-    html_add(h, "<tr%s><th scope=\"row\"><i class=\"key k%d\"></i>",
-             strcmp(e->arm, "firm") == 0 ? " class=\"us\"" : "", figure_colour(e->arm));
-    html_text(h, name);
-    if (e->count > 1) html_add(h, " <span class=\"sd\">mean of %d</span>", e->count);
-    html_put(h, "</th><td class=\"big\">");
-    table_value(h, e->mean, e->sd, 1);
-    html_put(h, "</td>");
-    interval(h, e->count == 1 ? series_run_interval(&e->rows[0]) : (stats_interval){NAN, NAN}, 1);
-    numbers(h, mean_of(e, "solved_at_start"), mean_of(e, "success_rate_unsolved"),
-            mean_of(e, "seconds_per_episode"), mean_of(e, "ms_per_solve"));
-    if (table_has_paper(g))
-        paper_cells(h, paper_success(g->task, e->arm, e->variant), paper_seconds(g->task, e->arm));
-    html_put(h, "</tr>\n");
-}
-
-static void run_row(html* h, const report_data* data, const report_group* g, const report_entry* e,
-                    const report_row* r) {
-    html_put(h, "<tr class=\"minor\"><th scope=\"row\">");
-    html_text(h, data->runs[r->run].label);
-    html_put(h, "</th>");
-    cell(h, r->rate, 1);
-    interval(h, series_run_interval(r), 1);
-    numbers(h, report_get(r->json, "solved_at_start"), report_get(r->json, "success_rate_unsolved"),
-            report_get(r->json, "seconds_per_episode"), report_get(r->json, "ms_per_solve"));
+// One arm, or one run of it: `e` holds the runs to be averaged.
+static firm_status read_line(const report_group* g, const report_entry* e, success_line* l,
+                             firm_error* err) {
+    *l = (success_line){.paper = {NAN, NAN}, .paper_seconds = {NAN, NAN}};
+    l->rate = mean_of(e, "success_rate", &l->sd);
+    l->unsolved = mean_of(e, "success_rate_unsolved", &l->unsolved_sd);
+    l->start = mean_of(e, "solved_at_start", NULL);
+    l->ms = mean_of(e, "ms_per_solve", NULL);
+    // an arm that plans nothing has no planner time
+    l->seconds = isfinite(l->ms) ? mean_of(e, "seconds_per_episode", NULL) : NAN;
     if (table_has_paper(g)) {
-        paper_value rate = {NAN, NAN}, seconds = {NAN, NAN};
-        const paper_seed* s = paper_find_seed(g->task, data->runs[r->run].seed);
-        if (s && !e->variant[0] && strcmp(e->arm, "firm") == 0)
-            rate.mean = s->firm, seconds.mean = s->firm_seconds;
-        paper_cells(h, rate, seconds);
+        l->paper = paper_success(g->task, e->arm, e->variant);
+        l->paper_seconds = paper_seconds(g->task, e->arm);
     }
-    html_put(h, "</tr>\n");
+    return unsolved_interval(e, &l->interval, err);
 }
 
-void table_success(html* h, const report_data* data, const report_group* g) {
-    html_put(h,
-             "<div class=\"scroll\"><table><thead><tr><th scope=\"col\">arm</th><th "
-             "scope=\"col\">success<small>%</small></th>"
-             "<th scope=\"col\">95 % interval<small>%</small></th><th scope=\"col\">solved at "
-             "start<small>trials</small></th>"
-             "<th scope=\"col\">success among unsolved<small>%</small></th><th "
-             "scope=\"col\">planner time<small>s per episode</small></th>"
-             "<th scope=\"col\">solve<small>ms</small></th>");
-    if (table_has_paper(g)) {
-        html_put(h,
-                 "<th scope=\"col\" class=\"paper\">paper<small>%</small></th><th scope=\"col\" "
-                 "class=\"paper\">paper<small>s per episode</small></th>");
-    }
-    html_put(h, "</tr></thead><tbody>\n");
+static firm_status run_line(const report_data* data, const report_group* g, const report_entry* e,
+                            int run, sheet_list* list, int any_at_start, firm_error* err) {
+    report_entry one = *e;
+    success_line l;
+    one.rows = &e->rows[run];
+    one.count = 1;
+    TRY(read_line(g, &one, &l, err));
+    l.paper = l.paper_seconds = (paper_value){NAN, NAN};
+    const paper_seed* s = paper_find_seed(g->task, data->runs[one.rows->run].seed);
+    if (s && table_has_paper(g) && !e->variant[0] && strcmp(e->arm, "firm") == 0)
+        l.paper.mean = s->firm, l.paper_seconds.mean = s->firm_seconds;
+    sheet_line_new(list, SHEET_MINOR);
+    sheet_put(list, "%s", data->runs[one.rows->run].label);
+    put_success(list, &l, any_at_start);
+    return FIRM_OK;
+}
+
+firm_status table_success(const report_data* data, const report_group* g, sheet_list* list,
+                          firm_error* err) {
+    char title[192], name[200];
+    double most_at_start = 0;
+    table_group_name(g, title, sizeof title);
+    sheet_new(
+        list, "success", title, NULL,
+        "arm|success;% of trials not solved at the start|95 % interval;%|trials;not solved at "
+        "the start|solved at the start;trials|success;% of all trials|planner;s per "
+        "episode|one plan;ms|~paper;% of all trials|~paper;s per episode");
+    for (int i = 0; i < g->count; i++)
+        most_at_start = fmax(most_at_start, mean_of(&g->entries[i], "solved_at_start", NULL));
     for (int i = 0; i < g->count; i++) {
         const report_entry* e = &g->entries[i];
-        entry_row(h, g, e);
-        for (int k = 0; k < e->count && e->count > 1; k++) run_row(h, data, g, e, &e->rows[k]);
+        success_line l;
+        TRY(read_line(g, e, &l, err));
+        figure_arm_name(g, e, name, sizeof name);
+        sheet_line_new(list, strcmp(e->arm, "firm") == 0 ? SHEET_OURS : SHEET_PLAIN);
+        sheet_key(list, figure_colour(e->arm));
+        if (e->count > 1)
+            sheet_put(list, "%s, mean of %d", name, e->count);
+        else
+            sheet_put(list, "%s", name);
+        put_success(list, &l, most_at_start > 0);
+        for (int k = 0; k < e->count && e->count > 1; k++)
+            TRY(run_line(data, g, e, k, list, most_at_start > 0, err));
     }
-    html_put(h, "</tbody></table></div>\n");
+    sheet_drop_empty(list);
+    return done(list, err);
 }
 
 // ---- paired differences -------------------------------------------------------------------------
@@ -136,38 +139,25 @@ static const paper_seed* paper_pair(const report_data* data, const report_doc* d
     return same && !r->variant[0] ? paper_find_seed(report_text(d->json, "task"), r->seed) : NULL;
 }
 
-static void pair_row(html* h, const report_data* data, const report_group* g, const report_doc* d,
-                     const cJSON* p, int paper_column) {
-    double difference = report_get(p, "difference");
-    html_put(h, "<tr><th scope=\"row\">");
-    html_text(h, paper_task_title(g->task));
-    html_put(h, "</th><td class=\"left\">");
-    html_text(h, g->mode);
-    html_add(h, ", %d</td><td class=\"left\">", g->offset);
-    html_text(h, data->runs[d->run].label);
-    html_put(h, "</td><td class=\"left\">");
-    html_text(h, report_text(p, "a"));
-    html_put(h, " \u2212 ");
-    html_text(h, report_text(p, "b"));
-    html_put(h, difference > 0 ? "</td><td class=\"big\">+" : "</td><td class=\"big\">");
-    html_number(h, difference, 1);
-    html_put(h, "</td>");
-    interval(h, series_named_interval(p), 1);
-    cell(h, report_get(p, "rescue"), 0);
-    cell(h, report_get(p, "harm"), 0);
+static firm_status pair_line(const report_data* data, const report_group* g, const report_doc* d,
+                             const cJSON* p, sheet_list* list, firm_error* err) {
     const paper_seed* s = paper_pair(data, d, p);
-    if (s) {
-        html_put(h, s->difference > 0 ? "<td class=\"paper\">+" : "<td class=\"paper\">");
-        html_number(h, s->difference, 0);
-        html_put(h, " (");
-        html_number(h, s->lo, 0);
-        html_put(h, " to ");
-        html_number(h, s->hi, 0);
-        html_add(h, "), %d / %d</td>", s->rescue, s->harm);
-    } else if (paper_column) {
-        html_put(h, "<td class=\"paper\">\u2013</td>");
-    }
-    html_put(h, "</tr>\n");
+    stats_interval ci;
+    TRY(series_pair_interval(d, p, &ci, err));
+    sheet_line_new(list, SHEET_PLAIN);
+    sheet_put(list, "%s", paper_task_title(g->task));
+    sheet_put(list, "%s, %d", g->mode, g->offset);
+    sheet_put(list, "%s", data->runs[d->run].label);
+    sheet_put(list, "%s \u2212 %s", report_text(p, "a"), report_text(p, "b"));
+    sheet_value(list, report_get(p, "difference"), NAN, 1);
+    sheet_look(list, TONE_STRONG);
+    sheet_interval(list, ci.lo, ci.hi);
+    sheet_count(list, report_get(p, "rescue"));
+    sheet_count(list, report_get(p, "harm"));
+    if (s)
+        sheet_put(list, "%+.0f (%.0f to %.0f), %d / %d", s->difference, s->lo, s->hi, s->rescue,
+                  s->harm);
+    return FIRM_OK;
 }
 
 static int in_group(const report_group* g, const report_doc* d) {
@@ -176,41 +166,21 @@ static int in_group(const report_group* g, const report_doc* d) {
            !strcmp(report_text(d->json, "mode"), g->mode);
 }
 
-int table_pairs(html* h, const report_data* data) {
-    int rows = 0, paper_column = 0;
+firm_status table_pairs(const report_data* data, sheet_list* list, firm_error* err) {
     const cJSON* p;
-    for (int i = 0; i < data->doc_count; i++) {
-        const report_doc* d = &data->docs[i];
-        if (d->kind != DOC_EVAL) continue;
-        cJSON_ArrayForEach(p, cJSON_GetObjectItemCaseSensitive(d->json, "pairs")) {
-            rows++;
-            paper_column |= paper_pair(data, d, p) != NULL;
-        }
-    }
-    if (!rows) return 0;
-    html_put(h,
-             "<div class=\"scroll\"><table><thead><tr><th scope=\"col\">task</th>"
-             "<th scope=\"col\" class=\"left\">mode, offset</th><th scope=\"col\" "
-             "class=\"left\">run</th>"
-             "<th scope=\"col\" class=\"left\">arms</th><th "
-             "scope=\"col\">difference<small>points</small></th>"
-             "<th scope=\"col\">95 % interval<small>points</small></th>"
-             "<th scope=\"col\">rescued<small>trials</small></th><th "
-             "scope=\"col\">harmed<small>trials</small></th>");
-    if (paper_column)
-        html_put(h,
-                 "<th scope=\"col\" class=\"paper\">paper<small>interval, rescued / "
-                 "harmed</small></th>");
-    html_put(h, "</tr></thead><tbody>\n");
+    sheet_new(list, "pairs", "Paired differences",
+              "The same trials under two arms. Rescued: only the first arm reached the goal. "
+              "Harmed: only the second. 95 % intervals are Newcombe\u2019s for paired shares.",
+              "task|<mode, controls|<run|<arms|difference;points|95 % interval;points|rescued;"
+              "trials|harmed;trials|~paper;points (interval), rescued / harmed");
     for (int g = 0; g < data->group_count; g++) {
         for (int i = 0; i < data->doc_count; i++) {
             const report_doc* d = &data->docs[i];
             if (!in_group(&data->groups[g], d)) continue;
-            cJSON_ArrayForEach(p, cJSON_GetObjectItemCaseSensitive(d->json, "pairs")) {
-                pair_row(h, data, &data->groups[g], d, p, paper_column);
-            }
+            cJSON_ArrayForEach(p, cJSON_GetObjectItemCaseSensitive(d->json, "pairs"))
+                TRY(pair_line(data, &data->groups[g], d, p, list, err));
         }
     }
-    html_put(h, "</tbody></table></div>\n");
-    return rows;
+    sheet_drop_empty(list);
+    return done(list, err);
 }

@@ -1,23 +1,23 @@
-// tables.h - the report's tables, our numbers with the paper's beside them. Each puts nothing where
-// there is nothing to show and says whether it did.
+// tables.h - tables that are not the paper's: one group of trials, pairs of arms, and how the
+// results came about. Each adds a sheet, or none where there is nothing to show.
 #ifndef REPORT_TABLES_H
 #define REPORT_TABLES_H
 
-#include "report/html.h"
 #include "report/inputs.h"
+#include "report/sheet.h"
 
 int table_has_paper(const report_group* g);  // the paper evaluates contract mode at 25 controls
-void table_value(html* h, double mean, double sd, int decimals);  // "99.0 +- 1.0"
+// "TwoRoom, reach mode, goals 25 controls away"
+void table_group_name(const report_group* g, char* out, size_t room);
 
-void table_success(html* h, const report_data* data, const report_group* g);
-int table_pairs(html* h, const report_data* data);
-int table_gates(html* h, const report_data* data);
-int table_held_out(html* h, const report_data* data);
-int table_params(html* h, const report_data* data);
-int table_audit(html* h, const report_data* data);
-int table_bench(html* h, const report_data* data);
+firm_status table_success(const report_data* data, const report_group* g, sheet_list* list,
+                          firm_error* err);
+firm_status table_pairs(const report_data* data, sheet_list* list, firm_error* err);
+// Gates of every stage, held-out errors of recorded data, speed.
+firm_status table_runs(const report_data* data, sheet_list* list, firm_error* err);
+// Which file is of what: seeds, hashes, versions.
+firm_status table_provenance(const report_data* data, sheet_list* list, firm_error* err);
 // A scalar of the JSON as text, "" for anything else; version numbers as major.minor.patch.
 void table_fact(const char* key, const cJSON* v, char* out, size_t room);
-void table_provenance(html* h, const report_data* data);
 
 #endif

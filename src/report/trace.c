@@ -177,7 +177,7 @@ static firm_status read_plan(const char* name, int number, const cJSON* f, trace
             "%d paths; record the trace again",
             name, number, MAX_POINTS, MAX_PATHS);
     }
-    t->plans[t->plan_count] = (trace_plan){path, fan};
+    t->plans[t->plan_count] = (trace_plan){path, fan, frame->step};
     frame->plan = t->plan_count++;
     return FIRM_OK;
 }
@@ -194,9 +194,9 @@ static firm_status read_frame(const char* name, int number, const cJSON* f, trac
         return FAIL(err, FIRM_E_FORMAT, "%s: frame %d has no picture 'png'; record the trace again",
                     name, number);
     TRY(add_image(name, number, png, t, &frame->image, err));
-    TRY(read_plan(name, number, f, t, frame, err));
     double step = report_get(f, "step"), arrival = report_get(f, "arrival");
     frame->step = isnan(step) ? number : (int)limited(step, 0, 1e8);
+    TRY(read_plan(name, number, f, t, frame, err));
     frame->arrival = isnan(arrival) ? 0 : (int)limited(arrival, 0, 1e6);
     const cJSON* solved = cJSON_GetObjectItemCaseSensitive(f, "solved");
     frame->solved = cJSON_IsTrue(solved) || (cJSON_IsNumber(solved) && solved->valuedouble != 0);
@@ -247,6 +247,9 @@ static firm_status read_all(const cJSON* json, const char* name, trace* t, firm_
     t->mode = report_text(json, "mode");
     t->arm = report_text(json, "arm");
     t->note = report_text(json, "note");
+    t->scenery = report_text(json, "scenery");
+    double macro = report_get(json, "controls_per_macro");
+    t->macro = macro >= 1 && macro <= 1000 ? (int)macro : 0;
     t->success = cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(json, "success"));
     t->frames = mem_calloc((size_t)count, sizeof *t->frames);
     t->plans = mem_calloc((size_t)count, sizeof *t->plans);
@@ -291,16 +294,44 @@ double trace_worst(const trace* t, const trace_frame* f) {
     return worst;
 }
 
-void trace_sentence(const trace* t, const trace_frame* f, char* out, size_t room) {
-    out[0] = 0;
+static void add_distances(const trace* t, const double* distance, char* out, size_t room) {
+    const char* before = "";
     for (int i = 0; i < t->distance_count; i++) {
-        if (isnan(f->distance[i])) continue;
+        if (isnan(distance[i])) continue;
         // small units (radians, metres) need more digits than pixels
         int decimals = t->distance[i].tolerance < 1 ? 3 : 1;
-        text_add(out, room, "%s%s %.*f %s", out[0] ? ", " : "", t->distance[i].name, decimals,
-                 f->distance[i], t->distance[i].unit);
+        text_add(out, room, "%s%s %.*f %s", before, t->distance[i].name, decimals, distance[i],
+                 t->distance[i].unit);
+        before = ", ";
     }
-    if (out[0]) text_add(out, room, " from goal");
-    if (f->arrival > 0)
-        text_add(out, room, "%sarriving at macro step %d", out[0] ? ", " : "", f->arrival);
+}
+
+void trace_sentence(const trace* t, const trace_frame* f, char* out, size_t room) {
+    out[0] = 0;
+    add_distances(t, f->distance, out, room);
+    if (out[0]) text_add(out, room, " from the goal");
+}
+
+// Every distance that is known, and at least one.
+static int within_tolerance(const trace* t, const double* distance) {
+    int known = 0;
+    for (int i = 0; i < t->distance_count; i++) {
+        if (isnan(distance[i])) continue;
+        if (!(distance[i] <= t->distance[i].tolerance)) return 0;
+        known++;
+    }
+    return known > 0;
+}
+
+void trace_expectation(const trace* t, const trace_frame* f, char* out, size_t room) {
+    char near[200] = "";
+    out[0] = 0;
+    add_distances(t, f->planned, near, sizeof near);
+    if (f->plan < 0 || !near[0]) return;
+    if (!within_tolerance(t, f->planned))
+        text_add(out, room, "comes within %s of the goal", near);
+    else if (t->macro && f->arrival > 0)
+        text_add(out, room, "arrives by step %d", t->plans[f->plan].step + t->macro * f->arrival);
+    else
+        text_add(out, room, "arrives");
 }

@@ -21,11 +21,14 @@ typedef struct trace_frame {
 typedef struct trace_plan {
     const cJSON* path;  // [[x, y], ...], image pixels
     const cJSON* fan;   // [[[x, y], ...], ...] or NULL
+    int step;           // when it was made
 } trace_plan;
 
 typedef struct trace {
     const char *task, *mode, *arm;
-    const char* note;  // a sentence for the reader; "" if there is none
+    const char* note;     // a sentence for the reader; "" if there is none
+    const char* scenery;  // another, on what the picture shows that is no part of the task
+    int macro;            // controls of a macro action; 0 unknown
     int success;
     int width, height;  // of every picture
     int image_count;
@@ -54,8 +57,11 @@ void trace_free(trace* t);
 // Decodes picture `image` of the trace into rgb (height, width, 3).
 firm_status trace_picture(const trace* t, int image, uint8_t* rgb, firm_error* err);
 
-// "agent 83.1 px from goal, arriving at macro step 4"
+// "agent 83.1 px from the goal"
 void trace_sentence(const trace* t, const trace_frame* f, char* out, size_t room);
+// What the plan in hand expects: "arrives by step 40" if it comes within tolerance, else how near
+// it comes: "comes within agent 31.0 px of the goal". "" where there is no plan.
+void trace_expectation(const trace* t, const trace_frame* f, char* out, size_t room);
 // The frame's distances as one number: its unit if there is one distance, else the largest in
 // tolerances.
 double trace_worst(const trace* t, const trace_frame* f);

@@ -103,6 +103,9 @@ int stage_read(const config* settings, int i, const char* sources, stage* out); 
 firm_status stage_first(const config* settings, const char* from, int* index, firm_error* err);
 int stage_recurrent(const stage* s);    // its samples are records with remembered histories
 int stage_sees_frames(const stage* s);  // its samples are pairs of frames
+// What updates from `from` on cost, in frames seen, roughly: a rollout from remembered histories
+// costs a seventh of a frame.
+double stage_cost(const stage* s, int from);
 int stage_trains(const stage* s, const char* prefix);  // any parameter of that prefix
 void stage_train(const stage* s, nn_graph* g);         // declares what is trained; s NULL: nothing
 float stage_factor(const stage* s, const char* parameter);

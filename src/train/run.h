@@ -31,6 +31,7 @@ typedef struct train_run_state {
     pool* p;
     FILE* metrics;
     int lock;               // of the folder; -1: none
+    int shown;              // progress_run_begin() was called
     double seconds_before;  // spent in earlier sittings of the current stage
     stage_result result[MAX_STAGES];
     int results;

@@ -52,6 +52,9 @@ const config_key train_keys[] = {
      "none"},
     {"train", "recorded", CONFIG_INT, 0, 65536, "0", NULL,
      "recorded segments stored with the model, for plan.reach_recorded; 0: none"},
+    {"train", "moments", CONFIG_INT, 0, 65536, "0", NULL,
+     "with --recordings: moments of whole episodes stored with the model instead, for "
+     "plan.reach_ahead; 0: none"},
     {"train", "support", CONFIG_INT, 0, 65536, "2048", NULL,
      "training configurations stored with the model, for the planner's reach mode; 0: none"},
     {"loss.*", "config", CONFIG_REAL, 0, 1e3, "2", NULL, "weight of future configurations"},
@@ -209,6 +212,12 @@ int stage_recurrent(const stage* s) {
 
 int stage_sees_frames(const stage* s) {
     return !is(s, "dynamics") && !stage_recurrent(s);
+}
+
+double stage_cost(const stage* s, int from) {
+    double samples = 0;
+    for (int i = 0; i < SOURCES; i++) samples += s->sources >> i & 1 ? s->batch[i] : 0;
+    return samples * (s->updates - from) * (stage_recurrent(s) ? 0.15 : 2);
 }
 
 static void read_terms(const config* c, const char* section, stage* s) {

@@ -347,6 +347,7 @@ static firm_status make_updates(train_run_state* run, const stage* s, nn_trainer
     char label[64], note[64] = "";
     snprintf(label, sizeof label, "%d %s", s->index + 1, s->name);
     progress bar;
+    progress_run_part(stage_cost(s, from));
     progress_begin(&bar, label, s->updates);
     for (int u = from; u < s->updates; u++) {
         firm_error why;

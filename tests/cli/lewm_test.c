@@ -173,19 +173,25 @@ TEST(cli, lewm_weights_from_elsewhere) {
                    "export", "--half");
     cJSON* j = JSON_OF(firm_run(folder, 0,
                                 "export weights.safetensors -o back.safetensors --task tworoom "
-                                "--statistics '0,0;1,1' --json"));
+                                "--statistics '0.1,0.05;0.5,0.25' --json"));
     if (j) EXPECT(json_get(j, "params", 0) > 0);
     cJSON_Delete(j);
-    double cost[2] = {-1, -2};
+    // the same search in standardised controls, which then mean others
+    double cost[2] = {-1, -2}, action[2] = {-1, -2};
     for (int i = 0; i < 2; i++) {
         j = JSON_OF(firm_run(folder, 0,
                              "plan tworoom --model %s.safetensors --frames %s/frame-0.png --goal "
                              "%s/frame-3.png --mode contract --json",
                              i ? "back" : "lewm", fix, fix));
-        if (j) cost[i] = json_get(j, "cost", -3);
+        if (j) {
+            cost[i] = json_get(j, "cost", -3);
+            action[i] =
+                cJSON_GetArrayItem(cJSON_GetObjectItemCaseSensitive(j, "action"), 0)->valuedouble;
+        }
         cJSON_Delete(j);
     }
     EXPECT_NEAR(cost[0], cost[1], 0);
+    EXPECT_NEAR(action[1], 0.1 + 0.5 * action[0], 1e-5);
 }
 
 // Four evaluations of a task's LeWM: two modes, two distances, each on the trials of the seeds'.
@@ -207,6 +213,26 @@ TEST(cli, lewm_in_a_study) {
         strstr(step->valuestring, "/tworoom/lewm/eval-");
     EXPECT_INT(found, 4);
     cJSON_Delete(j);
+}
+
+// Trained on the episodes of another split: trials of recorded data may be among them.
+TEST(cli, lewm_of_another_split) {
+    char folder[512], path[600];
+    const char* fix = make_lewm(folder);
+    lewm_model* m;
+    firm_error err = {0};
+    if (!fix) return;
+    snprintf(path, sizeof path, "%s/lewm.safetensors", folder);
+    REQUIRE_OK(lewm_read(path, NULL, &m, &err), err);
+    mem_free(m->config);
+    m->config = mem_strdup("[lewm]\nsplit_seed = 4\n");
+    REQUIRE_OK(lewm_write(path, m, NULL, &err), err);
+    lewm_free(m);
+    EXPECT_REFUSAL(firm_run(folder, 0,
+                            "eval tworoom --lewm lewm.safetensors --arms lewm --data %s/f.h5 "
+                            "--trials 1 --offset 10 --quiet",
+                            fix),
+                   "eval", "lewm.split_seed 4");
 }
 
 TEST(cli, lewm_is_refused_where_it_does_not_belong) {

@@ -52,7 +52,7 @@ TEST(cli, little_memory_is_said_or_enough) {
     if (!fix) return;
     snprintf(plan, sizeof plan,
              "plan tworoom --model %s/models/tworoom.safetensors --frames frame-0.png --goal "
-             "frame-3.png --mode contract --threads 2",
+             "frame-3.png --mode contract --threads 2 --set plan.contract_iterations=1",
              test_source_dir());
     for (size_t i = 0; i < sizeof megabytes / sizeof *megabytes; i++)
         works_or_says_why(fix, plan, megabytes[i]);

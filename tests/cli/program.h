@@ -16,7 +16,7 @@ typedef struct outcome {
 } outcome;
 
 // Runs `firm ARGUMENTS` (a shell-like line: words separated by blanks, '...' quotes) in `folder`.
-// With test_short(), lines with `--config smoke` train on fewer frames.
+// Lines with `--config smoke` train on fewer frames than the settings say.
 // file_limit: largest file it may write, in bytes, 0: any; stands for a full disk.
 const outcome* firm_run(const char* folder, long file_limit, const char* format, ...)
     __attribute__((format(printf, 3, 4)));

@@ -16,3 +16,20 @@ TEST(cli, every_set_reaches_the_planner) {
     EXPECT_NEAR(json_get(j, "horizon", 0), 3, 0);
     cJSON_Delete(j);
 }
+
+// also those of a single decision, with the model's own ones below
+TEST(cli, every_set_reaches_a_single_plan) {
+    const char* fix = firm_fixture();
+    if (!fix) return;
+    static const char line[] =
+        "plan tworoom --model run/model.safetensors --frames frame-0.png --goal frame-3.png "
+        "--mode contract --json --quiet";
+    cJSON *own = JSON_OF(firm_run(fix, 0, "%s", line)),
+          *two = JSON_OF(firm_run(fix, 0, "%s --set plan.contract_iterations=2", line));
+    EXPECT_NEAR(json_get(own, "iterations", 0), 3, 0);  // configs/smoke.ini
+    EXPECT_NEAR(json_get(two, "iterations", 0), 2, 0);
+    cJSON_Delete(own);
+    cJSON_Delete(two);
+    EXPECT_REFUSAL(firm_run(fix, 0, "%s --set plan.contract_iteration=2", line), "plan",
+                   "contract_iterations");
+}

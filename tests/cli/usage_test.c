@@ -5,12 +5,16 @@
 TEST(cli, help_and_version) {
     const outcome* o = firm_run("/", 0, "--version");
     EXPECT_INT(o->code, 0);
-    EXPECT(strncmp(o->out, "firm 0.", 7) == 0);
+    char first[32];
+    snprintf(first, sizeof first, "firm %d.%d.%d\ncommit ", FIRM_VERSION / 10000,
+             FIRM_VERSION / 100 % 100, FIRM_VERSION % 100);
+    EXPECT(strncmp(o->out, first, strlen(first)) == 0);
+    EXPECT(strstr(o->out, "\nbuild ") != NULL);
     o = firm_run("/", 0, "--help");
     EXPECT_INT(o->code, 0);
-    static const char* const commands[] = {"tasks", "collect",   "intervene", "audit",    "train",
-                                           "plan",  "eval",      "params",    "report",   "bench",
-                                           "demo",  "reproduce", "export",    "describe", "trials"};
+    static const char* const commands[] = {
+        "tasks",  "collect", "intervene", "audit",     "train",  "plan",     "eval",   "params",
+        "report", "bench",   "demo",      "reproduce", "export", "describe", "trials", "rows"};
     static outcome listing, again;
     listing = *o;
     for (size_t i = 0; i < sizeof commands / sizeof *commands; i++) {
@@ -73,6 +77,7 @@ TEST(cli, counts_out_of_range) {
         {"eval", "eval tworoom --offset 2.5", "whole number from 1"},
         {"eval", "eval tworoom --deadline-ms -3", "number from 0"},
         {"eval", "eval tworoom --deadline-ms nan", "number from 0"},
+        {"export", "export m.safetensors -o x --recorded p.h5 --episodes f.h5", "not both"},
         {"reproduce", "reproduce --seeds 1,-2", "whole numbers"},
         {"reproduce", "reproduce --tasks tworoom --plus", "TASK-plus"},
     };

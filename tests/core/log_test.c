@@ -89,6 +89,24 @@ TEST(core, progress_plain_lines) {
     EXPECT(strstr(text, "grounder 500 in 0:00") != NULL);
 }
 
+// For a program that draws bars of its own: python/src/firm/program.py.
+TEST(core, progress_as_counts) {
+    int ends[2];
+    char text[4096];
+    if (pipe(ends) != 0) abort();
+    setenv("FIRM_PROGRESS", "counts", 1);
+    progress_enable(1);
+    show_to(ends[1], 1000, 0);
+    progress_enable(0);
+    unsetenv("FIRM_PROGRESS");
+    close(ends[1]);
+    read_some(ends[0], text, sizeof text);
+    close(ends[0]);
+    EXPECT_TEXT(text,
+                "@progress 0 1000 grounder\t\n@progress 500 1000 grounder\tloss 0.125\n"
+                "@progress 500 1000 grounder\tloss 0.125\n");
+}
+
 TEST(core, progress_bar_on_terminal) {
     int master, slave;
     struct winsize size = {.ws_row = 24, .ws_col = 60};
@@ -115,11 +133,71 @@ TEST(core, progress_bar_on_terminal) {
     read_some(master, text, sizeof text);
     close(slave);
     close(master);
-    EXPECT(strstr(text, "\r\033[Kgrounder [############............]  50%") != NULL);
+    // a bar, shortened so that the time left fits
+    const char* bar = strstr(text, "\r\033[Kgrounder [####");
+    EXPECT(bar && strstr(bar, "....]  50%") && strstr(bar, " left"));
     EXPECT_TEXT(h.last, "a message");
     // one line only, within the terminal's width, until the end
     char* newline = strchr(text, '\n');
     EXPECT(newline && newline[1] == 0);
     for (char* part = strtok(text, "\r\n"); part; part = strtok(NULL, "\r\n"))
         EXPECT(strlen(part) - (part[0] == '\033' ? 3 : 0) < 60);
+}
+
+// A run of three parts, the second with a run of two inside: what is left goes by the whole.
+TEST(core, progress_of_a_run_shows_the_time_left_of_all) {
+    int ends[2];
+    char text[8192];
+    progress p;
+    if (pipe(ends) != 0) abort();
+    fflush(stderr);
+    int keep = dup(STDERR_FILENO);
+    dup2(ends[1], STDERR_FILENO);
+    progress_enable(1);
+    progress_run_begin(100);
+    progress_run_part(10);
+    progress_begin(&p, "first part with a name that is long, too long for eighty columns", 10);
+    progress_step(&p, 0, "a note that would not fit beside it");
+    usleep(20000);
+    p.last_shown -= 100;
+    progress_step(&p, 5, NULL);  // 5 of 100
+    progress_end(&p);
+    progress_run_part(80);
+    progress_run_begin(1000);
+    progress_run_part(500);
+    progress_begin(&p, "inner", 100);
+    progress_step(&p, 0, "");
+    usleep(20000);
+    p.last_shown -= 100;
+    progress_step(&p, 50, "");  // 10 + 80 * 0.25 of 100
+    progress_end(&p);
+    progress_begin(&p, "aside", 100);  // no part of the run
+    progress_step(&p, 0, "");
+    usleep(1000);
+    p.last_shown -= 100;
+    progress_step(&p, 50, "");
+    progress_end(&p);
+    progress_run_end();
+    progress_run_end();
+    progress_begin(&p, "alone", 100);
+    progress_step(&p, 0, "");
+    usleep(1000);
+    p.last_shown -= 100;
+    progress_step(&p, 50, "");
+    progress_end(&p);
+    progress_enable(0);
+    fflush(stderr);
+    dup2(keep, STDERR_FILENO);
+    close(keep);
+    close(ends[1]);
+    read_some(ends[0], text, sizeof text);
+    close(ends[0]);
+    for (char* line = strtok(text, "\n"); line; line = strtok(NULL, "\n")) {
+        if (strchr(line, '%')) EXPECT(strlen(line) < 80);
+        // 0.02 s for a twentieth, then 0.04 s and more for three tenths: well below a second
+        if (strncmp(line, "inner 50%", 9) == 0 || strncmp(line, "aside 50%", 9) == 0)
+            EXPECT(strstr(line, "  0:00 left in all") != NULL);
+        if (strncmp(line, "alone 50%", 9) == 0)
+            EXPECT(strstr(line, "0:00 left") && !strstr(line, "in all"));
+    }
 }

@@ -67,6 +67,48 @@ TEST(core, mean_and_deviation) {
 
 // ---- intervals ----------------------------------------------------------------------------------
 
+// The fourth row is the published example of the method; the others were computed apart.
+TEST(core, newcombe_intervals_by_hand) {
+    static const struct {
+        int both, first, second, neither;
+        double lo, hi;
+    } row[] = {{0, 10, 0, 0, 0.6075094, 1},           {10, 0, 0, 0, -0.2775328, 0.2775328},
+               {5, 5, 0, 0, 0.1173675, 0.7634069},    {36, 12, 2, 0, 0.0569296, 0.3404276},
+               {40, 7, 2, 51, -0.0107157, 0.1096798}, {3, 2, 4, 1, -0.5583626, 0.2429279}};
+    for (size_t i = 0; i < sizeof row / sizeof *row; i++) {
+        stats_interval ci =
+            stats_newcombe(row[i].both, row[i].first, row[i].second, row[i].neither);
+        EXPECT_NEAR(ci.lo, row[i].lo, 1e-6);
+        EXPECT_NEAR(ci.hi, row[i].hi, 1e-6);
+    }
+    EXPECT(isnan(stats_newcombe(0, 0, 0, 0).lo));
+}
+
+// Of ten trials, every way they can go with its probability: the interval covers the truth.
+TEST(core, newcombe_intervals_cover_ten_trials) {
+    static const double truth[][4] = {{0.4, 0.4, 0.1, 0.1},
+                                      {0.1, 0.85, 0.02, 0.03},
+                                      {0.25, 0.25, 0.25, 0.25},
+                                      {0.05, 0.9, 0, 0.05}};
+    enum { N = 10 };
+    for (size_t t = 0; t < sizeof truth / sizeof *truth; t++) {
+        double covered = 0, all = 0;
+        for (int a = 0; a <= N; a++)
+            for (int b = 0; a + b <= N; b++)
+                for (int c = 0; a + b + c <= N; c++) {
+                    int of[4] = {a, b, c, N - a - b - c};
+                    double p = tgamma(N + 1);
+                    for (int k = 0; k < 4; k++) p *= pow(truth[t][k], of[k]) / tgamma(of[k] + 1);
+                    stats_interval ci = stats_newcombe(of[0], of[1], of[2], of[3]);
+                    double d = truth[t][1] - truth[t][2];
+                    all += p;
+                    covered += ci.lo <= d && d <= ci.hi ? p : 0;
+                }
+        EXPECT_NEAR(all, 1, 1e-9);
+        EXPECT(covered > 0.925 && covered < 0.985);
+    }
+}
+
 // z = 1.959964, z^2 = 3.841459. All of n: n / (n + z^2) to 1; none: 0 to z^2 / (n + z^2).
 TEST(core, wilson_intervals_by_hand) {
     static const struct {

@@ -18,7 +18,7 @@ TEST(eval, difference_known_cases) {
         b[i] = i < 78 || i == 95 || i == 99;
     }
     const paired_arm one = {a, hash}, two = {b, other};
-    REQUIRE_OK(paired_compare(&one, &two, N, 3, &d, &err), err);
+    REQUIRE_OK(paired_compare(&one, &two, N, &d, &err), err);
     EXPECT_NEAR(d.difference, 10, 1e-9);
     EXPECT_INT(d.rescue, 12);
     EXPECT_INT(d.harm, 2);
@@ -26,19 +26,20 @@ TEST(eval, difference_known_cases) {
     EXPECT_NEAR(d.lo, 10 - 1.96 * 3.61, 1.5);
     EXPECT_NEAR(d.hi, 10 + 1.96 * 3.61, 1.5);
 
-    // an arm against itself: no difference and no doubt
-    REQUIRE_OK(paired_compare(&one, &one, N, 3, &d, &err), err);
-    EXPECT(d.difference == 0 && d.lo == 0 && d.hi == 0 && d.rescue == 0 && d.harm == 0);
-    EXPECT_INT(paired_compare(&one, &one, 0, 3, &d, &err), FIRM_E_USAGE);
+    // an arm against itself: no difference, and the doubt of a hundred trials
+    REQUIRE_OK(paired_compare(&one, &one, N, &d, &err), err);
+    EXPECT(d.difference == 0 && d.rescue == 0 && d.harm == 0);
+    EXPECT(d.lo == -d.hi && d.hi > 1 && d.hi < 4);
+    EXPECT_INT(paired_compare(&one, &one, 0, &d, &err), FIRM_E_USAGE);
 
     // one trial differs: refused
     other[41] ^= 1;
-    EXPECT_INT(paired_compare(&one, &two, N, 3, &d, &err), FIRM_E_USAGE);
+    EXPECT_INT(paired_compare(&one, &two, N, &d, &err), FIRM_E_USAGE);
     EXPECT(strstr(err.message, "trial 41") != NULL);
 }
 
-// a wins 8 of 16 trials that b loses, so the resampled gain is Binomial(16, 1/2) trials: its 2.5 %
-// and 97.5 % points are 4 and 12 (those of 5 % and 95 % would be 5 and 11).
+// a wins 8 of 16 trials, b none: Wilson's intervals 28.00 to 72.00 % and 0 to 19.36 %, put together
+// as 50 - sqrt(22.00^2 + 19.36^2) to 50 + 22.00, since b never varies.
 TEST(eval, difference_interval_by_hand) {
     firm_error err;
     paired_difference d;
@@ -47,10 +48,14 @@ TEST(eval, difference_interval_by_hand) {
     uint64_t hash[N] = {0};
     for (int i = 0; i < N; i++) a[i] = i % 2;
     const paired_arm one = {a, hash}, two = {b, hash};
-    REQUIRE_OK(paired_compare(&one, &two, N, 1, &d, &err), err);
-    EXPECT(d.difference == 50 && d.lo == 25 && d.hi == 75 && d.rescue == 8 && d.harm == 0);
-    REQUIRE_OK(paired_compare(&two, &one, N, 1, &d, &err), err);
-    EXPECT(d.difference == -50 && d.lo == -75 && d.hi == -25 && d.rescue == 0 && d.harm == 8);
+    REQUIRE_OK(paired_compare(&one, &two, N, &d, &err), err);
+    EXPECT(d.difference == 50 && d.rescue == 8 && d.harm == 0);
+    EXPECT_NEAR(d.lo, 20.6937, 1e-3);
+    EXPECT_NEAR(d.hi, 72.0004, 1e-3);
+    REQUIRE_OK(paired_compare(&two, &one, N, &d, &err), err);
+    EXPECT(d.difference == -50 && d.rescue == 0 && d.harm == 8);
+    EXPECT_NEAR(d.lo, -72.0004, 1e-3);
+    EXPECT_NEAR(d.hi, -20.6937, 1e-3);
 }
 
 // Share of simulated experiments whose interval contains the truth.
@@ -70,7 +75,7 @@ TEST(eval, intervals_cover) {
         }
         const paired_arm one = {a, hash}, two = {b, hash};
         paired_difference d;
-        REQUIRE_OK(paired_compare(&one, &two, N, (uint64_t)e, &d, &err), err);
+        REQUIRE_OK(paired_compare(&one, &two, N, &d, &err), err);
         covered += d.lo <= 15 + 1e-9 && d.hi >= 15 - 1e-9;
     }
     // 95 % with three standard errors of 200 experiments, sqrt(0.95 0.05 / 200) = 1.5 %

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # docs_test.sh PROGRAM SOURCE - the documents tell the truth where a script can check it: every command
-# and flag of the program is in docs/commands.md and no other, paths and links exist, and no cell of a
-# table waits for its number.
+# and flag of the program is in docs/commands.md and no other, paths exist, no cell of a table waits for
+# its number, and what scripts/check-docs.py says of sentences, links, terms and figures.
 set -uo pipefail
 program=$1 source=$2
 cd "$source" || exit 1
@@ -27,13 +27,12 @@ for command in $commands; do
     done
 done
 
-# links between the documents
 for file in README.md CONTRIBUTING.md docs/*.md; do
-    for link in $(grep -oE '\]\([^)#]+' "$file" | sed 's/^](//' | grep -v '^http'); do
-        [ -e "$(dirname "$file")/$link" ] || complain "$file: $link does not exist"
-    done
     if grep -nE '@@[A-Z0-9_]+@@' "$file"; then complain "$file: numbers are missing"; fi
 done
+
+# sentences, links, terms and figures
+python3 scripts/check-docs.py || complain "scripts/check-docs.py found the above"
 
 # the tables that are kept are those of the results that are kept
 kept=docs/results
@@ -44,8 +43,8 @@ diff -q "$made" "$kept/report.md" >/dev/null ||
 rm -f "$made"
 
 # the tree map, and source files named in the documents
-for path in $(sed -n '/^include\/firm.h/,/^```/p' README.md | grep -oE '^[a-z]+/[a-z./]*'); do
-    [ -e "$path" ] || complain "README.md: $path does not exist"
+for path in $(sed -n '/^include\/firm.h/,/^```/p' docs/tour.md | grep -oE '^[a-z]+/[a-z./]*'); do
+    [ -e "$path" ] || complain "docs/tour.md: $path does not exist"
 done
 for path in $(grep -ohE '`(src|tests|scripts|configs|fuzz|bench|cmake|examples|include)/[A-Za-z0-9_./-]+`' README.md CONTRIBUTING.md docs/*.md | tr -d '`' | sort -u); do
     case $path in *NAME* | *TASK*) continue ;; esac

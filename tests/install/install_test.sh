@@ -51,7 +51,7 @@ if grep -q libfirm.so <<<"$with_static"; then
     echo "the static example uses libfirm.so"
     exit 1
 fi
-# README's own lines, in a home whose .local is this prefix; nothing else says where firm is
+# the lines of docs/deployment.md, in a home whose .local is this prefix; nothing else says where firm is
 mkdir home
 ln -s "$prefix" home/.local
 cat >loop.c <<'END'
@@ -62,12 +62,12 @@ int main(void) {
     return firm_model_load("no-such-model", &m, &err) == FIRM_E_MISSING ? 0 : 1;
 }
 END
-lines=$(grep -oE '`(export PKG_CONFIG_PATH=|cc loop\.c )[^`]*`' "$source/README.md" | tr -d '`')
-[ "$(grep -c '^cc loop.c' <<<"$lines")" -eq 2 ] || { echo "README.md: the lines with cc loop.c were not found"; exit 1; }
+lines=$(grep -oE '`(export PKG_CONFIG_PATH=|cc loop\.c )[^`]*`' "$source/docs/deployment.md" | tr -d '`')
+[ "$(grep -c '^cc loop.c' <<<"$lines")" -eq 2 ] || { echo "docs/deployment.md: the lines with cc loop.c were not found"; exit 1; }
 setting=$(grep '^export' <<<"$lines")
 while read -r line; do
     if ! env -u PKG_CONFIG_PATH -u LD_LIBRARY_PATH HOME="$folder/home" bash -c "$setting && $line && ./a.out"; then
-        echo "README.md: this does not work: $setting; $line"
+        echo "docs/deployment.md: this does not work: $setting; $line"
         exit 1
     fi
 done < <(grep '^cc' <<<"$lines")

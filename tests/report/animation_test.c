@@ -107,7 +107,7 @@ TEST(report, animation_chunks) {
     cJSON_Delete(t);
     const uint8_t* bytes = (const uint8_t*)png.data;
     size_t size = png.size;
-    EXPECT(size < 1500000);
+    EXPECT(size < 400000);
     check_apng(bytes, size, &m);
     EXPECT_INT(m.frames, 24);
     EXPECT_INT(m.width, 448);
@@ -160,7 +160,7 @@ TEST(report, animation_stays_small) {
     cJSON_DeleteItemFromObject(t, "goal_png");
     REQUIRE_OK(animate(t, &moving, &err), err);
     cJSON_Delete(t);
-    EXPECT(moving.size < 1500000);
+    EXPECT(moving.size < 400000);
     check_apng((const uint8_t*)moving.data, moving.size, &m);
     EXPECT(m.frames > 1 && m.frames < FRAMES);
     mem_free(m.shown);

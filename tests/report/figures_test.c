@@ -5,6 +5,7 @@
 #include "check.h"
 #include "core/mem.h"
 #include "report/report.h"
+#include "report/series.h"
 #include "sample.h"
 
 static int contains(const char* text, const char* part) {
@@ -55,6 +56,76 @@ TEST(report, whiskers_show_the_interval_or_the_spread) {
     figure_list_free(&list);
     cJSON_Delete(ten);
     cJSON_Delete(named);
+}
+
+// ---- by distance, and pairs ---------------------------------------------------------------------
+
+// An evaluation of four trials, the last of which is solved at the start.
+static void put_eval(const char* folder, const char* mode, int offset, const char* firm) {
+    char name[64], text[600];
+    snprintf(name, sizeof name, "eval-tworoom-1-%s-%d.json", mode, offset);
+    snprintf(
+        text, sizeof text,
+        "{\"task\":\"tworoom\",\"mode\":\"%s\",\"offset\":%d,\"trials\":4,\"start_solved\":[0,0,"
+        "0,1],\"arms\":{\"firm\":{\"success_rate\":50,\"solved_at_start\":1,\"outcomes\":%s},"
+        "\"random\":{\"success_rate\":25,\"solved_at_start\":1,\"outcomes\":[0,0,1,1]}},"
+        "\"pairs\":[{\"a\":\"firm\",\"b\":\"random\",\"difference\":25}]}",
+        mode, offset, firm);
+    sample_put(folder, name, text);
+}
+
+// The plot's 0 to 100 % lie at y = 190 to 28. Three of three: 43.85 to 100 %, one of three: 6.15 to
+// 79.23 %, without the trial that was solved at the start.
+TEST(report, success_by_distance_has_intervals_of_unsolved_trials) {
+    char folder[1024];
+    firm_error err;
+    report_data data;
+    sample_folder("distances", folder);
+    put_eval(folder, "reach", 25, "[1,1,1,1]");
+    put_eval(folder, "reach", 75, "[0,1,0,1]");
+    const char* inputs[] = {folder};
+    REQUIRE_OK(report_data_read(inputs, 1, &data, &err), err);
+    figure_list list = {0};
+    figure* f = figure_offsets(&list, &data, "tworoom");
+    EXPECT(f != NULL);
+    if (f) {
+        // 25 and 75 lie 4 to 54 of 58 units from the left end: x = 57.1 and 270.9, whiskers 3 to
+        // the right
+        EXPECT(contains(f->body.data, "M57.1 119.0H63.1M60.1 119.0V28.0M57.1 28.0H63.1"));
+        EXPECT(contains(f->body.data, "M270.9 180.0H276.9M273.9 180.0V61.6M270.9 61.6H276.9"));
+        EXPECT(contains(f->body.data, ">reach</text>") && !contains(f->body.data, "contract"));
+    }
+    EXPECT(figure_offsets(&list, &data, "reacher") == NULL);
+    figure_list_free(&list);
+    report_data_free(&data);
+}
+
+TEST(report, pairs_have_a_dot_a_trial) {
+    char folder[1024];
+    firm_error err;
+    report_data data;
+    sample_folder("pair-dots", folder);
+    put_eval(folder, "reach", 25, "[1,1,0,1]");
+    const char* inputs[] = {folder};
+    REQUIRE_OK(report_data_read(inputs, 1, &data, &err), err);
+    figure_list list = {0};
+    const cJSON* pair =
+        cJSON_GetArrayItem(cJSON_GetObjectItemCaseSensitive(data.docs[0].json, "pairs"), 0);
+    figure* f = figure_pair(&list, &data.docs[0], pair);
+    EXPECT(f != NULL);
+    if (f) {
+        EXPECT_INT(count_of(f->body.data, "<circle"), 4);
+        EXPECT_INT(count_of(f->body.data, "class=\"rescued\""), 2);
+        EXPECT_INT(count_of(f->body.data, "class=\"miss\""), 1);
+        EXPECT(contains(f->body.data, "class=\"hit\"><title>trial 4</title>"));
+        EXPECT(contains(f->body.data, ">rescued by firm</text>"));
+    }
+    stats_interval ci;
+    REQUIRE_OK(series_pair_interval(&data.docs[0], pair, &ci, &err), err);
+    stats_interval want = stats_newcombe(1, 2, 1, 0);
+    EXPECT(ci.lo == 100 * want.lo && ci.hi == 100 * want.hi);
+    figure_list_free(&list);
+    report_data_free(&data);
 }
 
 // ---- seeds
@@ -138,8 +209,9 @@ static void expect_gates(int missed, int audit, const char* says, const char* of
 }
 
 TEST(report, missed_gates_are_called_missed) {
-    expect_gates(0, 1, "| all passed |", "| 128 | 0.1 | 0.3 | 0.5 | passed |");
-    expect_gates(1, 0, "| missed: grounder 0.75 > 0.03 |", "| 128 | 0.1 | 0.3 | 0.5 | missed |");
+    expect_gates(0, 1, "| all passed |", "| 128 | 0.100 | 0.300 | 0.500 | passed |");
+    expect_gates(1, 0, "| missed: grounder 0.75 > 0.03 |",
+                 "| 128 | 0.100 | 0.300 | 0.500 | missed |");
     expect_gates(3, 1, "| missed: grounder 0.75 > 0.03, factual 0.75 > 0.2, joint 0.75 > 0.1 |",
                  "| passed |");
 }

@@ -17,7 +17,7 @@ static int open_packs(packs* w) {
         .task = "tworoom",
         .settings = "smoke",
         .set = {"train.frame_pool=40", "stage.grounder.sources=FI", "stage.grounder.lag=7",
-                test_short() ? "stage.grounder.batch=8" : NULL},
+                "stage.tokenizer.batch=4", "stage.grounder.batch=8", "stage.history.batch=4"},
         .episodes = 60,
         .anchors = 12,
         .per_anchor = 4};

@@ -55,7 +55,7 @@ static small_options options(const char* task, const char* settings, int episode
                              const char* pool) {
     return (small_options){.task = task,
                            .settings = settings,
-                           .set = {pool, "train.segments=200", "train.held_out=50"},
+                           .set = {pool, "train.segments=80", "train.held_out=20"},
                            .episodes = episodes_n,
                            .anchors = episodes_n / 3,
                            .per_anchor = 2,
@@ -85,16 +85,16 @@ static void check_task(const char* task, const char* settings, int episodes_n, c
 
 TEST(train, no_validation_episode_is_trained_on) {
     check_task("tworoom", "smoke", 120, "train.frame_pool=0", 3);
-    check_task("tworoom", "smoke", 120, "train.frame_pool=300", 3);
+    check_task("tworoom", "smoke", 120, "train.frame_pool=100", 3);
 #ifdef FIRM_CHIPMUNK
-    check_task("pusht", "smoke-pusht", 60, "train.frame_pool=300", 5);
+    check_task("pusht", "smoke-pusht", 60, "train.frame_pool=100", 5);
 #endif
 }
 
 TEST(train, no_validation_episode_of_mujoco_tasks_either) {
 #ifdef FIRM_MUJOCO
-    check_task("reacher", "smoke-reacher", 40, "train.frame_pool=300", 5);
-    check_task("cube", "smoke-cube", 10, "train.frame_pool=300", 5);
+    check_task("reacher", "smoke-reacher", 40, "train.frame_pool=100", 5);
+    check_task("cube", "smoke-cube", 6, "train.frame_pool=100", 5);
 #else
     test_skip("built without MuJoCo; run `make mujoco`");
 #endif
@@ -154,7 +154,7 @@ static void disturb(small* s) {
 static void check_untouched(const char* task, const char* settings, int episodes_n) {
     small s;
     uint64_t all[2] = {0}, held[2] = {0};
-    small_options few = options(task, settings, episodes_n, "train.frame_pool=100");
+    small_options few = options(task, settings, episodes_n, "train.frame_pool=40");
     if (!small_collect(&s, &few)) return;
     for (int k = 0; k < 2; k++) {
         if (!small_open(&s, &(train_options){.ablations = 1}, 1)) return;
