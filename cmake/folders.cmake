@@ -235,7 +235,7 @@ if(FIRM_TESTS)
   if(FIRM_HAS_MUJOCO)
     target_compile_definitions(firm_tests PRIVATE FIRM_MUJOCO=1)
   endif()
-  if(TARGET firm AND cli IN_LIST FIRM_TEST_FOLDERS)
+  if(TARGET firm AND "cli" IN_LIST FIRM_TEST_FOLDERS)  # quoted: a variable has this name
     add_dependencies(firm_tests firm)  # tests/cli drive the program
   endif()
 

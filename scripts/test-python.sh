@@ -3,9 +3,10 @@
 #
 #     scripts/test-python.sh [short]
 #
-# The whole form (make test-python) adds gymnasium, MuJoCo and, where PyPI has it, PyTorch. The short form, part of `make
-# test`, leaves out PyTorch and what takes long. Needs python3 with venv, and PyPI the first time; without one of them it
-# says so and exits with 77.
+# The whole form (make test-python) installs as a user does, and adds PyTorch, Minari and pygame where PyPI has them. LeRobot and
+# stable-worldmodel are large: their tests run where somebody has put them into the environment. The short form, part of `make test`,
+# leaves out what takes long, and builds in the environment itself, so that what did not change is not compiled again. Needs
+# python3 with venv, and PyPI the first time; without one of them it says so and exits with 77.
 set -uo pipefail
 cd "$(dirname "$0")/.." || exit 2
 form=${1:-whole}
@@ -15,13 +16,18 @@ python3 -c 'import venv, ensurepip' 2>/dev/null || { echo "python: skipped, pyth
 [ -x $venv/bin/python ] || python3 -m venv $venv || exit 2
 install() { $venv/bin/pip install --quiet --disable-pip-version-check "$@"; }
 
-if ! $venv/bin/python -c 'import gymnasium, mujoco, pytest' 2>/dev/null && ! install pytest "gymnasium>=1.0" mujoco==3.11.0; then
+if ! $venv/bin/python -c 'import gymnasium, mujoco, pytest, tqdm, cloudpickle, nanobind, scikit_build_core' 2>/dev/null &&
+    ! install pytest "gymnasium>=1.0" mujoco==3.11.0 tqdm nanobind scikit-build-core; then
     echo "python: skipped, the packages that the tests need could not be fetched; is PyPI within reach?"
     exit 77
 fi
-install --upgrade ./python || { echo "python: pip install ./python failed"; exit 1; }
-if [ "$form" = whole ] && ! $venv/bin/python -c 'import torch' 2>/dev/null; then
-    install torch || echo "python: PyTorch could not be fetched; its tests are skipped"
+how=()
+[ "$form" = short ] && how=(--no-build-isolation)
+install --upgrade "${how[@]}" ./python || { echo "python: pip install ./python failed"; exit 1; }
+if [ "$form" = whole ]; then
+    for package in torch 'minari[hdf5]' pygame; do
+        $venv/bin/python -c "import ${package%[*}" 2>/dev/null || install "$package" || echo "python: $package could not be fetched; its tests are skipped"
+    done
 fi
 
 # firm.program runs the program, if it was built

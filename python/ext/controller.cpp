@@ -60,6 +60,39 @@ static nb::tuple pack(const firm_model_info& i, const firm_step& s) {
                           s.reached != 0, (double)s.strange);
 }
 
+// ---- what one and many share --------------------------------------------------------------------
+
+// Runs f() with the interpreter's lock released, one call of a controller at a time; why() is its
+// sentence, copied before the next call.
+template <typename F, typename W>
+static void guarded(std::mutex& use, F f, W why) {
+    firm_status st;
+    std::string text;
+    {
+        turn t(use);
+        st = f();
+        if (st != FIRM_OK) text = why();
+    }
+    check(st, text.c_str());
+}
+
+// The same for act(): `pack` makes Python's form of the steps, whose pointers are good as long as
+// no other call begins.
+template <typename F, typename W, typename P>
+static auto acted(std::mutex& use, F f, W why, P pack) {
+    firm_status st;
+    std::string text;
+    std::unique_lock<std::mutex> mine(use, std::defer_lock);
+    {
+        nb::gil_scoped_release release;
+        mine.lock();
+        st = f();
+        if (st != FIRM_OK) text = why();
+    }
+    check(st, text.c_str());
+    return pack();
+}
+
 // ---- one ----------------------------------------------------------------------------------------
 
 struct Controller {
@@ -79,17 +112,10 @@ struct Controller {
     }
     ~Controller() { firm_controller_free(c); }
 
-    // Runs f(controller) with the interpreter's lock released; the sentence is copied in time.
     template <typename F>
     void call(F f) {
-        firm_status st;
-        std::string why;
-        {
-            turn t(use);
-            st = f(c);
-            if (st != FIRM_OK) why = firm_controller_error(c);
-        }
-        check(st, why.c_str());
+        guarded(
+            use, [&] { return f(c); }, [&] { return firm_controller_error(c); });
     }
 
     void goal(const bytes_in& rgb) {
@@ -109,17 +135,9 @@ struct Controller {
     nb::tuple act(double deadline_ms) {
         const int64_t deadline = deadline_of(deadline_ms);
         firm_step step;
-        firm_status st;
-        std::string why;
-        std::unique_lock<std::mutex> mine(use, std::defer_lock);
-        {
-            nb::gil_scoped_release release;
-            mine.lock();
-            st = firm_controller_act(c, deadline, &step);
-            if (st != FIRM_OK) why = firm_controller_error(c);
-        }
-        check(st, why.c_str());
-        return pack(model->info, step);  // its pointers are good as long as `mine` is held
+        return acted(
+            use, [&] { return firm_controller_act(c, deadline, &step); },
+            [&] { return firm_controller_error(c); }, [&] { return pack(model->info, step); });
     }
     void config(const floats_out& out) {
         float* to = pointer(out, (size_t)model->info.config_dim);
@@ -181,14 +199,7 @@ struct Controllers {
     }
     template <typename F>
     void call(F f) {
-        firm_status st;
-        std::string text;
-        {
-            turn t(use);
-            st = f();
-            if (st != FIRM_OK) text = why();
-        }
-        check(st, text.c_str());
+        guarded(use, f, [&] { return why(); });
     }
     firm_controller* at(int i) const {
         firm_controller* c = firm_controllers_at(all, i);
@@ -200,15 +211,9 @@ struct Controllers {
     template <typename F>
     void one(int i, F f) {
         firm_controller* c = at(i);
-        firm_status st;
-        std::string text;
-        {
-            turn t(use);
-            st = f(c);
-            if (st != FIRM_OK)
-                text = "controller " + std::to_string(i) + ": " + firm_controller_error(c);
-        }
-        check(st, text.c_str());
+        guarded(
+            use, [&] { return f(c); },
+            [&] { return "controller " + std::to_string(i) + ": " + firm_controller_error(c); });
     }
 
     void goal(const bytes_in& rgb) {
@@ -235,19 +240,14 @@ struct Controllers {
     nb::list act(double deadline_ms) {
         const int64_t deadline = deadline_of(deadline_ms);
         std::vector<firm_step> steps((size_t)count);
-        firm_status st;
-        std::string text;
-        std::unique_lock<std::mutex> mine(use, std::defer_lock);
-        {
-            nb::gil_scoped_release release;
-            mine.lock();
-            st = firm_controllers_act(all, deadline, steps.data());
-            if (st != FIRM_OK) text = why();
-        }
-        check(st, text.c_str());
-        nb::list out;
-        for (const firm_step& s : steps) out.append(pack(model->info, s));
-        return out;
+        return acted(
+            use, [&] { return firm_controllers_act(all, deadline, steps.data()); },
+            [&] { return why(); },
+            [&] {
+                nb::list out;
+                for (const firm_step& s : steps) out.append(pack(model->info, s));
+                return out;
+            });
     }
 };
 

@@ -56,7 +56,7 @@ struct Batch {
 
     void ground(const bytes_in& frames, const floats_out& config) {
         const firm_model_info& i = model->info;
-        const size_t n = config.size() / (size_t)i.config_dim;
+        const size_t n = frames.size() / model->frame();
         const uint8_t* in = pointer(frames, n * model->frame());
         float* out = pointer(config, n * (size_t)i.config_dim);
         firm_error err{};
@@ -74,9 +74,11 @@ struct Batch {
                  const floats_out& path, const std::optional<floats_out>& distance, int macros) {
         const firm_model_info& i = model->info;
         const size_t wide = (size_t)i.action_dim, c = (size_t)i.config_dim;
-        const size_t rows = (size_t)macros + 1, n = path.size() / (rows * c);
-        if (macros < 1 || macros > batch_macros(b) || n < 1)
+        const size_t rows = (size_t)macros + 1;
+        if (macros < 1 || macros > batch_macros(b))
             throw failure{FIRM_E_USAGE, "a batch has a wrong size"};
+        const size_t n = plan.size() / ((size_t)(macros * i.controls_per_macro) * wide);
+        if (n < 1) throw failure{FIRM_E_USAGE, "a batch has a wrong size"};
         const size_t seen = frames.size() / (n * model->frame());
         batch_question q{};
         q.count = (int)n;
@@ -105,7 +107,10 @@ struct Batch {
 };
 
 void bind_model(nb::module_& m) {
-    nb::class_<Model>(m, "Model").def(nb::init<const std::string&>(), "path"_a).def("info", &info).def("typed", &typed);
+    nb::class_<Model>(m, "Model")
+        .def(nb::init<const std::string&>(), "path"_a)
+        .def("info", &info)
+        .def("typed", &typed);
     nb::class_<Batch>(m, "Batch")
         .def(nb::init<const Model&, int, int>(), "model"_a, "macros"_a, "threads"_a,
              nb::keep_alive<1, 2>())

@@ -10,6 +10,18 @@ def model():
     return firm.load("tworoom")
 
 
+@pytest.fixture(scope="session")
+def file(tmp_path_factory):
+    """Five episodes of TwoRoom without pictures."""
+    try:
+        firm.program.find()
+    except firm.errors.UnavailableError as error:
+        pytest.skip(str(error))
+    path = tmp_path_factory.mktemp("episodes") / "f.h5"
+    firm.program.collect("tworoom", path, episodes=5, seed=3, quiet=True)
+    return path
+
+
 @pytest.fixture()
 def sims():
     s = firm.Simulators("tworoom", 3)

@@ -311,7 +311,7 @@ def resident():
 
 @pytest.mark.long
 def test_nothing_leaks(model, frame, goal):
-    """10,000 simulators and failures made and dropped, 4,000 steps, and controllers."""
+    """10,000 simulators and failures made and dropped, 4,000 steps, 1,000 controllers, 40 models."""
     ctl = firm.Controller(model, mode="contract", candidates=8, iterations=1, horizon=1, threads=1)
     ctl.goal(goal)
     ctl.push(frame)
@@ -323,8 +323,10 @@ def test_nothing_leaks(model, frame, goal):
                 sims.set(0, [np.nan, 0])
             for _ in range(4 if k % 10 == 0 else 0):
                 ctl.act()
-            if k % 250 == 0:
+            if k % 10 == 0:
                 firm.Controller(model, candidates=8, iterations=1, horizon=1, threads=1)
+            if k % 250 == 0:
+                firm.load("tworoom").ground(frame, threads=1)
 
     some(1000)
     gc.collect()

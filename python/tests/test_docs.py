@@ -55,3 +55,19 @@ def test_the_pytorch_example_learns():
         [sys.executable, path], capture_output=True, text=True, timeout=600, env={**os.environ, "STEPS": "10", "OMP_NUM_THREADS": "1"}
     )
     assert out.returncode == 0, out.stdout + out.stderr
+
+
+@pytest.mark.long
+def test_a_task_that_nobody_here_wrote_is_learned_and_controlled(tmp_path):
+    """Pendulum-v1 with pictures, the test-sized form: the script itself fails below 95 of 100 goals."""
+    import firm
+
+    pytest.importorskip("pygame")
+    try:
+        firm.program.find()
+    except firm.errors.UnavailableError as error:
+        pytest.skip(str(error))
+    path = os.path.join(ROOT, "python", "examples", "own_task.py")
+    assert len(open(path).readlines()) <= 60
+    out = subprocess.run([sys.executable, path, str(tmp_path / "p")], capture_output=True, text=True, timeout=1800, env={**os.environ, "FORM": "test", "SDL_VIDEODRIVER": "dummy"})
+    assert out.returncode == 0, out.stdout + out.stderr[-2000:]

@@ -32,6 +32,7 @@ typedef struct cli_command {
     X(describe)         \
     X(audit)            \
     X(pack)             \
+    X(rows)             \
     X(train) X(plan) X(trials) X(eval) X(params) X(report) X(bench) X(demo) X(reproduce) X(export)
 #define CLI_DECLARE(name) extern const cli_command cli_##name;
 CLI_COMMANDS(CLI_DECLARE)
@@ -92,7 +93,7 @@ firm_status cli_device(const args* a, firm_device* device, firm_precision* preci
     }
 
 // "a1,a2;b1,b2" into out (rows, columns); FIRM_E_USAGE where it is anything else. NULL is "".
-firm_status cli_rows(const char* text, int rows, int columns, float* out);
+firm_status cli_numbers(const char* text, int rows, int columns, float* out);
 
 // A named draw of trials has a seed of its own.
 firm_status cli_check_draw(const args* a, firm_error* err);

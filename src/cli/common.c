@@ -157,7 +157,7 @@ firm_status cli_device(const args* a, firm_device* device, firm_precision* preci
     return FIRM_OK;
 }
 
-firm_status cli_rows(const char* text, int rows, int columns, float* out) {
+firm_status cli_numbers(const char* text, int rows, int columns, float* out) {
     const char* at = text ? text : "";
     int n = 0;
     while (*at && n < rows * columns) {

@@ -122,9 +122,10 @@ static const char* arm_name(const showcase* s) {
 // What a reader must know of a plan that no model made; NULL if one did.
 static const char* caveat(const showcase* s, char text[300]) {
     if (s->model) return NULL;
-    char why[100] = "As asked";
+    char why[120] = "As asked";
     if (!s->asked)
-        snprintf(why, sizeof why, "No trained model of %s is shipped yet", s->spec->task.name);
+        snprintf(why, sizeof why, "No trained model of %s is shipped; --model M gives one",
+                 s->spec->task.name);
     snprintf(text, 300,
              "%s: this plan was searched through the true simulator, from the true state instead "
              "of pictures (arm oracle-dynamics).",

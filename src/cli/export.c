@@ -14,14 +14,17 @@ static const arg_option options[] = {
     {"output", 'o', ARG_OUTPUT, 0, 0, NULL, NULL, "OUT", "the file to write"},
     {"recorded", 0, ARG_TEXT, 0, 0, NULL, NULL, "P.h5",
      "add training segments of this pack, for plan.reach_recorded"},
-    {"count", 0, ARG_INT, 1, 65536, "2048", NULL, "N", "--recorded: largest number of segments"},
+    {"episodes", 0, ARG_TEXT, 0, 0, NULL, NULL, "F.h5",
+     "add whole training episodes of this data set instead, for plan.reach_ahead"},
+    {"count", 0, ARG_INT, 1, 65536, "2048", NULL, "N",
+     "--recorded: at most so many segments; --episodes: moments, a macro action apart"},
     {"frames", 0, ARG_INT, 64, 65536, NULL, NULL, "N",
      "add statistics of N frames of fresh episodes, to tell strange ones"},
     {"member", 0, ARG_LIST, 0, 0, NULL, NULL, "B.safetensors",
      "one more model to plan with, as an ensemble; may be repeated"},
     {"task", 0, ARG_TEXT, 0, 0, NULL, NULL, "TASK",
-     "--recorded, --frames: the task, where the program does not have it (./task.so); LeWM: the "
-     "one that its weights were trained for"},
+     "--recorded, --episodes, --frames: the task, where the program does not have it (./task.so); "
+     "LeWM: the one that its weights were trained for"},
     {"statistics", 0, ARG_TEXT, 0, 0, NULL, NULL, "'m1,m2;s1,s2'",
      "LeWM's weights from elsewhere: means, then deviations of the raw controls they learned from"},
     {"half", 0, ARG_SWITCH, 0, 0, NULL, NULL, NULL, "weights in float16"},
@@ -74,6 +77,17 @@ static firm_status add_recorded(const args* a, firm_model* model, firm_error* er
                               err);
 }
 
+static firm_status add_episodes(const args* a, firm_model* model, firm_error* err) {
+    const env_spec* spec;
+    config* settings;
+    TRY(task_of(a, model, &spec, err));
+    TRY(cli_settings(a, &model->task, model, &settings, err));
+    uint64_t split_seed = (uint64_t)config_int(settings, "data", "split_seed");
+    config_free(settings);
+    return train_add_episodes(model, spec, args_text(a, "episodes"), split_seed,
+                              (int)args_int(a, "count"), err);
+}
+
 // What the task's frames look like, drawn by its simulator.
 static firm_status add_frames(const args* a, firm_model* model, firm_error* err) {
     const env_spec* spec;
@@ -109,7 +123,7 @@ static firm_status read_statistics(const args* a, const task_typed* task, float*
     float both[2 * FIRM_MAX_ACTION];
     const int n = task->action_dim;
     const char* text = args_text(a, "statistics");
-    int ok = cli_rows(text, 2, n, both) == FIRM_OK;
+    int ok = cli_numbers(text, 2, n, both) == FIRM_OK;
     for (int i = 0; i < n && ok; i++) {
         mean[i] = both[i];
         deviation[i] = both[n + i];
@@ -123,8 +137,8 @@ static firm_status read_statistics(const args* a, const task_typed* task, float*
 }
 
 static firm_status check_import(const args* a, firm_error* err) {
-    static const char* const others[] = {"recorded",       "frames", "member", "half",
-                                         "accept-changes", "config", "set"};
+    static const char* const others[] = {"recorded", "episodes",       "frames", "member",
+                                         "half",     "accept-changes", "config", "set"};
     for (size_t i = 0; i < sizeof others / sizeof *others; i++)
         if (args_given(a, others[i]))
             return FAIL(err, FIRM_E_USAGE,
@@ -168,6 +182,10 @@ static firm_status run(const args* a, firm_error* err) {
     cJSON* j = NULL;
     int half = args_switch(a, "half");
     TRY(cli_required(a, "output", &path, err));
+    if (args_given(a, "recorded") && args_given(a, "episodes"))
+        return FAIL(err, FIRM_E_USAGE,
+                    "a model has recorded segments or whole episodes; give --recorded or "
+                    "--episodes, not both");
     if (lewm_is_file(a->positional[0])) {
         TRY(import_lewm(a, path, &j, err));
         return cli_finish(a, j, show, err);
@@ -177,6 +195,7 @@ static firm_status run(const args* a, firm_error* err) {
     firm_status status = renew_settings(a, model, err);
     if (status == FIRM_OK) status = add_members(a, model, err);
     if (status == FIRM_OK && args_given(a, "recorded")) status = add_recorded(a, model, err);
+    if (status == FIRM_OK && args_given(a, "episodes")) status = add_episodes(a, model, err);
     if (status == FIRM_OK && args_given(a, "frames")) status = add_frames(a, model, err);
     if (status == FIRM_OK)
         status = checkpoint_write(path, model, half ? CHECKPOINT_MODEL_HALF : CHECKPOINT_MODEL,
@@ -190,7 +209,7 @@ static firm_status run(const args* a, firm_error* err) {
 
 const cli_command cli_export = {
     "export",
-    "export MODEL -o OUT [--half --recorded P.h5 --frames N --member B]\n"
+    "export MODEL -o OUT [--half --recorded P.h5 | --episodes F.h5 --frames N --member B]\n"
     "       firm export WEIGHTS -o OUT --task TASK --statistics 'm1,m2;s1,s2'",
     "write a model file to ship",
     "With --config or --set the settings stored in the model change too, e.g. the\n"

@@ -142,7 +142,7 @@ static firm_status decide(const args* a, const firm_model* model, const firm_mod
                           const char* const* frame, int frames, const char* goal, cJSON** json,
                           firm_error* err) {
     float action[(FIRM_HISTORY - 1) * FIRM_MAX_ACTION];
-    if (cli_rows(args_text(a, "actions"), frames - 1, info->action_dim, action) != FIRM_OK)
+    if (cli_numbers(args_text(a, "actions"), frames - 1, info->action_dim, action) != FIRM_OK)
         return FAIL(err, FIRM_E_USAGE,
                     "--actions is '%s'; give the %d control%s between the frames as %d number%s "
                     "each, like '0.5,-1;1,0'",

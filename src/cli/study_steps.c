@@ -224,6 +224,7 @@ static firm_status train(study* s, places* p, const char* seed, const study_abla
     line_flag(&l, "--seed", seed);
     line_flag(&l, "--device", args_text(s->a, "device"));
     line_add(&l, "--resume");
+    if (p->plus) line_flag(&l, "--recordings", p->data);
     if (ablation) line_add(&l, ablation->flag);
     if (ablation && ablation->value) line_add(&l, ablation->value);
     line_settings(s, p->spec, p->plus, &l);
@@ -342,6 +343,7 @@ static firm_status train_again(study* s, places* p, const char* seed, char run[L
     line_flag(&l, "--seed", seed);
     line_flag(&l, "--device", args_text(s->a, "device"));
     line_add(&l, "--resume");
+    line_flag(&l, "--recordings", p->data);
     line_settings(s, p->spec, p->plus, &l);
     return study_add(s, &l, (step_result){.file = result}, err);
 }

@@ -20,6 +20,8 @@ static const arg_option options[] = {
      "structured interventions, for stages that have source S"},
     {"pack", 0, ARG_TEXT, 0, 0, NULL, NULL, "P.h5",
      "all of the above in one file made by firm pack; instead of --data"},
+    {"recordings", 0, ARG_TEXT, 0, 0, NULL, NULL, "F.h5",
+     "episodes of which train.moments moments go with the model; its own data, most often"},
     {"output", 'o', ARG_OUTPUT, 0, 0, NULL, NULL, "RUN",
      "run folder: checkpoints, metrics, model, train.json"},
     {"world", 0, ARG_CHOICE, 0, 0, "firm", "firm|lewm", NULL,
@@ -196,7 +198,8 @@ static firm_status run(const args* a, firm_error* err) {
                          .from = args_text(a, "from"),
                          .until = args_text(a, "until"),
                          .mismatch = args_switch(a, "mismatch"),
-                         .device = args_text(a, "device")};
+                         .device = args_text(a, "device"),
+                         .recordings = args_text(a, "recordings")};
     firm_status status = load_settings(a, spec, &settings, err);
     if (status == FIRM_OK) status = cli_train_inputs(a, spec, args_text(a, "pack"), &in, err);
     if (status == FIRM_OK) say_choices(a, spec);

@@ -3,7 +3,8 @@
 // On a terminal progress is one line that is drawn over itself, at most five times a second;
 // elsewhere (a file, a pipe, a CI log) it is a plain line about every ten seconds and one at the
 // end. Messages and the bar share stderr, so a message first wipes the bar, and the next step draws
-// it again.
+// it again. With FIRM_PROGRESS=counts in the environment every line is for another program that
+// draws: "@progress DONE TOTAL LABEL<tab>NOTE", five times a second; TOTAL 0: unknown.
 #define _GNU_SOURCE
 #include "core/log.h"
 
@@ -227,6 +228,12 @@ static void draw_bar(const progress* p, double now) {
     atomic_store(&bar_on_screen, 1);
 }
 
+static void print_counts(const progress* p) {
+    fprintf(stderr, "@progress %lld %lld %s\t%s\n", (long long)p->done, (long long)p->total,
+            p->label, p->note);
+    fflush(stderr);
+}
+
 static void print_line(const progress* p, double now) {
     char middle[256], line[PLAIN_COLUMNS];
     describe(p, now, middle, sizeof middle);
@@ -243,10 +250,12 @@ void progress_begin(progress* p, const char* label, int64_t total) {
     part_begun = 0;
     snprintf(p->label, sizeof p->label, "%s", label);
     if (!p->enabled) return;
-    const char* kind = getenv("TERM");
-    p->terminal = isatty(STDERR_FILENO) && kind && strcmp(kind, "dumb") != 0;
+    const char *kind = getenv("TERM"), *wish = getenv("FIRM_PROGRESS");
+    p->counts = wish && strcmp(wish, "counts") == 0;
+    p->terminal = !p->counts && isatty(STDERR_FILENO) && kind && strcmp(kind, "dumb") != 0;
     p->started = p->last_shown = clock_seconds();
     if (p->terminal) draw_bar(p, p->started);
+    if (p->counts) print_counts(p);
 }
 
 void progress_step(progress* p, int64_t done, const char* note) {
@@ -259,16 +268,23 @@ void progress_step(progress* p, int64_t done, const char* note) {
     if (p->steps < 2) p->steps++;
     p->done = done;
     if (note) snprintf(p->note, sizeof p->note, "%s", note);
-    if (now - p->last_shown < (p->terminal ? DRAW_EVERY_S : LINE_EVERY_S)) return;
+    if (now - p->last_shown < (p->terminal || p->counts ? DRAW_EVERY_S : LINE_EVERY_S)) return;
     p->last_shown = now;
     if (p->terminal)
         draw_bar(p, now);
+    else if (p->counts)
+        print_counts(p);
     else
         print_line(p, now);
 }
 
 void progress_end(progress* p) {
     if (!p->enabled) return;
+    p->enabled = 0;
+    if (p->counts) {
+        print_counts(p);
+        return;
+    }
     char rate[32], took[32];
     double now = clock_seconds();
     format_rate(rate_of(p, now), rate, sizeof rate);
@@ -283,5 +299,4 @@ void progress_end(progress* p) {
     if (p->note[0]) fprintf(stderr, "  %s", p->note);
     fputc('\n', stderr);
     fflush(stderr);
-    p->enabled = 0;
 }

@@ -14,7 +14,7 @@ typedef struct progress {
     int64_t total;                           // 0: unknown
     int64_t first, done;                     // at the first and the latest step
     double started, first_time, last_shown;  // clock_seconds()
-    int enabled, terminal, steps;
+    int enabled, terminal, counts, steps;  // counts: lines for a program that draws
     int part;  // it is the bar of a run's part, see progress_run_begin()
 } progress;
 

@@ -170,16 +170,6 @@ static int task_has(const env_spec* spec, const char* name) {
     return 0;
 }
 
-static hid_t bool_type(void) {  // what h5py reads as bool
-    hid_t type = H5Tenum_create(H5T_NATIVE_INT8);
-    int8_t no = 0, yes = 1;
-    if (type >= 0) {
-        H5Tenum_insert(type, "FALSE", &no);
-        H5Tenum_insert(type, "TRUE", &yes);
-    }
-    return type;
-}
-
 static firm_status write_columns(hdf5_writer* w, const episodes* e, hid_t flag, void* block,
                                  firm_error* err) {
     const env_spec* spec = e->spec;
@@ -308,7 +298,7 @@ firm_status episodes_write(const episodes* e, const collect_options* opt, pool* 
     hdf5_writer w;
     firm_status status = hdf5_create(&w, path, err);
     if (status == FIRM_OK) {
-        hid_t flag = bool_type();
+        hid_t flag = hdf5_flag_type();
         status = flag < 0 ? FAIL(err, FIRM_E_MEMORY, "no memory to write %s", path) : FIRM_OK;
         if (status == FIRM_OK) status = write_attributes(&w, e, err);
         if (status == FIRM_OK) status = write_columns(&w, e, flag, block, err);

@@ -6,6 +6,7 @@
 #include <dlfcn.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/file.h>
 #include <unistd.h>
 
 #include "core/file.h"
@@ -153,6 +154,23 @@ firm_status hdf5_put_text(hdf5_writer* w, const char* attribute, const char* tex
 
 firm_status hdf5_put_u64(hdf5_writer* w, const char* attribute, uint64_t value, firm_error* err) {
     return put_attribute(w, attribute, H5T_NATIVE_UINT64, &value, err);
+}
+
+hid_t hdf5_flag_type(void) {
+    hid_t type = H5Tenum_create(H5T_NATIVE_INT8);
+    int8_t no = 0, yes = 1;
+    if (type >= 0) {
+        H5Tenum_insert(type, "FALSE", &no);
+        H5Tenum_insert(type, "TRUE", &yes);
+    }
+    return type;
+}
+
+firm_status hdf5_flush(hdf5_writer* w, firm_error* err) {
+    if (H5Fflush(w->file, H5F_SCOPE_GLOBAL) < 0 || w->failed) return write_failed(w, err);
+    // shared with HDF5's own lock of readers; whoever removes left files wants it for itself
+    flock(w->temp.fd, LOCK_SH);
+    return FIRM_OK;
 }
 
 firm_status hdf5_commit(hdf5_writer* w, firm_error* err) {

@@ -42,6 +42,9 @@ firm_status hdf5_put_constant(hdf5_writer* w, const char* name, hid_t type, int 
                               firm_error* err);
 firm_status hdf5_put_text(hdf5_writer* w, const char* attribute, const char* text, firm_error* err);
 firm_status hdf5_put_u64(hdf5_writer* w, const char* attribute, uint64_t value, firm_error* err);
+hid_t hdf5_flag_type(void);  // of truth values, as h5py reads them; H5Tclose
+// Everything written so far can be read from w->temp.path.
+firm_status hdf5_flush(hdf5_writer* w, firm_error* err);
 firm_status hdf5_commit(hdf5_writer* w, firm_error* err);  // abandons on failure
 void hdf5_abandon(hdf5_writer* w);
 

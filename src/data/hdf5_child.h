@@ -68,8 +68,6 @@ typedef struct hdf5_reply {
     int32_t verdict, code;
 } hdf5_reply;
 
-int hdf5_number_bytes(hdf5_number n);
-
 // Serves the file over the socket until the other end is closed; never returns. Only for a process
 // fresh from fork(): it gives up the caller's files, signals and limits.
 _Noreturn void hdf5_child_serve(const char* path, int socket);

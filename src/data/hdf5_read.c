@@ -287,6 +287,22 @@ int hdf5_get_u64(const hdf5_file* f, const char* attribute, uint64_t* out) {
     return a != NULL;
 }
 
+int hdf5_columns(const hdf5_file* f) {
+    return f->catalogue.columns;
+}
+
+const char* hdf5_column_name(const hdf5_file* f, int i, hdf5_number* as) {
+    const hdf5_column* c = &f->column[i];
+    if (c->kind == HDF5_OTHER || c->rank < 1) return NULL;
+    if (c->kind == HDF5_REAL)
+        *as = c->size <= 4 ? HDF5_FLOAT : HDF5_DOUBLE;
+    else if (c->kind == HDF5_FLAG)
+        *as = HDF5_INT8;
+    else
+        *as = c->size == 1 ? HDF5_UINT8 : HDF5_INT64;
+    return c->name;
+}
+
 void hdf5_list(const hdf5_file* f, char* out, size_t size) {
     size_t used = 0;
     out[0] = 0;
@@ -331,9 +347,11 @@ static int64_t rows_at_once(const hdf5_column* c, int64_t row_bytes) {
     return rows < 1 ? 1 : rows;
 }
 
-firm_status hdf5_get(hdf5_file* f, const char* name, hdf5_number as, void* out, firm_error* err) {
+firm_status hdf5_get_rows(hdf5_file* f, const char* name, hdf5_number as, int64_t first,
+                          int64_t rows, void* out, firm_error* err) {
     const hdf5_column* c;
     TRY(check_column(f, name, &c, err));
+    CHECK(first >= 0 && rows >= 0 && rows <= c->dims[0] - first, "rows beyond a column");
     if (!same_class(c, as))
         return FAIL(err, FIRM_E_FORMAT,
                     "column '%s' of %s holds another kind of value than expected", name, f->path);
@@ -343,14 +361,20 @@ firm_status hdf5_get(hdf5_file* f, const char* name, hdf5_number as, void* out, 
     hdf5_reply reply = {HDF5_FINE, 0};
     pthread_mutex_lock(&f->lock);
     int fine = 1;
-    for (int64_t row = 0; row < c->dims[0] && fine; row += most) {
-        const int64_t left = c->dims[0] - row, rows = left < most ? left : most;
-        const hdf5_request r = {(int32_t)(c - f->column), (int32_t)as, row, rows};
+    for (int64_t row = 0; row < rows && fine; row += most) {
+        const int64_t left = rows - row, some = left < most ? left : most;
+        const hdf5_request r = {(int32_t)(c - f->column), (int32_t)as, first + row, some};
         fine = ask(f, &r, &reply) && reply.verdict == HDF5_FINE &&
-               take(f, (char*)out + row * row_bytes, (size_t)(rows * row_bytes));
+               take(f, (char*)out + row * row_bytes, (size_t)(some * row_bytes));
     }
     pthread_mutex_unlock(&f->lock);
     return fine ? FIRM_OK : unreadable(f, name, &reply, err);
+}
+
+firm_status hdf5_get(hdf5_file* f, const char* name, hdf5_number as, void* out, firm_error* err) {
+    const hdf5_column* c;
+    TRY(check_column(f, name, &c, err));
+    return hdf5_get_rows(f, name, as, 0, c->dims[0], out, err);
 }
 
 int hdf5_holds_bytes(const hdf5_file* f, const char* name) {

@@ -26,6 +26,7 @@ typedef enum hdf5_number {
     HDF5_DOUBLE,
     HDF5_NUMBERS
 } hdf5_number;
+int hdf5_number_bytes(hdf5_number n);
 
 // Missing, not HDF5, cut short, damaged, linked to other files: each has its own sentence.
 firm_status hdf5_open(const char* path, hdf5_file** out, firm_error* err);
@@ -40,6 +41,9 @@ firm_status hdf5_shape(const hdf5_file* f, const char* name, int* rank, int64_t 
                        firm_error* err);
 // The whole column, converted within its class: reals to reals, integers and flags to integers.
 firm_status hdf5_get(hdf5_file* f, const char* name, hdf5_number as, void* out, firm_error* err);
+// Some rows of it; first + rows must not exceed what hdf5_shape says.
+firm_status hdf5_get_rows(hdf5_file* f, const char* name, hdf5_number as, int64_t first,
+                          int64_t rows, void* out, firm_error* err);
 int hdf5_holds_reals(const hdf5_file* f, const char* name);
 // Whether its numbers are integers of one byte.
 int hdf5_holds_bytes(const hdf5_file* f, const char* name);
@@ -50,6 +54,10 @@ int hdf5_get_row(hdf5_file* f, const char* name, int64_t row, void* out);
 // 1 if there.
 int hdf5_get_text(const hdf5_file* f, const char* attribute, char* out, size_t size);
 int hdf5_get_u64(const hdf5_file* f, const char* attribute, uint64_t* out);
+// The columns one by one: the name of column i, and the numbers that hold its values without loss
+// (HDF5_INT8: flags). NULL if it holds no numbers.
+int hdf5_columns(const hdf5_file* f);
+const char* hdf5_column_name(const hdf5_file* f, int i, hdf5_number* as);
 // "action, pixels, state" - the columns, cut to fit.
 void hdf5_list(const hdf5_file* f, char* out, size_t size);
 

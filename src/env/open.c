@@ -1,6 +1,7 @@
 // open.c - a task as users name it on a command line: one of the program's own, or a file.
 #include <string.h>
 
+#include "core/text.h"
 #include "env/env.h"
 #include "env/filetask.h"
 #include "env/plugin.h"
@@ -15,7 +16,12 @@ int env_is_path(const char* name) {
 }
 
 firm_status env_open_task(const char* name, const env_spec** spec, firm_error* err) {
-    if (!env_is_path(name)) return env_find_or_fail(name, spec, err);
+    if (!env_is_path(name)) {
+        firm_status status = env_find_or_fail(name, spec, err);
+        if (status == FIRM_E_USAGE)
+            text_add(err->message, sizeof err->message, "; give your own by path, as in ./task.so");
+        return status;
+    }
     *spec = NULL;
     TRY((ends_in(name, ".ini") ? filetask_open : plugin_open)(name, spec, err));
     if (env_find((*spec)->task.name))

@@ -2,14 +2,15 @@
 // sizes and numbers of updates follow the task.
 #include "eval/defaults.h"
 
+#include <math.h>
+
 #include "core/text.h"
 
 enum {
-    PLAIN_IMAGE = 224,    // pixels a side that the numbers of updates below are for
-    LEAST_GRID = 6,       // cells a side: fewer cannot tell places apart
-    MOST_TOKENS = 10,     // cells a side that the history module takes one by one
-    FEW_COORDINATES = 6,  // that the smaller grounder reads
-    FEW_FREEDOMS = 2      // of tasks whose pictures are learned soon
+    PLAIN_IMAGE = 224,   // pixels a side that the numbers of updates below are for
+    LEAST_GRID = 6,      // cells a side: fewer cannot tell places apart
+    MOST_TOKENS = 10,    // cells a side that the history module takes one by one
+    FEW_COORDINATES = 6  // that the smaller grounder reads
 };
 
 static int within(int n, int least, int most) {
@@ -33,11 +34,11 @@ static int freedoms(const task_typed* t) {
 }
 
 // Updates that see pictures cost as many multiply-adds as the picture has pixels: small pictures
-// are shown more often, large ones less.
+// are shown more often, large ones less; and the less there is to tell, the less often.
 static int pixel_updates(int updates, const task_typed* t) {
     double times = (double)PLAIN_IMAGE * PLAIN_IMAGE / ((double)t->image * t->image);
-    double most = freedoms(t) <= FEW_FREEDOMS ? 1.5 : 3;
-    return (int)(updates * (times > most ? most : times < 0.6 ? 0.6 : times));
+    double most = freedoms(t) == 1 ? 0.5 : freedoms(t) == 2 ? 1.5 : 3;
+    return (int)(updates * fmin(fmax(times, 0.6), most));
 }
 
 // More that moves takes longer to learn.

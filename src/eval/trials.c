@@ -4,6 +4,7 @@
 
 #include <inttypes.h>
 #include <limits.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -269,19 +270,22 @@ static int find_number(const char* text, const char* label, int base, uint64_t* 
     return end != at;
 }
 
-firm_status eval_check_held_out(const char* provenance, const episodes* data, int fresh,
-                                firm_error* err) {
+// `what` is "data" the model was trained on, or "episodes" that it carries.
+static firm_status check_apart(const char* provenance, const char* what, const episodes* data,
+                               int fresh, firm_error* err) {
     uint64_t seed, hash;
-    if (!find_number(provenance, "data_seed=", 10, &seed) || seed == UINT64_MAX ||
-        seed != data->seed)
+    char of_seed[32], of_hash[32];
+    snprintf(of_seed, sizeof of_seed, "%s_seed=", what);
+    snprintf(of_hash, sizeof of_hash, "%s_hash=", what);
+    if (!find_number(provenance, of_seed, 10, &seed) || seed == UINT64_MAX || seed != data->seed)
         return FIRM_OK;
     if (fresh)
         return FAIL(err, FIRM_E_USAGE,
-                    "the model was trained on episodes collected with seed %" PRIu64
+                    "the model was trained on or carries episodes collected with seed %" PRIu64
                     "; give another --seed, or "
                     "the training file with --data, whose validation episodes were held out",
                     seed);
-    if (find_number(provenance, "data_hash=", 16, &hash) && hash != data->hash)
+    if (find_number(provenance, of_hash, 16, &hash) && hash != data->hash)
         return FAIL(err, FIRM_E_USAGE,
                     "the data were collected with seed %" PRIu64
                     " like the model's training file but are not "
@@ -290,4 +294,10 @@ firm_status eval_check_held_out(const char* provenance, const episodes* data, in
                     "seed",
                     seed);
     return FIRM_OK;
+}
+
+firm_status eval_check_held_out(const char* provenance, const episodes* data, int fresh,
+                                firm_error* err) {
+    TRY(check_apart(provenance, "data", data, fresh, err));
+    return check_apart(provenance, "episodes", data, fresh, err);
 }

@@ -21,10 +21,10 @@
 // likewise: what training frames look like
 #define TOKEN_STATS "tokens.statistics"  // (2, width)
 #define TOKEN_RADIUS "tokens.radius"     // (1)
-// likewise: recorded sequences, three lists of as many rows
-enum { RECORDED_LISTS = 3 };
+// likewise: recorded sequences, lists of as many rows; the last is there for whole episodes only
+enum { RECORDED_LISTS = 4 };
 static const char* const recorded_name[RECORDED_LISTS] = {"recorded.controls", "recorded.path",
-                                                          "recorded.chi"};
+                                                          "recorded.chi", "recorded.left"};
 
 // ---- tensors ------------------------------------------------------------------------------------
 
@@ -252,21 +252,34 @@ typedef struct recorded_list {
     float** value;
 } recorded_list;
 
-static void recorded_lists(firm_model* m, recorded_list list[RECORDED_LISTS]) {
-    const size_t config = (size_t)m->task.config_dim;
+// episodes: moments of whole episodes; else segments.
+static void recorded_lists(firm_model* m, int episodes, recorded_list list[RECORDED_LISTS]) {
+    const size_t config = (size_t)m->task.config_dim, action = (size_t)m->task.action_dim;
+    const size_t controls = (size_t)(episodes ? m->task.controls : task_span(&m->task));
     const recorded_list all[RECORDED_LISTS] = {
-        {(size_t)(task_span(&m->task) * m->task.action_dim), &m->recorded},
-        {(size_t)task_points(&m->task) * config, &m->recorded_path},
-        {(size_t)m->task.chi_dim, &m->recorded_chi}};
+        {controls * action, &m->recorded},
+        {episodes ? config : (size_t)task_points(&m->task) * config, &m->recorded_path},
+        {(size_t)m->task.chi_dim, &m->recorded_chi},
+        {1, &m->recorded_left}};
     memcpy(list, all, sizeof all);
+}
+
+// Each moment but an episode's last is followed by one that is a macro action nearer to its end.
+static int counts_down(const float* left, int count) {
+    for (int i = 0; i < count; i++) {
+        int last = left[i] == 0;
+        if (!(left[i] >= 0) || (!last && (i + 1 == count || left[i + 1] != left[i] - 1))) return 0;
+    }
+    return 1;
 }
 
 static firm_status read_recorded(const char* file, const safetensors* s, firm_model* m,
                                  firm_error* err) {
     recorded_list list[RECORDED_LISTS];
-    recorded_lists(m, list);
+    const int episodes = safetensors_find(s, recorded_name[RECORDED_LISTS - 1]) != NULL;
+    recorded_lists(m, episodes, list);
     const safetensors_tensor* first = safetensors_find(s, recorded_name[0]);
-    for (int i = 0; i < RECORDED_LISTS; i++) {
+    for (int i = 0; i < RECORDED_LISTS - !episodes; i++) {
         const safetensors_tensor* t = safetensors_find(s, recorded_name[i]);
         if (!t && !first) continue;
         if (!t || !first || t->rank != 2 || t->dim[0] > 65536 || t->count == 0 ||
@@ -280,15 +293,20 @@ static firm_status read_recorded(const char* file, const safetensors* s, firm_mo
         safetensors_copy(t, *list[i].value);
         m->recorded_count = (int)t->dim[0];
     }
+    if (episodes && !counts_down(m->recorded_left, m->recorded_count))
+        return FAIL(err, FIRM_E_FORMAT,
+                    "%s: %s does not count down to the end of each episode; make the file again",
+                    file, recorded_name[RECORDED_LISTS - 1]);
     return FIRM_OK;
 }
 
 static void collect_recorded(const firm_model* m, safetensors_type type, safetensors_tensor* tensor,
                              int* tensors) {
     recorded_list list[RECORDED_LISTS];
-    recorded_lists((firm_model*)m, list);
+    const int episodes = m->recorded_left != NULL;
+    recorded_lists((firm_model*)m, episodes, list);
     size_t count = (size_t)m->recorded_count;
-    for (int i = 0; i < RECORDED_LISTS && m->recorded; i++)
+    for (int i = 0; i < RECORDED_LISTS - !episodes && m->recorded; i++)
         tensor[(*tensors)++] = (safetensors_tensor){.name = recorded_name[i],
                                                     .type = type,
                                                     .rank = 2,

@@ -1,6 +1,7 @@
 // model.c - creating and describing models.
 #include "model/model.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "core/mem.h"
@@ -32,12 +33,13 @@ static firm_status check_shape(const model_shape* s, firm_error* err) {
 // the forms of the modules against each other and against what the task's configuration is made of
 static firm_status check_forms(const model_shape* s, const task_typed* task, firm_error* err) {
     int points = task->config_dim - 2 * task->pairs;
+    char coarse[16] = "";
+    if (task->image % 32 == 0) snprintf(coarse, sizeof coarse, "%d, ", task->image / 32);
     if (s->grid < 1 ||
         (s->grid * 32 != task->image && s->grid * 16 != task->image && s->grid * 8 != task->image))
         return FAIL(err, FIRM_E_VALUE,
-                    "model.grid = %d; pictures of %d pixels a side allow %d or %d%s", s->grid,
-                    task->image, task->image / 16, task->image / 8,
-                    task->image % 32 ? "" : ", and a 32nd of the side");
+                    "model.grid = %d; pictures of %d pixels a side allow %s%d or %d", s->grid,
+                    task->image, coarse, task->image / 16, task->image / 8);
     if (s->keypoints < 0 || s->keypoints > 256 ||
         (s->keypoints && (s->keypoint_width < 3 || s->keypoint_width > 256)))
         return FAIL(err, FIRM_E_VALUE,
@@ -141,7 +143,8 @@ void model_drop_recorded(firm_model* m) {
     mem_free(m->recorded);
     mem_free(m->recorded_path);
     mem_free(m->recorded_chi);
-    m->recorded = m->recorded_path = m->recorded_chi = NULL;
+    mem_free(m->recorded_left);
+    m->recorded = m->recorded_path = m->recorded_chi = m->recorded_left = NULL;
     m->recorded_count = 0;
 }
 

@@ -79,6 +79,10 @@ struct firm_model {
     float* recorded;       // (recorded_count, span, action_dim) raw controls (task_span()), or NULL
     float* recorded_path;  // (recorded_count, horizon + 1, config_dim) what came of them
     float* recorded_chi;   // (recorded_count, chi_dim) how the moment was
+    // or moments of whole episodes, a macro action apart: then `recorded` has the controls of one
+    // macro action each, recorded_path one configuration, and this the count of macro actions to
+    // the end of the episode
+    float* recorded_left;  // (recorded_count), or NULL: segments
     int recorded_count;
     // what training frames look like, for telling others (statistics.c)
     float* token_stats;  // (2, width) mean and deviation of the tokens' channels, or NULL

@@ -35,10 +35,13 @@ static size_t layout(plan_solver* s, char* memory) {
         {&s->best.c, 4 * e * p * c},
         {&s->best.value, 4 * e},
         {&s->best.arrival, 4 * e},
+        {&s->best.trail, sizeof(plan_trail) * e},
         {&s->last.u, 4 * e * p * a},
         {&s->last.c, 4 * e * p * c},
         {&s->last.value, 4 * e},
         {&s->last.arrival, 4 * e},
+        {&s->last.trail, sizeof(plan_trail) * e},
+        {&s->trail, sizeof(plan_trail) * n},
         {&s->plan, 4 * p * a},
         {&s->path, 4 * (p + 1) * c},
         {&s->fan_path, 4 * (size_t)s->setup.fan * (p + 1) * c},
@@ -114,7 +117,9 @@ firm_status plan_solver_create(const plan_setup* setup, plan_solver** out, firm_
                           .price = setup->options.price,
                           .running = setup->options.running,
                           .arrive = setup->options.arrive,
-                          .stray = setup->options.stray};
+                          .stray = setup->options.stray,
+                          .ahead = setup->options.ahead,
+                          .ahead_price = setup->options.ahead_price};
     s->doubt = (plan_doubt){.members = setup->world.model.members,
                             .price = setup->options.ensemble_price,
                             .quantile = setup->options.ensemble_quantile};
@@ -204,12 +209,24 @@ static int widest(const plan_solver* s, double ns) {
     return n < most ? (int)n : most;
 }
 
+// Macro actions from .. horizon - 1 of elite i: those of the recording that it follows while there
+// are any, then the mean action.
+static void extend_elite(plan_solver* s, int i, int from) {
+    int a = s->setup.world.model.action;
+    const plan_sight* sight = &s->setup.world.sight;
+    const plan_trail* trail = &s->best.trail[i];
+    float* u = s->best.u + (size_t)i * (size_t)(s->longest * a);
+    int follows = trail->first >= 0 && sight->follow && s->setup.options.ahead > 0;
+    for (int k = from; k < s->horizon; k++) {
+        follows = follows && sight->follow(sight->context, trail->first, k, u + k * a);
+        if (!follows) memset(u + k * a, 0, (size_t)a * sizeof *u);
+    }
+}
+
 static void set_horizon(plan_solver* s, int horizon) {
-    int a = s->setup.world.model.action, old = s->horizon;
+    int old = s->horizon;
     s->horizon = horizon;
-    for (int i = 0; i < s->best.count && horizon > old; i++)
-        memset(s->best.u + (size_t)i * (size_t)(s->longest * a) + (size_t)(old * a), 0,
-               (size_t)((horizon - old) * a) * sizeof(float));
+    for (int i = 0; i < s->best.count; i++) extend_elite(s, i, old);
 }
 
 // Nothing should end in time, and nothing was tried in this solve. If the narrowest batch could
@@ -267,7 +284,8 @@ static void take_mean(plan_solver* s, plan_result* r) {
     int64_t begun = clock_ns();
     float* path = s->path + s->setup.world.model.state;
     plan_predict(s, 0, 0, 1, s->plan, path);
-    r->cost = plan_cost_of(s, 0, path, &r->arrival);
+    plan_trail trail = plan_mean_trail(s);
+    r->cost = plan_cost_of(s, 0, path, &trail, &r->arrival);
     plan_pace_add(&s->pace, 1, s->horizon, clock_ns() - begun);
 }
 
@@ -451,7 +469,7 @@ static void begin(plan_solver* s, const float* c0, const float* goal, plan_resul
 static void end(plan_solver* s, plan_result* r) {
     int c = s->setup.world.model.state;
     s->solve++;
-    s->recalled_count = 0;
+    s->recalled.count = 0;
     // without any prediction the path stays where it starts
     memcpy(s->path, s->c0, (size_t)c * sizeof(float));
     for (int k = 1; k <= s->horizon && r->iterations == 0; k++)
@@ -487,10 +505,18 @@ void plan_solver_solve(plan_solver* s, const float* c0, const float* goal, int64
     result->ms = (double)(ended - begun) * 1e-6;
 }
 
-void plan_solver_recall(plan_solver* s, const float* plan, int count, int length) {
-    s->recalled = plan;
-    s->recalled_count = count;
-    s->recalled_length = length;
+void plan_solver_recall(plan_solver* s, const plan_recalled* recalled) {
+    s->recalled = *recalled;
+}
+
+// The recording `macros` macro actions later, or none if it ends before. u: room for one.
+static void advance_trail(const plan_solver* s, plan_trail* trail, int macros, float* u) {
+    const plan_sight* sight = &s->setup.world.sight;
+    if (trail->first < 0) return;
+    if (sight->follow(sight->context, trail->first, macros - 1, u))
+        trail->first += macros;
+    else
+        trail->first = -1;
 }
 
 void plan_solver_advance(plan_solver* s, int macros) {
@@ -503,7 +529,8 @@ void plan_solver_advance(plan_solver* s, int macros) {
     for (int i = 0; i < s->best.count; i++) {
         float* u = s->best.u + (size_t)i * (size_t)(s->longest * a);
         memmove(u, u + macros * a, (size_t)(left * a) * sizeof(float));
-        memset(u + left * a, 0, (size_t)(macros * a) * sizeof(float));
+        advance_trail(s, &s->best.trail[i], macros, u + left * a);
+        extend_elite(s, i, left);
     }
     s->arrival = s->arrival > macros ? s->arrival - macros : 0;
 }
@@ -547,6 +574,7 @@ void plan_solver_walk(plan_solver* s, blob* b, plan_result* result) {
     blob_field(b, s->best.c, e * p * c * sizeof(float));
     blob_field(b, s->best.value, e * sizeof(float));
     blob_field(b, s->best.arrival, e * sizeof(int));
+    blob_field(b, s->best.trail, e * sizeof(plan_trail));
     blob_field(b, s->plan, p * a * sizeof(float));
     blob_field(b, s->path, (p + 1) * c * sizeof(float));
     blob_field(b, s->fan_path, (size_t)s->setup.fan * (p + 1) * c * sizeof(float));

@@ -64,9 +64,8 @@ size_t plan_solver_bytes(const plan_solver* s);
 // no time at all the plan in hand (or the zero plan) comes back, its path not evaluated.
 void plan_solver_solve(plan_solver* s, const float* c0, const float* goal, int64_t deadline_ns,
                        plan_result* result);
-// Reach mode: recorded sequences that the next solve tries, most promising first; (count, length)
-// standardised floats that must stay until it ends.
-void plan_solver_recall(plan_solver* s, const float* plan, int count, int length);
+// Reach mode: recorded sequences that the next solve tries; they must stay until it ends.
+void plan_solver_recall(plan_solver* s, const plan_recalled* recalled);
 // The whole search runs on the world's device. It knows whole goals alone.
 int plan_solver_on_device(const plan_solver* s);
 // Tells that `macros` macro actions of the last plan were executed; reach mode starts from the

@@ -11,10 +11,11 @@
 // Best candidates, best first.
 typedef struct elite_set {
     int count;
-    float* u;      // (elites, longest * action), rows of fixed stride
-    float* c;      // (elites, longest * state)
-    float* value;  // (elites) cost
-    int* arrival;  // (elites)
+    float* u;           // (elites, longest * action), rows of fixed stride
+    float* c;           // (elites, longest * state)
+    float* value;       // (elites) cost
+    int* arrival;       // (elites)
+    plan_trail* trail;  // (elites)
 } elite_set;
 
 struct plan_solver {
@@ -36,6 +37,7 @@ struct plan_solver {
     float* each;           // (candidates, members, horizon, state), or NULL: nothing is doubted
     float* value;         // (candidates + elites): the candidates' costs, then those of kept elites
     int *arrive, *order;  // (candidates), (candidates + elites)
+    plan_trail* trail;    // (candidates)
     double* weight;       // (candidates + elites) of the mppi rule
     float* basis;         // (longest * controls, terms) of coloured noise
     int terms;
@@ -43,8 +45,7 @@ struct plan_solver {
     float *plan, *path, *fan_path;
     float *c0, *goal;  // (state)
     plan_proposal proposal;
-    const float* recalled;  // for the next solve; count 0: none
-    int recalled_count, recalled_length;
+    plan_recalled recalled;  // for the next solve; count 0: none
     int nonfinite_piece[1 << 10];
     int pieces;
     firm_error error;  // why the last solve failed
@@ -57,8 +58,11 @@ struct plan_solver {
 void plan_iterate(plan_solver* s, int iteration, int given, int kept, plan_result* r);
 // Predicts `count` candidates from number `from` on; returns how many are not finite.
 int plan_predict(plan_solver* s, int worker, int from, int count, const float* u, float* c);
-// The cost of the path c, predicted as number i.
-float plan_cost_of(const plan_solver* s, int i, const float* c, int* arrival);
+// The cost of the path c, predicted as number i, that follows a recording.
+float plan_cost_of(const plan_solver* s, int i, const float* c, const plan_trail* trail,
+                   int* arrival);
+// The recording that the mean of the proposals follows: the best candidate's.
+plan_trail plan_mean_trail(const plan_solver* s);
 // Candidates per thread of a batch, in units of the model's lanes.
 int plan_units(const plan_solver* s, int candidates);
 // Ids in the order of (value, id): no allocation, and ties have one answer. Costs are never NaN.

@@ -283,9 +283,9 @@ static firm_status solve(firm_controller* c, int64_t deadline_ns) {
     const float* now = controller_now(c);
     controller_aim(c, now, c->aim);
     if (sight->recall) {
-        const float* plan;
-        int length, count = sight->recall(sight->context, now, c->aim, &plan, &length);
-        plan_solver_recall(c->solver, plan, count, length);
+        plan_recalled recalled;
+        sight->recall(sight->context, now, c->aim, &recalled);
+        plan_solver_recall(c->solver, &recalled);
     }
     plan_solver_solve(c->solver, now, c->aim, deadline_ns, &c->result);
     if (c->result.status != FIRM_OK && c->result.error) c->error = *c->result.error;

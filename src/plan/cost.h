@@ -8,6 +8,11 @@
 // arrive "in P steps". Charging the whole horizon to paths that do not arrive makes any detour that
 // does arrive cheaper than waiting at a wall for ever. A path that leaves the support of the
 // training data before it arrives pays for that: the model does not know what happens there.
+//
+// A path that follows a recording goes on beyond its horizon: from its last state on happens what
+// was recorded after the recording's. With d_k the distance there, k = P + 1 .. ahead, such a step
+// counts d_k + price P + ahead_price (k - P). This is what tells ways apart that all end far from a
+// goal beyond the horizon.
 #ifndef PLAN_COST_H
 #define PLAN_COST_H
 
@@ -18,6 +23,8 @@ typedef struct plan_cost {
     firm_mode mode;
     float price, running, arrive;  // reach only
     float stray;                   // reach only: price of leaving the support; 0: none
+    int ahead;                     // reach only: macro steps looked ahead along a recording
+    float ahead_price;             // reach only: of such a step
 } plan_cost;
 
 // now (state) is the start, path (horizon, state) what follows. Returns +inf for a path that is not
@@ -25,5 +32,10 @@ typedef struct plan_cost {
 // in contract mode the closest one.
 float plan_cost_path(const plan_cost* cost, const float* now, const float* path, int horizon,
                      const float* goal, int* arrival);
+
+// The same of a path that follows a recording. The arrival of one that comes closest beyond its
+// horizon is the horizon.
+float plan_cost_trail(const plan_cost* cost, const float* now, const float* path, int horizon,
+                      const plan_trail* trail, const float* goal, int* arrival);
 
 #endif

@@ -19,7 +19,7 @@ static float quantile(const plan_doubt* d, const plan_cost* cost, const float* c
     double sorted[1 + MODEL_MEMBERS];
     for (int k = 0; k < d->members; k++) {
         const float* own = path->each + (size_t)k * length_of(cost, path);
-        double value = plan_cost_path(cost, c0, own, path->horizon, goal, NULL);
+        double value = plan_cost_trail(cost, c0, own, path->horizon, &path->trail, goal, NULL);
         int at = k;
         for (; at > 0 && sorted[at - 1] > value; at--) sorted[at] = sorted[at - 1];
         sorted[at] = value;
@@ -43,7 +43,7 @@ static float spread(const plan_doubt* d, const plan_cost* cost, const plan_paths
 float plan_doubt_cost(const plan_doubt* d, const plan_cost* cost, const float* c0,
                       const plan_paths* path, const float* goal, int* arrival) {
     int at;
-    float value = plan_cost_path(cost, c0, path->mean, path->horizon, goal, &at);
+    float value = plan_cost_trail(cost, c0, path->mean, path->horizon, &path->trail, goal, &at);
     if (arrival) *arrival = at;
     if (!isfinite(value)) return value;
     if (d->quantile > 0.0f) value = quantile(d, cost, c0, path, goal);

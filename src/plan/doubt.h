@@ -28,6 +28,7 @@ typedef struct plan_paths {
     const float* mean;  // (horizon, state)
     const float* each;  // (members, horizon, state)
     int horizon;
+    plan_trail trail;  // the recording that it follows
 } plan_paths;
 
 // As plan_cost_path, with the disagreement of the members counted.

@@ -163,13 +163,15 @@ static firm_status status(const void* context) {
     return FIRM_OK;
 }
 
-static int recall(void* context, const float* now, const float* goal, const float** plan,
-                  int* length) {
+static void recall(void* context, const float* now, const float* goal, plan_recalled* out) {
     firm_world* w = context;
     float chi[TASK_MAX_CHI];
     perception_chi(w->member[0].eyes, chi);
-    *length = task_span(&w->m->task) * w->m->task.action_dim;
-    return plan_recall_find(w->recall, now, chi, goal, plan);
+    plan_recall_find(w->recall, now, chi, goal, out);
+}
+
+static int follow(const void* context, int first, int later, float* u) {
+    return plan_recall_follow(((const firm_world*)context)->recall, first, later, u);
 }
 
 static void tell(void* context, const float* history) {
@@ -266,8 +268,11 @@ static firm_status open_world(firm_world* w, const plan_world_setup* s, plan_wor
     int recalled = plan_recorded_each(o) * o->iterations;
     plan_actions actions = plan_actions_of(&m->task, m->stats.action_mean, m->stats.action_std);
     if (recalled > 0 && o->mode == FIRM_MODE_REACH)
-        TRY(plan_recall_create(m, &actions, recalled, &w->recall, err));
-    w->typed = (plan_typed){.task = &m->task, .support = w->support};
+        TRY(plan_recall_create(
+            m, &actions,
+            &(plan_recall_size){.most = recalled, .length = s->longest, .ahead = o->ahead},
+            &w->recall, err));
+    w->typed = (plan_typed){.task = &m->task, .support = w->support, .recall = w->recall};
     out->price = plan_typed_price(&w->typed);
     // a whole search on the GPU knows one model and the rule cem; else candidates are drawn and
     // priced here
@@ -295,6 +300,7 @@ firm_status plan_world_firm(const plan_world_setup* setup, plan_world* out, firm
                               .start = start,
                               .status = status,
                               .recall = w->recall ? recall : NULL,
+                              .follow = w->recall ? follow : NULL,
                               .tell = tell,
                               .frames = frames,
                               .reset = reset,

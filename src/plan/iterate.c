@@ -48,7 +48,10 @@ static void draw_piece(void* arg, int item, int worker) {
     int from, to;
     piece_range(s, item, &from, &to);
     size_t us = (size_t)s->horizon * (size_t)s->setup.world.model.action;
-    for (int i = from; i < to; i++) plan_propose(&s->proposal, i, s->u + (size_t)i * us);
+    for (int i = from; i < to; i++) {
+        plan_propose(&s->proposal, i, s->u + (size_t)i * us);
+        s->trail[i] = plan_propose_trail(&s->proposal, i);
+    }
 }
 
 // What the members predict for candidate i and later ones, if that is asked for.
@@ -64,9 +67,11 @@ int plan_predict(plan_solver* s, int worker, int from, int count, const float* u
                    : model->rollout(model->context, worker, count, s->horizon, u, c);
 }
 
-float plan_cost_of(const plan_solver* s, int i, const float* c, int* arrival) {
-    if (!s->each) return plan_cost_path(&s->cost, s->c0, c, s->horizon, s->goal, arrival);
-    const plan_paths path = {.mean = c, .each = each_of(s, i), .horizon = s->horizon};
+float plan_cost_of(const plan_solver* s, int i, const float* c, const plan_trail* trail,
+                   int* arrival) {
+    if (!s->each) return plan_cost_trail(&s->cost, s->c0, c, s->horizon, trail, s->goal, arrival);
+    const plan_paths path = {
+        .mean = c, .each = each_of(s, i), .horizon = s->horizon, .trail = *trail};
     return plan_doubt_cost(&s->doubt, &s->cost, s->c0, &path, s->goal, arrival);
 }
 
@@ -77,7 +82,7 @@ static void price_piece(void* arg, int item, int worker) {
     piece_range(s, item, &from, &to);
     size_t cs = (size_t)s->horizon * (size_t)s->setup.world.model.state;
     for (int i = from; i < to; i++)
-        s->value[i] = plan_cost_of(s, i, s->c + (size_t)i * cs, &s->arrive[i]);
+        s->value[i] = plan_cost_of(s, i, s->c + (size_t)i * cs, &s->trail[i], &s->arrive[i]);
 }
 
 static void run_piece(void* arg, int item, int worker) {
@@ -159,8 +164,14 @@ static void select_elites(plan_solver* s, int kept) {
         memcpy(s->best.c + (size_t)count * ec, c, cs * sizeof(float));
         s->best.value[count] = s->value[id];
         s->best.arrival[count] = old < 0 ? s->arrive[id] : s->last.arrival[old];
+        s->best.trail[count] = old < 0 ? s->trail[id] : s->last.trail[old];
     }
     s->best.count = count;
+}
+
+plan_trail plan_mean_trail(const plan_solver* s) {
+    const plan_trail none = {.first = -1};
+    return s->have_plan && s->best.count ? s->best.trail[0] : none;
 }
 
 void plan_iterate(plan_solver* s, int iteration, int given, int kept, plan_result* r) {
@@ -176,12 +187,12 @@ void plan_iterate(plan_solver* s, int iteration, int given, int kept, plan_resul
                                   .spread = s->spread,
                                   .basis = s->basis,
                                   .terms = s->terms,
+                                  .trail = plan_mean_trail(s),
                                   .given = given,
                                   .given_stride = s->longest * s->setup.world.model.action,
                                   .given_plan = s->best.u,
-                                  .recorded = s->recalled_count,
-                                  .recorded_length = s->recalled_length,
-                                  .recorded_plan = s->recalled};
+                                  .given_trail = s->best.trail,
+                                  .recorded = s->recalled};
     r->nonfinite += run_candidates(s);
     select_elites(s, kept);
     plan_update(s, kept);

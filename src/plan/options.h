@@ -35,6 +35,8 @@ typedef struct plan_options {
     float running;      // weight of the mean distance until arrival
     float arrive;       // a plan that comes this close, in tolerance units, arrives
     float stray;        // price of leaving the training data's support, per radius and macro step
+    int ahead;          // macro steps looked ahead along recordings; 0: no further than the horizon
+    float ahead_price;  // per macro step beyond the horizon, in tolerance units
     int patience;  // iterations without a better plan before an arriving search stops; 0: never
 } plan_options;
 

@@ -89,8 +89,8 @@ static void coloured(const plan_proposal* p, int index, int wide, float* u) {
 // A recorded sequence, cut or continued with the mean action (zero) to the horizon.
 static void recall(const plan_proposal* p, int which, float* u) {
     int n = p->horizon * p->actions->controls * p->actions->dim;
-    int take = n < p->recorded_length ? n : p->recorded_length;
-    const float* from = p->recorded_plan + (size_t)which * (size_t)p->recorded_length;
+    int length = p->recorded.length, take = n < length ? n : length;
+    const float* from = p->recorded.plan + (size_t)which * (size_t)length;
     memcpy(u, from, (size_t)take * sizeof *u);
     memset(u + take, 0, (size_t)(n - take) * sizeof *u);
 }
@@ -114,6 +114,19 @@ int plan_recorded_each(const plan_options* o) {
     return (int)(o->recorded * (float)o->candidates);
 }
 
+// The last candidates of a reach search are wide.
+static int first_wide(const plan_options* o) {
+    return o->candidates - (int)(o->wide_share * (float)o->candidates);
+}
+
+// Those before them are recorded sequences: which one, -1 for the others.
+static int recorded_at(const plan_proposal* p, int index) {
+    int each = p->recorded.count ? plan_recorded_each(p->options) : 0,
+        wide = first_wide(p->options);
+    if (index < wide - each || index >= wide) return -1;
+    return (p->iteration * each + index - (wide - each)) % p->recorded.count;
+}
+
 void plan_propose(const plan_proposal* p, int index, float* u) {
     const plan_options* o = p->options;
     size_t bytes = (size_t)(p->horizon * p->actions->controls * p->actions->dim) * sizeof(float);
@@ -127,15 +140,21 @@ void plan_propose(const plan_proposal* p, int index, float* u) {
     } else if (index <= p->given) {
         memcpy(u, p->given_plan + (size_t)(index - 1) * (size_t)p->given_stride, bytes);
     } else {
-        // the last ones are wide, those before them recorded
-        int wide = o->candidates - (int)(o->wide_share * (float)o->candidates);
-        int each = p->recorded ? plan_recorded_each(o) : 0;
-        if (index >= wide - each && index < wide)
-            recall(p, (p->iteration * each + index - (wide - each)) % p->recorded, u);
+        int which = recorded_at(p, index), wide = index >= first_wide(o);
+        if (which >= 0)
+            recall(p, which, u);
         else if (o->solver == PLAN_ICEM)
-            coloured(p, index, index >= wide, u);
+            coloured(p, index, wide, u);
         else
-            smooth(p, index, index >= wide, u);
+            smooth(p, index, wide, u);
     }
     if (o->mode == FIRM_MODE_REACH && p->actions->boxed) clip(p, u);
+}
+
+plan_trail plan_propose_trail(const plan_proposal* p, int index) {
+    if (index == 0 || p->options->mode == FIRM_MODE_CONTRACT) return p->trail;
+    if (index <= p->given) return p->given_trail[index - 1];
+    if (index >= first_wide(p->options)) return (plan_trail){.first = -1};
+    int which = recorded_at(p, index);
+    return which >= 0 ? p->recorded.trail[which] : p->trail;
 }

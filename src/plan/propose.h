@@ -6,6 +6,7 @@
 
 #include "plan/dynamics.h"
 #include "plan/options.h"
+#include "plan/world.h"
 
 typedef struct plan_proposal {
     const plan_options* options;
@@ -16,13 +17,12 @@ typedef struct plan_proposal {
     // icem: noise that is coloured in time, from plan_colour_basis
     const float* basis;
     int terms;
+    plan_trail trail;  // the recording that the mean follows
     // reach mode: plans that enter unchanged as candidates 1 .. given, (given, stride) floats
     int given, given_stride;
     const float* given_plan;
-    // reach mode: recorded sequences that enter in turn, iteration by iteration, (recorded,
-    // recorded_length) floats; 0: none
-    int recorded, recorded_length;
-    const float* recorded_plan;
+    const plan_trail* given_trail;  // (given)
+    plan_recalled recorded;         // reach mode: these enter in turn, iteration by iteration
 } plan_proposal;
 
 // Coloured noise over `controls` controls: a sum of cosines and sines with normal weights, whose
@@ -36,5 +36,7 @@ int plan_recorded_each(const plan_options* o);
 
 // Writes candidate `index` (horizon * action floats). Candidate 0 is the mean.
 void plan_propose(const plan_proposal* p, int index, float* u);
+// The recording that it follows: noise around the mean follows the mean's.
+plan_trail plan_propose_trail(const plan_proposal* p, int index);
 
 #endif

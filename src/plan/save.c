@@ -39,7 +39,8 @@ static uint32_t settings_sum(const firm_controller* c) {
         o->floor,          o->wide_share, o->wide_spread, o->recorded,       o->keep,
         o->price,          o->running,    o->arrive,      o->stray,          o->patience,
         c->m->members + 1, c->fan,        o->solver,      o->temperature,    o->colour,
-        o->decay,          o->momentum,   o->carry,       o->ensemble_price, o->ensemble_quantile};
+        o->decay,          o->momentum,   o->carry,       o->ensemble_price, o->ensemble_quantile,
+        o->ahead,          o->ahead_price};
     crc sum;
     crc_start(&sum);
     crc_add(&sum, value, sizeof value);

@@ -21,6 +21,12 @@ static float stray(const void* context, const float* c0, const float* path, int 
     return plan_support_stray(t->support, c0, path, steps);
 }
 
+static int beyond(const void* context, int first, int steps, const float* end, int later,
+                  float* state) {
+    const plan_typed* t = context;
+    return plan_recall_beyond(t->recall, first, steps, end, later, state);
+}
+
 static void take_given(void* context, const uint8_t* given) {
     ((plan_typed*)context)->given = given;
 }
@@ -34,5 +40,6 @@ plan_price plan_typed_price(plan_typed* t) {
                         .units = units,
                         .measure = measure,
                         .stray = t->support ? stray : NULL,
+                        .beyond = t->recall ? beyond : NULL,
                         .given = take_given};
 }

@@ -39,6 +39,20 @@ typedef struct plan_model {
                         float* each);
 } plan_model;
 
+// ---- recordings ---------------------------------------------------------------------------------
+
+// The recording that a candidate follows.
+typedef struct plan_trail {
+    int first;  // its moment when the candidate begins; -1: the candidate follows none
+} plan_trail;
+
+// Recorded action sequences, best first.
+typedef struct plan_recalled {
+    int count, length;
+    const float* plan;        // (count, length) standardised numbers
+    const plan_trail* trail;  // (count)
+} plan_recalled;
+
 // ---- price --------------------------------------------------------------------------------------
 
 // Every function is called from several threads at once.
@@ -55,6 +69,11 @@ typedef struct plan_price {
     void (*measure)(const void* context, const float* state, const float* goal, float* distance);
     // How far a path leaves what the model knows, summed over its steps. NULL: it never does.
     float (*stray)(const void* context, const float* now, const float* path, int steps);
+    // Where a path that follows a recording leads: with the moment `first` at its start and `end`
+    // (state) after `steps` macro actions, the state after `later` of them if what happens between
+    // is what was recorded. Returns 0 if the recording ends before. NULL: there are none.
+    int (*beyond)(const void* context, int first, int steps, const float* end, int later,
+                  float* state);
     // From now on goals name only the coordinates that are not 0 in given (state), which must
     // stay; NULL: all. NULL: the world knows whole goals only.
     void (*given)(void* context, const uint8_t* given);
@@ -81,10 +100,12 @@ typedef struct plan_sight {
     firm_status (*start)(void* context, float* state);
     // Why rollouts since the start failed, if they did.
     firm_status (*status)(const void* context);
-    // Recorded action sequences worth trying between now and goal, best first: (count, *length)
-    // standardised numbers, valid until the next call. NULL: the world has none.
-    int (*recall)(void* context, const float* now, const float* goal, const float** plan,
-                  int* length);
+    // Recorded action sequences worth trying between now and goal, valid until the next call.
+    // NULL: the world has none.
+    void (*recall)(void* context, const float* now, const float* goal, plan_recalled* out);
+    // The macro action (standardised) that was recorded `later` ones after the moment `first`.
+    // Returns 0 if the recording ends before. NULL where recall is.
+    int (*follow)(const void* context, int first, int later, float* u);
     // Uses these true states (3, state) instead of its own until the next push. NULL: it cannot.
     void (*tell)(void* context, const float* history);
     int (*frames)(const void* context);          // seen since the reset, as far as it counts

@@ -202,8 +202,9 @@ static firm_status finish(train_run_state* run, cJSON** result, firm_error* err)
                      err));
     TRY(tokens_fill(&run->set, run->model, (int)config_int(run->settings, "train", "frames"),
                     run->p, err));
-    TRY(recorded_fill(&run->set.data.set[PACK_F], run->model,
-                      (int)config_int(run->settings, "train", "recorded"), err));
+    if (!run->model->recorded_left)
+        TRY(recorded_fill(&run->set.data.set[PACK_F], run->model,
+                          (int)config_int(run->settings, "train", "recorded"), err));
     TRY(checkpoint_write(model_path, run->model, CHECKPOINT_MODEL, NULL, 0, NULL, 0, err));
     cJSON* json = run_results(run, model_path);
     run_path(run, "train.json", path);
@@ -252,6 +253,14 @@ static firm_status describe(train_run_state* run, firm_error* err) {
     return file_commit(&w, err);
 }
 
+static firm_status add_recordings(train_run_state* run, firm_error* err) {
+    const int moments = (int)config_int(run->settings, "train", "moments");
+    if (!run->opt->recordings || moments == 0) return FIRM_OK;
+    return train_add_episodes(run->model, run->set.env, run->opt->recordings,
+                              (uint64_t)config_int(run->settings, "data", "split_seed"), moments,
+                              err);
+}
+
 // Of the stages from `index` on, the first from its update on.
 static double cost_left(const train_run_state* run, int index, int update) {
     double sum = 0;
@@ -291,6 +300,7 @@ static firm_status run_stages(train_run_state* run, cJSON** result, firm_error* 
         TRY(train_set_stats(&run->set, &run->model->stats, err));
     }
     TRY(describe(run, err));
+    TRY(add_recordings(run, err));  // before the stages: a wrong file should not cost hours
     TRY(metrics_open(run, index, update, err));
     progress_run_begin(cost_left(run, index, update));
     run->shown = 1;

@@ -55,6 +55,9 @@ const config_key train_keys[] = {
      "none"},
     {"train", "recorded", CONFIG_INT, 0, 65536, "0", NULL,
      "recorded segments stored with the model, for plan.reach_recorded; 0: none"},
+    {"train", "moments", CONFIG_INT, 0, 65536, "0", NULL,
+     "with --recordings: moments of whole episodes stored with the model instead, for "
+     "plan.reach_ahead; 0: none"},
     {"train", "support", CONFIG_INT, 0, 65536, "2048", NULL,
      "training configurations stored with the model, for the planner's reach mode; 0: none"},
     {"loss.*", "config", CONFIG_REAL, 0, 1e3, "2", NULL, "weight of future configurations"},

@@ -30,6 +30,7 @@ typedef struct train_options {
     int mismatch;         // ablation: outcomes of branches are shuffled
     const char* device;   // "cpu" (also NULL) or "cuda"
     int ablations;        // packs: also what runs restricted to F or I read
+    const char* recordings;  // episodes whose moments go with the model (train.moments); NULL: none
 } train_options;
 
 extern const config_key train_keys[];
@@ -58,6 +59,12 @@ firm_status train_measure(const config* settings, const env_spec* env, const tra
 // pack of the data it was trained on. Other data are refused, and models that cannot look them up.
 firm_status train_add_recorded(firm_model* m, const env_spec* env, const char* pack, int count,
                                firm_error* err);
+
+// Gives a model whole training episodes of `path` instead, up to `count` moments that are a macro
+// action apart: reach mode can follow them to goals beyond its horizon. The provenance names the
+// data.
+firm_status train_add_episodes(firm_model* m, const env_spec* env, const char* path,
+                               uint64_t split_seed, int count, firm_error* err);
 
 // Tells a model what frames of its task look like, for firm_step.strange, from `count` frames of
 // fresh episodes of the default policy.

@@ -173,19 +173,25 @@ TEST(cli, lewm_weights_from_elsewhere) {
                    "export", "--half");
     cJSON* j = JSON_OF(firm_run(folder, 0,
                                 "export weights.safetensors -o back.safetensors --task tworoom "
-                                "--statistics '0,0;1,1' --json"));
+                                "--statistics '0.1,0.05;0.5,0.25' --json"));
     if (j) EXPECT(json_get(j, "params", 0) > 0);
     cJSON_Delete(j);
-    double cost[2] = {-1, -2};
+    // the same search in standardised controls, which then mean others
+    double cost[2] = {-1, -2}, action[2] = {-1, -2};
     for (int i = 0; i < 2; i++) {
         j = JSON_OF(firm_run(folder, 0,
                              "plan tworoom --model %s.safetensors --frames %s/frame-0.png --goal "
                              "%s/frame-3.png --mode contract --json",
                              i ? "back" : "lewm", fix, fix));
-        if (j) cost[i] = json_get(j, "cost", -3);
+        if (j) {
+            cost[i] = json_get(j, "cost", -3);
+            action[i] =
+                cJSON_GetArrayItem(cJSON_GetObjectItemCaseSensitive(j, "action"), 0)->valuedouble;
+        }
         cJSON_Delete(j);
     }
     EXPECT_NEAR(cost[0], cost[1], 0);
+    EXPECT_NEAR(action[1], 0.1 + 0.5 * action[0], 1e-5);
 }
 
 // Four evaluations of a task's LeWM: two modes, two distances, each on the trials of the seeds'.

@@ -133,6 +133,7 @@ TEST(cli, plugins_that_cannot_be_loaded) {
                    "the checks are: starts, numbers");
     EXPECT_REFUSAL(firm_run(folder, 0, "check ./nothing.so"), "check", "there is no file");
     EXPECT_REFUSAL(firm_run(folder, 0, "check nothing.so"), "check", "there is no file");
+    EXPECT_REFUSAL(firm_run(folder, 0, "check nothing"), "check", "by path, as in ./task.so");
     put_file(folder, "empty.c", "int x;\n", 7);
     char line[1200];
     snprintf(line, sizeof line, "cc -shared -fPIC %s/empty.c -o %s/empty.so", folder, folder);

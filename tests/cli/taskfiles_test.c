@@ -104,6 +104,32 @@ static void run_lines(const char* folder, const char* text) {
     EXPECT(lines == 5);
 }
 
+// The page's arm pushes the page's box, whose place is made up of the same columns.
+static void run_pushing(const char* folder, const char* page, const char* words) {
+    static const char config[] = "[config]\nbox = angle qpos[0]\n";
+    static const char box[] = "box_x = xpos[0]\nbox_y = xpos[1] + 0.1\n";
+    char text[4096], *plainly = plain(words), *push = block(page, "```ini\n", 2);
+    char *angles = strstr(plainly, "[config]\n"), *after = strstr(plainly, "[distance]");
+    EXPECT(angles && after && strstr(push, "[push]"));
+    if (angles && after) {
+        int head = (int)(angles - plainly), rest = (int)(after - angles) - 9;
+        snprintf(text, sizeof text, "%.*s%s%.*s%s%s%s", head, plainly, config, rest, angles + 9,
+                 box, after, push);
+        put_file(folder, "push.ini", text, strlen(text));
+        const outcome* o =
+            firm_run(folder, 0,
+                     "train push.ini --data robot.h5 --sources F -o pushing --config "
+                     "smoke --set model.spatial=16 --quiet");
+        if (o->code != 0) test_fail(__FILE__, __LINE__, "exit %d: %s", o->code, o->err);
+        EXPECT_REFUSAL(firm_run(folder, 0,
+                                "train robot.ini --data robot.h5 --sources F -o pushing --config "
+                                "smoke --set model.spatial=16 --quiet"),
+                       "train", "[push]");
+    }
+    free(push);
+    free(plainly);
+}
+
 TEST(cli, taskfiles_page_with_recordings) {
     char folder[512], path[600], *page = read_page();
     const char* fix = firm_fixture();
@@ -128,7 +154,10 @@ TEST(cli, taskfiles_page_with_recordings) {
     REQUIRE_OK(pool_create(1, &p, &err), err);
     REQUIRE_OK(episodes_collect(env_find("tworoom"), &opt, p, &e, &err), err);
     snprintf(path, sizeof path, "%s/robot.h5", folder);
-    if (recording_write(&(recording){.arm = 1}, e, path)) run_lines(folder, lines);
+    if (recording_write(&(recording){.arm = 1}, e, path)) {
+        run_lines(folder, lines);
+        run_pushing(folder, page, words);
+    }
     episodes_free(e);
     pool_free(p);
     free(words);

@@ -12,9 +12,9 @@ TEST(cli, help_and_version) {
     EXPECT(strstr(o->out, "\nbuild ") != NULL);
     o = firm_run("/", 0, "--help");
     EXPECT_INT(o->code, 0);
-    static const char* const commands[] = {"tasks", "collect",   "intervene", "audit",    "train",
-                                           "plan",  "eval",      "params",    "report",   "bench",
-                                           "demo",  "reproduce", "export",    "describe", "trials"};
+    static const char* const commands[] = {
+        "tasks",  "collect", "intervene", "audit",     "train",  "plan",     "eval",   "params",
+        "report", "bench",   "demo",      "reproduce", "export", "describe", "trials", "rows"};
     static outcome listing, again;
     listing = *o;
     for (size_t i = 0; i < sizeof commands / sizeof *commands; i++) {
@@ -77,6 +77,7 @@ TEST(cli, counts_out_of_range) {
         {"eval", "eval tworoom --offset 2.5", "whole number from 1"},
         {"eval", "eval tworoom --deadline-ms -3", "number from 0"},
         {"eval", "eval tworoom --deadline-ms nan", "number from 0"},
+        {"export", "export m.safetensors -o x --recorded p.h5 --episodes f.h5", "not both"},
         {"reproduce", "reproduce --seeds 1,-2", "whole numbers"},
         {"reproduce", "reproduce --tasks tworoom --plus", "TASK-plus"},
     };

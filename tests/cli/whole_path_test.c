@@ -374,7 +374,7 @@ TEST(cli, reproduce_resumes) {
     char folder[512];
     fresh_folder(folder);
     static const char line[] =
-        "reproduce --tasks tworoom --seeds 1 --config smoke --episodes 150 --trials 4 -o "
+        "reproduce --tasks tworoom --seeds 1 --config smoke --episodes 60 --trials 4 -o "
         "study " SMALL_SEARCHES " --threads 1 --json --quiet";
     cJSON* j = JSON_OF(firm_run(folder, 0, "%s", line));
     if (!j) return;
@@ -437,7 +437,7 @@ TEST(cli, reproduce_side_by_side) {
     char line[1024];
     const int steps = test_short() ? 15 : 20;  // a seed: a training and four evaluations
     snprintf(line, sizeof line,
-             "reproduce --tasks tworoom --seeds %s --config smoke --episodes 150 --trials 2 "
+             "reproduce --tasks tworoom --seeds %s --config smoke --episodes 60 --trials 2 "
              "--oracle-minutes 0 " SMALL_SEARCHES " --json --quiet -o s --jobs 2 --no-estimate",
              test_short() ? "1,2" : "1,2,3");
     cJSON* j = JSON_OF(firm_run(folder, 0, "%s", line));
@@ -537,6 +537,8 @@ TEST(cli, reproduce_says_what_it_would_do) {
                           "s/cube-plus/first-2/checkpoint.safetensors --from belief -o "
                           "s/cube-plus/seed-2 --seed 2"),
                1);
+    // models of the plus settings carry the study's episodes
+    EXPECT_INT(steps_with(j, "--resume --recordings s/cube/episodes.h5"), 2);
     EXPECT_INT(steps_with(j, "-o s/cube-plus/seed-2/eval-"), 4);
     EXPECT_INT(steps_with(j, "--searched"), 0);
     EXPECT_INT(steps_with(j, "ensemble"), 0);  // of one seed

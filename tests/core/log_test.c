@@ -89,6 +89,24 @@ TEST(core, progress_plain_lines) {
     EXPECT(strstr(text, "grounder 500 in 0:00") != NULL);
 }
 
+// For a program that draws bars of its own: python/src/firm/program.py.
+TEST(core, progress_as_counts) {
+    int ends[2];
+    char text[4096];
+    if (pipe(ends) != 0) abort();
+    setenv("FIRM_PROGRESS", "counts", 1);
+    progress_enable(1);
+    show_to(ends[1], 1000, 0);
+    progress_enable(0);
+    unsetenv("FIRM_PROGRESS");
+    close(ends[1]);
+    read_some(ends[0], text, sizeof text);
+    close(ends[0]);
+    EXPECT_TEXT(text,
+                "@progress 0 1000 grounder\t\n@progress 500 1000 grounder\tloss 0.125\n"
+                "@progress 500 1000 grounder\tloss 0.125\n");
+}
+
 TEST(core, progress_bar_on_terminal) {
     int master, slave;
     struct winsize size = {.ws_row = 24, .ws_col = 60};

@@ -135,7 +135,7 @@ static void fill_inputs(trial* t, int hard) {
         size_t size = (size_t)nn_size(t->graph, t->node->in[i]);
         for (size_t j = 0; hard && !is_param(t, i) && j < t->count[i]; j++)
             if (j / size % 5 == 4) t->in[i][j] = 0;
-        // targets are in 0..1, and Push-T's pieces near each other
+        // targets are in 0..1, and what pushes near what is pushed
         if ((t->node->op == NN_BCE && i == 1) || (t->node->op == NN_SPATIAL && i == 0))
             for (size_t j = 0; j < t->count[i]; j++) t->in[i][j] = 1 / (1 + expf(-t->in[i][j]));
     }

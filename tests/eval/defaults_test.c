@@ -44,10 +44,13 @@ TEST(eval, defaults_by_rule) {
         EXPECT_INT(d.grid, pictures[i].grid);
         EXPECT_INT(d.pool, pictures[i].pool);
         EXPECT_INT(d.ground_updates, pictures[i].grounds);
-        // two freedoms are learned soon
+        // two freedoms are learned soon, one angle sooner
         t = some_task(pictures[i].image, 2, 0, 2);
         d = defaults_choose(&t);
         EXPECT_INT(d.ground_updates, pictures[i].grounds > 1500 ? 1500 : pictures[i].grounds);
+        t = some_task(pictures[i].image, 2, 1, 1);
+        d = defaults_choose(&t);
+        EXPECT_INT(d.ground_updates, 750);
     }
     static const int rollouts[][2] = {{500, 2000}, {750, 3000}, {1000, 4000}, {1000, 4000}};
     for (int freedoms = 1; freedoms <= 4; freedoms++) {

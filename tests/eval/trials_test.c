@@ -165,5 +165,11 @@ TEST(eval, training_data_are_refused) {
     EXPECT_INT(eval_check_held_out("version=100 seed=7 data_seed=8 data_hash=1", e, 1, &err),
                FIRM_OK);
     EXPECT_INT(eval_check_held_out("", e, 1, &err), FIRM_OK);
+    // the same of episodes that a model carries
+    snprintf(same, sizeof same, "data_seed=8 data_hash=1 episodes_seed=7 episodes_hash=%016" PRIx64,
+             e->hash);
+    EXPECT_INT(eval_check_held_out(same, e, 1, &err), FIRM_E_USAGE);
+    EXPECT_INT(eval_check_held_out(same, e, 0, &err), FIRM_OK);
+    EXPECT_INT(eval_check_held_out("episodes_seed=7 episodes_hash=1", e, 0, &err), FIRM_E_USAGE);
     episodes_free(e);
 }

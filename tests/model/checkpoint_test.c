@@ -220,6 +220,44 @@ TEST(model, checkpoint_recorded) {
     firm_model_free(m);
 }
 
+// and so do moments of whole episodes, whose ends are counted down to
+TEST(model, checkpoint_recorded_episodes) {
+    enum { COUNT = 7, MACRO = ENV_CONTROLS * 2 };
+    static const float two[COUNT] = {3, 2, 1, 0, 2, 1, 0};
+    // no end; an end too early; a number that is none of moments
+    static const float bad[][COUNT] = {
+        {3, 2, 1, 0, 2, 1, 1}, {3, 2, 1, 1, 2, 1, 0}, {3, 2, 1, 0, 2, 1, -1}};
+    char path[512];
+    firm_error err;
+    firm_model *m = small_model(3), *read = NULL;
+    const int chi = m->task.chi_dim;
+    snprintf(path, sizeof path, "%s/episodes.safetensors", test_temp_dir());
+    m->recorded_count = COUNT;
+    fill(&m->recorded, COUNT * MACRO, 0);
+    fill(&m->recorded_path, COUNT * 2, 1);
+    fill(&m->recorded_chi, COUNT * chi, 2);
+    fill(&m->recorded_left, COUNT, 0);
+    memcpy(m->recorded_left, two, sizeof two);
+    for (int half = 0; half < 2; half++) {
+        REQUIRE_OK(checkpoint_write(path, m, half ? CHECKPOINT_MODEL_HALF : CHECKPOINT_MODEL, NULL,
+                                    0, NULL, 0, &err),
+                   err);
+        REQUIRE_OK(firm_model_load(path, &read, &err), err);
+        EXPECT_INT(read->recorded_count, COUNT);
+        EXPECT(memcmp(read->recorded, m->recorded, COUNT * MACRO * sizeof(float)) == 0);
+        EXPECT(memcmp(read->recorded_path, m->recorded_path, COUNT * 2 * sizeof(float)) == 0);
+        EXPECT(memcmp(read->recorded_left, two, sizeof two) == 0);
+        firm_model_free(read);
+    }
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        memcpy(m->recorded_left, bad[i], sizeof two);
+        REQUIRE_OK(checkpoint_write(path, m, CHECKPOINT_MODEL, NULL, 0, NULL, 0, &err), err);
+        EXPECT_INT(firm_model_load(path, &read, &err), FIRM_E_FORMAT);
+        EXPECT(strstr(err.message, "recorded.left") != NULL);
+    }
+    firm_model_free(m);
+}
+
 // a run may begin with a model file: heads that only training has stay as they are, and so does the
 // reading, which is trained on top of all others
 TEST(model, checkpoint_begins_a_run) {

@@ -123,7 +123,7 @@ TEST(model, tasks_forms_that_do_not_fit) {
         const char *task, *set, *word;
     } bad[] = {
         {"tworoom", "model.spatial=64", "model.spatial"},
-        {"tworoom", "model.grid=9", "model.grid"},
+        {"tworoom", "model.grid=9", "allow 7, 14 or 28"},
         {"tworoom", "model.history_pool=2", "history_pool"},
         {"cube", "model.grounder=votes", "votes"},
         {"reacher", "model.grounder=votes", "votes"},

@@ -101,17 +101,19 @@ static void stray(scene* x) {
 static void recall(scene* x) {
     const firm_model* m = x->m;
     const int length = ENV_SPAN * x->m->task.action_dim;
-    const float* plan;
+    plan_recalled found;
     plan_recall* r;
     firm_error err;
     if (!m->recorded) return;
     plan_actions a = plan_actions_of(&x->m->task, m->stats.action_mean, m->stats.action_std);
-    REQUIRE_OK(plan_recall_create(m, &a, SHOWN, &r, &err), err);
-    EXPECT_INT(plan_recall_find(r, x->c0, x->chi, x->goal, &plan), SHOWN);
+    REQUIRE_OK(plan_recall_create(m, &a, &(plan_recall_size){SHOWN, ENV_HORIZON, 0}, &r, &err),
+               err);
+    plan_recall_find(r, x->c0, x->chi, x->goal, &found);
+    EXPECT_INT(found.count, SHOWN);
     for (int i = 0; i < SHOWN; i++) {
         char name[24];
         snprintf(name, sizeof name, "recorded%d", i);
-        golden_expect_digest(&x->g, name, plan + i * length, length, TOLERANCE);
+        golden_expect_digest(&x->g, name, found.plan + i * length, length, TOLERANCE);
     }
     plan_recall_free(r);
 }

@@ -37,9 +37,7 @@ TEST(plan, recorded_sequences_take_turns_over_iterations) {
                                .horizon = HORIZON,
                                .mean = zero,
                                .spread = zero,
-                               .recorded = LIBRARY,
-                               .recorded_length = LENGTH,
-                               .recorded_plan = library};
+                               .recorded = {LIBRARY, LENGTH, library, NULL}};
             plan_propose(&p, i, u);
             EXPECT_INT(u[0] - 100, (first[t] + i - 10) % LIBRARY);
         }

@@ -157,9 +157,7 @@ TEST(plan, recorded_sequences_are_proposed) {
                                .horizon = horizon,
                                .mean = zero,
                                .spread = zero,
-                               .recorded = LIBRARY,
-                               .recorded_length = LENGTH,
-                               .recorded_plan = library};
+                               .recorded = {LIBRARY, LENGTH, library, NULL}};
             plan_propose(&p, i, u);
             int which = ((int)u[0] - 100) / LENGTH, n = horizon * CONTROLS * DIM;
             EXPECT_INT(u[0] >= 100, i >= 10 && i < 16);
@@ -169,7 +167,7 @@ TEST(plan, recorded_sequences_are_proposed) {
             EXPECT_INT(which, next++ % LIBRARY);
             EXPECT(memcmp(u, library + which * LENGTH, (size_t)take * sizeof *u) == 0);
             for (int j = take; j < n; j++) EXPECT(u[j] == 0);
-            p.recorded = 0;  // a model without any: noise instead
+            p.recorded.count = 0;  // a model without any: noise instead
             plan_propose(&p, i, u);
             EXPECT(u[0] < 100);
         }

@@ -1,4 +1,6 @@
 // init_test.c - runs that begin with another run's weights and leave stages out.
+#include <inttypes.h>
+
 #include "check.h"
 #include "core/file.h"
 #include "core/mem.h"
@@ -209,14 +211,76 @@ TEST(train, recorded_segments_travel_with_the_model) {
     // the one that was done here comes first
     plan_recall* found;
     plan_actions a = plan_actions_of(&s.env->task, m->stats.action_mean, m->stats.action_std);
-    REQUIRE_OK(plan_recall_create(m, &a, 3, &found, &err), err);
-    const float *plan, *at = m->recorded_path + 5 * ENV_POINTS * config;
+    REQUIRE_OK(plan_recall_create(m, &a, &(plan_recall_size){3, ENV_HORIZON, 0}, &found, &err),
+               err);
+    plan_recalled near;
+    const float* at = m->recorded_path + 5 * ENV_POINTS * config;
     float u[50];
-    EXPECT_INT(plan_recall_find(found, at, m->recorded_chi, at + 5 * config, &plan), 3);
+    plan_recall_find(found, at, m->recorded_chi, at + 5 * config, &near);
+    EXPECT_INT(near.count, 3);
     model_standardise(m, m->recorded + 5 * 50, ENV_SPAN, u);
-    for (int i = 0; i < 50; i++) EXPECT_NEAR(plan[i], u[i], 1e-5);
+    for (int i = 0; i < 50; i++) EXPECT_NEAR(near.plan[i], u[i], 1e-5);
     plan_recall_free(found);
     REQUIRE_OK(recorded_fill(r, m, 0, &err), err);
     EXPECT(m->recorded == NULL && m->recorded_count == 0);
+    small_close(&s);
+}
+
+// Whole episodes that travel with a model are training episodes, moment by moment.
+TEST(train, recorded_episodes_travel_with_the_model) {
+    enum { S = ENV_CONTROLS };
+    small s;
+    firm_error err;
+    char path[600];
+    small_options few = {
+        .task = "pusht",
+        .settings = "smoke-pusht",
+        .set = {"train.structured=optional", "train.recorded=9", "train.moments=100"},
+        .episodes = 40,
+        .anchors = 6,
+        .per_anchor = 4};
+    if (!small_collect(&s, &few)) return;
+    if (!small_open(&s, &(train_options){.seed = 1}, 2) || !small_model(&s, 3)) return;
+    firm_model* m = s.model;
+    const episodes* e = s.data;
+    const data_split* split = &s.set.split;
+    const int action = s.env->task.action_dim, dim = s.env->state->dim;
+    snprintf(path, sizeof path, "%s/whole.h5", test_temp_dir());
+    snprintf(m->provenance, sizeof m->provenance, "data_seed=0 episodes_seed=5 episodes_hash=1");
+    REQUIRE_OK(episodes_write(e, &(collect_options){0}, NULL, path, &err), err);
+    REQUIRE_OK(train_add_episodes(m, s.env, path, 0, 65536, &err), err);
+    int at = 0;
+    for (int i = 0; i < split->train_count; i++) {
+        int episode = split->train[i], macros = (e->length[episode] - 1) / S;
+        for (int k = 0; k <= macros && at < m->recorded_count; k++, at++) {
+            float c[FIRM_MAX_CONFIG];
+            int64_t row = e->offset[episode] + k * S;
+            env_config(s.env, e->state + row * dim, c);
+            EXPECT(memcmp(m->recorded_path + at * s.env->task.config_dim, c,
+                          (size_t)s.env->task.config_dim * sizeof *c) == 0);
+            EXPECT(m->recorded_left[at] == (float)(macros - k));
+            if (k < macros)
+                EXPECT(memcmp(m->recorded + at * S * action, e->action + row * action,
+                              (size_t)(S * action) * sizeof(float)) == 0);
+        }
+    }
+    EXPECT_INT(at, m->recorded_count);
+    char note[128];
+    snprintf(note, sizeof note, "data_seed=0 episodes_seed=%" PRIu64 " episodes_hash=%016" PRIx64,
+             e->seed, e->hash);
+    EXPECT_TEXT(m->provenance, note);
+    // fewer moments hold fewer episodes, all of them whole
+    int first = (e->length[split->train[0]] - 1) / S + 1;
+    REQUIRE_OK(train_add_episodes(m, s.env, path, 0, first + 1, &err), err);
+    EXPECT_INT(m->recorded_count, first);
+    EXPECT_INT(train_add_episodes(m, s.env, path, 0, first - 1, &err), FIRM_E_VALUE);
+    EXPECT(strstr(err.message, "--count") != NULL);
+    // a run takes them along from its recordings, instead of segments
+    train_inputs in = small_inputs(&s);
+    cJSON_Delete(train(&s, &in, (train_options){.seed = 1, .recordings = path}, "far"));
+    firm_model* far = model_in("far");
+    EXPECT(far && far->recorded_left && far->recorded_count > 50 && far->recorded_count <= 100 &&
+           strstr(far->provenance, note + strlen("data_seed=0")));
+    firm_model_free(far);
     small_close(&s);
 }

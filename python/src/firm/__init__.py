@@ -8,8 +8,9 @@
 
 Environments are in firm.envs (gymnasium: "firm/TwoRoom-v0"), PyTorch modules in firm.torch."""
 
-from . import errors, program, tasks
+from . import convert, errors, program, tasks
 from .controller import Controller, Controllers, Step, Steps
+from .episodes import Episode, Episodes
 from .errors import Error
 from .model import Distance, Info, Model, Prediction, load, shipped
 from .program import evaluate, train
@@ -20,6 +21,8 @@ __all__ = [
     "Controller",
     "Controllers",
     "Distance",
+    "Episode",
+    "Episodes",
     "Error",
     "Info",
     "Model",
@@ -28,6 +31,7 @@ __all__ = [
     "Step",
     "Steps",
     "TaskInfo",
+    "convert",
     "errors",
     "evaluate",
     "load",

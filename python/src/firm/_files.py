@@ -12,7 +12,7 @@ import numpy as np
 
 from .errors import FormatError, MissingError, ReadWriteError
 
-_TYPES = {"F32": np.float32, "F16": np.float16}
+_TYPES = {"F32": np.float32, "F16": np.float16, "I64": np.int64}
 
 
 def read(path: str) -> Tuple[Dict[str, str], Dict[str, np.ndarray]]:
@@ -36,7 +36,7 @@ def read(path: str) -> Tuple[Dict[str, str], Dict[str, np.ndarray]]:
         found = digest(texts, tensors)
     except (struct.error, ValueError, KeyError, TypeError, AttributeError):
         raise FormatError(f"{path} is damaged or no model file; make it again") from None
-    if texts.get("firm.format") != "firm-model":
+    if texts.get("firm.format") not in ("firm-model", "firm-lewm"):
         raise FormatError(f"{path} is no model of this project; give a model.safetensors that firm wrote")
     if texts.get("firm.digest") != found:
         raise FormatError(f"{path} is damaged: its contents have the digest {found}, not {texts.get('firm.digest')}")
@@ -44,7 +44,7 @@ def read(path: str) -> Tuple[Dict[str, str], Dict[str, np.ndarray]]:
 
 
 def _dtype(array: np.ndarray) -> str:
-    return "F16" if array.dtype == np.float16 else "F32"
+    return next((name for name, kind in _TYPES.items() if kind == array.dtype), "F32")
 
 
 def digest(texts: Mapping[str, str], tensors: Mapping[str, np.ndarray]) -> str:

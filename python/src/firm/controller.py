@@ -89,50 +89,15 @@ def _deadline(ms: Optional[float]) -> float:
     return float(ms)
 
 
-def _params(
-    mode: str,
-    seed: int,
-    threads: int,
-    candidates: int,
-    iterations: int,
-    elites: int,
-    horizon: int,
-    fan: int,
-    device: str,
-    precision: str,
-    solver: str,
-) -> Dict[str, Any]:
+def _place(device: str) -> Dict[str, int]:
     name, _, gpu = device.partition(":") if isinstance(device, str) else (str(device), "", "")
     if gpu and not gpu.isdigit():
         raise UsageError(f"there is no device {device!r}; use cpu, cuda or cuda:1")
-    most = 2**31 - 1
-    return dict(
-        mode=_choice(mode, _MODES, "mode"),
-        seed=_arrays.integer(seed, 0, 2**64 - 1, "seed"),
-        threads=_arrays.integer(threads, 0, most, "threads"),
-        candidates=_arrays.integer(candidates, 0, most, "candidates"),
-        iterations=_arrays.integer(iterations, 0, most, "iterations"),
-        elites=_arrays.integer(elites, 0, most, "elites"),
-        horizon=_arrays.integer(horizon, 0, most, "horizon"),
-        fan=_arrays.integer(fan, 0, most, "fan"),
-        device=_choice(name, _DEVICES, "device"),
-        gpu=int(gpu or 0),
-        precision=_choice(precision, _PRECISIONS, "precision"),
-        solver=_choice(solver, _SOLVERS, "solver"),
-    )
+    return dict(device=_choice(name, _DEVICES, "device"), gpu=int(gpu or 0))
 
 
-def _model(model: Union[Model, str]) -> Model:
-    return model if isinstance(model, Model) else load(model)
-
-
-class Controller:
-    """Plans with a model towards a goal: push what the camera sees, set a goal, ask for actions.
-
-    mode: "reach" (earliest arrival, a new plan after every macro action) or "contract" (the paper's planner).
-    deadline_ms: time for each act(), None for none. device: "cpu", "cuda" or "cuda:1". A number that is 0 stands
-    for the model's own default, threads 0 for all cores. The same seed and inputs give the same actions, for any
-    number of threads. Threads may share a controller: each call waits for the one before it."""
+class _Planner:
+    """What Controller and Controllers share: the model, the options, the deadline."""
 
     def __init__(
         self,
@@ -151,15 +116,46 @@ class Controller:
         precision: str = "fp32",
         solver: str = "default",
     ):
-        self.model = _model(model)
+        self.model = model if isinstance(model, Model) else load(model)
         self.deadline_ms = deadline_ms
         self._ms = _deadline(deadline_ms)
         self._info = self.model.info
         self._frame = self._info.frame
-        params = _params(
-            mode, seed, threads, candidates, iterations, elites, horizon, fan, device, precision, solver
+        counts = dict(threads=threads, candidates=candidates, iterations=iterations, elites=elites, horizon=horizon, fan=fan)
+        self._seed = _arrays.integer(seed, 0, 2**64 - 1, "seed")
+        params = dict(
+            mode=_choice(mode, _MODES, "mode"),
+            seed=self._seed,
+            precision=_choice(precision, _PRECISIONS, "precision"),
+            solver=_choice(solver, _SOLVERS, "solver"),
+            **_place(device),
+            **{name: _arrays.integer(count, 0, 2**31 - 1, name) for name, count in counts.items()},
         )
-        self._core = _core.Controller(self.model._core, params)
+        self._core: Any = self._make(params)
+
+    def _make(self, params: Dict[str, int]) -> Any:
+        raise NotImplementedError
+
+    def _time(self, deadline_ms: Optional[float]) -> float:
+        return self._ms if deadline_ms is None else _deadline(deadline_ms)
+
+    def _pictures(self, value: Any, name: str, *before: int) -> np.ndarray:
+        return _arrays.frames(value, (*before, *self._frame), name)
+
+    def _controls(self, value: Any, name: str, *before: int) -> Optional[np.ndarray]:
+        return None if value is None else _arrays.numbers(value, (*before, self._info.action_dim), name)
+
+
+class Controller(_Planner):
+    """Plans with a model towards a goal: push what the camera sees, set a goal, ask for actions.
+
+    mode: "reach" (earliest arrival, a new plan after every macro action) or "contract" (the paper's planner).
+    deadline_ms: time for each act(), None for none. device: "cpu", "cuda" or "cuda:1". A number that is 0 stands
+    for the model's own default, threads 0 for all cores. The same seed and inputs give the same actions, for any
+    number of threads. Threads may share a controller: each call waits for the one before it."""
+
+    def _make(self, params: Dict[str, int]) -> Any:
+        return _core.Controller(self.model._core, params)
 
     def goal(self, goal: Any) -> None:
         """Sets the goal: a picture (H, W, 3), or a dict of named numbers of a configuration, where what is not named
@@ -167,19 +163,16 @@ class Controller:
         if isinstance(goal, Mapping):
             self._core.goal_config(*goal_numbers(self._info, goal))
         else:
-            self._core.goal(_arrays.frames(goal, self._frame, "goal"))
+            self._core.goal(self._pictures(goal, "goal"))
 
     def push(self, frame: Any, action: Any = None) -> None:
         """Appends a frame (H, W, 3) and the control executed between the frame before and this one; None with the
         first frame of an episode."""
-        if action is not None:
-            action = _arrays.numbers(action, (self._info.action_dim,), "action")
-        self._core.push(_arrays.frames(frame, self._frame, "frame"), action)
+        self._core.push(self._pictures(frame, "frame"), self._controls(action, "action"))
 
     def act(self, deadline_ms: Optional[float] = None) -> Step:
         """The next control. Needs a goal and at least one frame. deadline_ms overrides the controller's own."""
-        ms = self._ms if deadline_ms is None else _deadline(deadline_ms)
-        return _cut(self._info, self._core.act(ms))
+        return _cut(self._info, self._core.act(self._time(deadline_ms)))
 
     def config(self) -> np.ndarray:
         """The configuration of the latest frame, in the order of model.info.config."""
@@ -238,64 +231,40 @@ class Steps:
         return self.steps[i]
 
 
-class Controllers:
+class Controllers(_Planner):
     """`count` controllers of one model that work side by side, each as a single one with the seed `seed` + i would.
 
-    Options are those of Controller; they plan on the CPU. A deadline is for the whole act()."""
+    Options are those of Controller but for the device; they plan on the CPU. A deadline is for the whole act()."""
 
-    def __init__(
-        self,
-        model: Union[Model, str],
-        count: int,
-        *,
-        mode: str = "reach",
-        deadline_ms: Optional[float] = None,
-        seed: int = 0,
-        threads: int = 0,
-        candidates: int = 0,
-        iterations: int = 0,
-        elites: int = 0,
-        horizon: int = 0,
-        fan: int = 0,
-        precision: str = "fp32",
-        solver: str = "default",
-    ):
-        self.model = _model(model)
+    def __init__(self, model: Union[Model, str], count: int, **options: Any):
         self.count = _arrays.integer(count, 1, 65536, "count")
-        self.deadline_ms = deadline_ms
-        self._ms = _deadline(deadline_ms)
-        self._info = self.model.info
-        params = _params(mode, seed, threads, candidates, iterations, elites, horizon, fan, "cpu", precision, solver)
-        self._core = _core.Controllers(self.model._core, params, self.count)
-        self._seed = params["seed"]
+        super().__init__(model, device="cpu", **options)
+
+    def _make(self, params: Dict[str, int]) -> Any:
+        return _core.Controllers(self.model._core, params, self.count)
 
     def __len__(self) -> int:
         return self.count
 
     def goal(self, goal: Any, index: Optional[int] = None) -> None:
         """Sets goals: pictures (count, H, W, 3); or a dict of named numbers, for all; with an index, one controller's."""
-        info = self._info
         if isinstance(goal, Mapping):
-            values = goal_numbers(info, goal)
+            values = goal_numbers(self._info, goal)
             for i in range(self.count) if index is None else (index,):
                 self._core.goal_config_one(i, *values)
         elif index is None:
-            self._core.goal(_arrays.frames(goal, (self.count, *info.frame), "goal"))
+            self._core.goal(self._pictures(goal, "goal", self.count))
         else:
-            self._core.goal_one(index, _arrays.frames(goal, info.frame, "goal"))
+            self._core.goal_one(index, self._pictures(goal, "goal"))
 
     def push(self, frames: Any, actions: Any = None) -> None:
         """Appends frames (count, H, W, 3) and the controls before them (count, action). A controller that was reset
         ignores its row of actions; None is for first frames alone."""
-        info = self._info
-        if actions is not None:
-            actions = _arrays.numbers(actions, (self.count, info.action_dim), "actions")
-        self._core.push(_arrays.frames(frames, (self.count, *info.frame), "frames"), actions)
+        self._core.push(self._pictures(frames, "frames", self.count), self._controls(actions, "actions", self.count))
 
     def act(self, deadline_ms: Optional[float] = None) -> Steps:
         """The next control of each."""
-        ms = self._ms if deadline_ms is None else _deadline(deadline_ms)
-        steps = [_cut(self._info, packed) for packed in self._core.act(ms)]
+        steps = [_cut(self._info, packed) for packed in self._core.act(self._time(deadline_ms))]
         return Steps(
             np.stack([s.action for s in steps]),
             np.stack([s.distance_now for s in steps]),

@@ -1,16 +1,18 @@
 """The program's long work from Python: collect, intervene, audit, train, evaluate.
 
 These functions run the program `firm` (make build), which needs HDF5 and other libraries that the wheel does not have. It is
-found by the variable FIRM_PROGRAM, or on the PATH. Ctrl-C reaches it: a training run stops after its checkpoint, and resume=True continues."""
+found by the variable FIRM_PROGRAM, or on the PATH. Progress is shown by tqdm where it is installed. Ctrl-C as in the program: a training
+run finishes its update and writes a checkpoint, KeyboardInterrupt says how to go on, and resume=True continues; a second Ctrl-C ends it at once."""
 
 from __future__ import annotations
 
 import json
 import os
 import shutil
+import signal
 import subprocess
 import sys
-import threading
+import tempfile
 from dataclasses import dataclass
 from typing import Any, Callable, Dict, List, Optional, Sequence, Union
 
@@ -30,38 +32,109 @@ def find() -> str:
     return path
 
 
-def run(command: str, *arguments: Any, callback: Optional[Callable[[str], None]] = None, accept_gate: bool = False) -> Dict[str, Any]:
-    """Runs `firm COMMAND ARGUMENTS --json` and returns its object. callback gets each line of progress; without one they go to
-    standard error. A failure raises with the program's sentence; accept_gate=True returns the object where a check failed."""
-    words = [find(), command, *(os.fspath(a) if isinstance(a, os.PathLike) else str(a) for a in arguments), "--json"]
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(p for p in sys.path if p)}
-    child = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment)
+def environment(**more: str) -> Dict[str, str]:
+    """The environment of the program: Python processes that it starts find the modules of this one."""
+    return {**os.environ, "PYTHONPATH": os.pathsep.join(p for p in sys.path if p), **more}
+
+
+def sentence_of(command: str, lines: Sequence[str], status: int) -> Error:
+    """The exception of a program that failed, with its last line."""
+    said = next((line for line in reversed(lines) if line.strip()), f"firm {command} ended with status {status}")
+    return GateError(said) if status == 1 else Error(said)
+
+
+class _Bars:
+    """Progress bars of tqdm, one for each thing that the program counts; plain lines where tqdm is not installed."""
+
+    def __init__(self) -> None:
+        self.tqdm: Any = None
+        try:
+            from tqdm.auto import tqdm
+
+            self.tqdm = tqdm
+        except ImportError:
+            pass
+        self._bar: Any = None
+        self._label = ""
+
+    def counts(self, line: str) -> None:
+        """@progress DONE TOTAL LABEL<tab>NOTE"""
+        _, done, total, rest = line.split(" ", 3)
+        label, _, note = rest.partition("\t")
+        if self._bar is None or label != self._label or int(done) < self._bar.n:
+            self.close()
+            self._bar, self._label = self.tqdm(total=int(total) or None, desc=label, dynamic_ncols=True, initial=int(done)), label
+        if note:
+            self._bar.set_postfix_str(note, refresh=False)
+        self._bar.update(int(done) - self._bar.n)
+
+    def line(self, line: str) -> None:
+        if self.tqdm is None:
+            print(line, file=sys.stderr)
+        else:
+            self.tqdm.write(line, file=sys.stderr)
+
+    def close(self) -> None:
+        if self._bar is not None:
+            self._bar.close()
+        self._bar = None
+
+
+def _stop(child: "subprocess.Popen[Any]") -> List[str]:
+    """Passes Ctrl-C on and waits: a training run finishes its update and writes a checkpoint. A second Ctrl-C ends it at once."""
     said: List[str] = []
+    child.send_signal(signal.SIGINT)
+    while True:
+        try:
+            said += child.stderr.read().splitlines()  # type: ignore[union-attr]
+            child.wait()
+            return said
+        except KeyboardInterrupt:
+            child.send_signal(signal.SIGINT)
 
-    def listen() -> None:
-        for line in child.stderr:  # type: ignore[union-attr]
-            line = line.rstrip("\n").split("\r")[-1]
-            said.append(line)
-            if callback:
-                callback(line)
-            else:
-                print(line, file=sys.stderr)
 
-    ear = threading.Thread(target=listen, daemon=True)
-    ear.start()
-    try:
-        out = child.stdout.read()  # type: ignore[union-attr]
-        status = child.wait()
-    except KeyboardInterrupt:
-        child.wait()  # it heard the signal, too, and leaves its files whole
-        raise
-    ear.join()
-    sentence = next((line for line in reversed(said) if line.strip()), f"firm {command} ended with status {status}")
-    if status == 0 or (status == 1 and accept_gate):
-        return json.loads(out)
-    if status == 1:
-        raise GateError(sentence)
-    raise Error(sentence)
+def run(command: str, *arguments: Any, callback: Optional[Callable[[str], None]] = None, accept_gate: bool = False) -> Dict[str, Any]:
+    """Runs `firm COMMAND ARGUMENTS --json` and returns its object. callback gets each line of progress; without one, tqdm shows
+    bars if it is installed, and else the lines go to standard error. A failure raises with the program's sentence;
+    accept_gate=True returns the object where a check failed. Ctrl-C stops the program at the next good place."""
+    words = [find(), command, *(os.fspath(a) if isinstance(a, os.PathLike) else str(a) for a in arguments), "--json"]
+    bars = _Bars()
+    drawn = callback is None and bars.tqdm is not None
+    said: List[str] = []
+    with tempfile.TemporaryFile("w+") as out:
+        # a session of its own: whoever sends Ctrl-C, a terminal or a notebook, it reaches the program once, from _stop()
+        child = subprocess.Popen(
+            words,
+            stdout=out,
+            stderr=subprocess.PIPE,
+            text=True,
+            env=environment(**({"FIRM_PROGRESS": "counts"} if drawn else {})),
+            start_new_session=True,
+        )
+        try:
+            for line in child.stderr:  # type: ignore[union-attr]
+                line = line.rstrip("\n").split("\r")[-1]
+                if drawn and line.startswith("@progress "):
+                    bars.counts(line)
+                    continue
+                said.append(line)
+                (callback or bars.line)(line)
+            status = child.wait()
+        except KeyboardInterrupt:
+            bars.close()
+            said += [line for line in _stop(child) if not line.startswith("@progress ")]
+            resume = "; resume=True continues from there" if command == "train" else ""
+            raise KeyboardInterrupt(f"{sentence_of(command, said, child.returncode)}{resume}") from None
+        except BaseException:
+            _stop(child)
+            raise
+        finally:
+            bars.close()
+            child.stderr.close()  # type: ignore[union-attr]
+        out.seek(0)
+        if status == 0 or (status == 1 and accept_gate):
+            return json.loads(out.read())
+    raise sentence_of(command, said, status)
 
 
 def _options(options: Dict[str, Any]) -> List[str]:
@@ -80,7 +153,8 @@ def _settings(settings: Optional[Dict[str, Any]]) -> List[str]:
     return [word for key, value in (settings or {}).items() for word in ("--set", f"{key}={value}")]
 
 
-def _task(task: Union[Task, str]) -> str:
+def task_path(task: Union[Task, str]) -> str:
+    """A task as the program takes it."""
     return task.path if isinstance(task, Task) else task
 
 
@@ -118,22 +192,22 @@ class Evaluation:
 
 def check(task: Union[Task, str], **options: Any) -> Dict[str, Any]:
     """Finds out what is wrong with a task of one's own; raises GateError if anything is."""
-    return run("check", _task(task), *_options(options))
+    return run("check", task_path(task), *_options(options))
 
 
 def collect(task: Union[Task, str], out: PathLike, *, episodes: Optional[int] = None, seed: int = 0, **options: Any) -> Dict[str, Any]:
     """Records episodes into a file. Options are the flags of `firm collect` (docs/commands.md)."""
-    return run("collect", _task(task), "-o", out, *_options(dict(episodes=episodes, seed=seed, **options)))
+    return run("collect", task_path(task), "-o", out, *_options(dict(episodes=episodes, seed=seed, **options)))
 
 
 def intervene(task: Union[Task, str], data: PathLike, out: PathLike, **options: Any) -> Dict[str, Any]:
     """Restores recorded moments and tries other actions from there."""
-    return run("intervene", _task(task), "--data", data, "-o", out, *_options(options))
+    return run("intervene", task_path(task), "--data", data, "-o", out, *_options(options))
 
 
 def audit(task: Union[Task, str], data: PathLike, **options: Any) -> Dict[str, Any]:
     """Does restoring bring moments back? Raises GateError if it does not."""
-    return run("audit", _task(task), "--data", data, *_options(options))
+    return run("audit", task_path(task), "--data", data, *_options(options))
 
 
 def train(
@@ -153,7 +227,7 @@ def train(
     """Trains through all stages into the run folder `out`; the model is out/model.safetensors. settings: {"train.segments": 1000}.
     A missed gate is in the result and does not raise."""
     flags = _options(dict(data=data, branches=branches, device=device, seed=seed, resume=resume, config=config, **options))
-    return run("train", _task(task), "-o", out, *flags, *_settings(settings), callback=callback, accept_gate=True)
+    return run("train", task_path(task), "-o", out, *flags, *_settings(settings), callback=callback, accept_gate=True)
 
 
 def evaluate(
@@ -169,4 +243,4 @@ def evaluate(
 ) -> Evaluation:
     """Plays the same trials with every arm. Options are the flags of `firm eval`: offset=25, unsolved=True, seed=42."""
     flags = _options(dict(model=model, arms=",".join(arms), trials=trials, mode=mode, **options))
-    return Evaluation(run("eval", _task(task), *flags, *_settings(settings), callback=callback))
+    return Evaluation(run("eval", task_path(task), *flags, *_settings(settings), callback=callback))

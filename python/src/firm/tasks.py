@@ -86,13 +86,14 @@ def _resize(picture: np.ndarray, size: int) -> np.ndarray:
     """The mean over each cell of a size x size grid; rows and columns that do not divide are shared out whole."""
     for axis in (0, 1):
         n = picture.shape[axis]
-        first = np.arange(size) * n // size
-        last = np.maximum(first + 1, np.arange(1, size + 1) * n // size)
         if n == size:
             continue
-        sums = np.concatenate([np.zeros_like(picture.take([0], axis), np.float64), picture.cumsum(axis, dtype=np.float64)], axis)
-        width = (last - first).reshape(-1, *([1] * (2 - axis)))
-        picture = (sums.take(last, axis) - sums.take(first, axis)) / width
+        first = np.arange(size) * n // size
+        if n < size:
+            picture = picture.take(first, axis)
+            continue
+        width = np.diff(first, append=n).reshape(-1, *([1] * (2 - axis)))
+        picture = np.add.reduceat(picture, first, axis, dtype=np.float64 if axis else np.uint32) / width
     return np.rint(picture).astype(np.uint8)
 
 

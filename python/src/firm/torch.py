@@ -6,7 +6,7 @@
     ...                                          # fine-tune
     firm.torch.save(world, "tuned.safetensors")  # firm.load() and the C library take it
 
-Parameters have the names of the model file. All forms of the four tasks are here; LeWM and ensembles are not."""
+Parameters have the names of the model file. All forms of the four tasks are here (World), and LeWM; ensembles are not."""
 
 from __future__ import annotations
 
@@ -19,6 +19,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from . import _files
+from ._lewm import LeWM, declare
 from .errors import UnavailableError, UsageError
 from .model import Model, find
 
@@ -63,18 +64,9 @@ class World(nn.Module):
             if name.startswith(_BESIDE):
                 self._beside[name] = array
             else:
-                self._declare(name, nn.Parameter(torch.from_numpy(array.astype(np.float32))))
+                declare(self, name, nn.Parameter(torch.from_numpy(array.astype(np.float32))))
         for name in ("image_mean", "image_std", "action_mean", "action_std"):
             self.register_buffer(name, torch.tensor(_numbers(texts["firm." + name])), persistent=False)
-
-    def _declare(self, name: str, parameter: nn.Parameter) -> None:
-        *folders, last = name.split(".")
-        at: nn.Module = self
-        for folder in folders:
-            if folder not in at._modules:
-                at.add_module(folder, nn.Module())
-            at = at._modules[folder]  # type: ignore[assignment]
-        at.register_parameter(last, parameter)
 
     # ---- layers, by the names of their parameters ----
 
@@ -329,32 +321,33 @@ class Push:
 # ---- files ----
 
 
-def load(name: Union[str, "os.PathLike[str]"]) -> World:
-    """A shipped model by its name, or a .safetensors file, as a module on the CPU in float32."""
+def load(name: Union[str, "os.PathLike[str]"]) -> Union[World, LeWM]:
+    """A shipped model by its name, or a .safetensors file, as a module on the CPU in float32: a World, or a LeWM for a file of one."""
     path = find(name)
     model = Model(path)  # the library checks the file
     info = model.info
     texts, tensors = _files.read(path)
-    if "firm.shape" not in texts:
-        raise UnavailableError(f"{path} is no FIRM model (LeWM has no PyTorch form here); give a FIRM model")
+    if texts["firm.format"] == "firm-lewm":
+        return LeWM(texts, tensors, info.image_size)
     if any(tensor.startswith("member.") for tensor in tensors):
         raise UnavailableError(f"{path} is an ensemble, which has no PyTorch form here; load its models one by one")
     return World(texts, tensors, info.config, info.image_size, model._core.typed())
 
 
-def save(world: World, path: Union[str, "os.PathLike[str]"], *, half: bool = False) -> None:
+def save(world: Union[World, LeWM], path: Union[str, "os.PathLike[str]"], *, half: bool = False) -> None:
     """Writes a model file that firm.load() and the C library take, with a right digest. half=True halves the file and rounds
     the weights. What the file has beside weights (support points, recorded sequences, statistics of frames) stays as loaded."""
-    if not isinstance(world, World):
+    if not isinstance(world, (World, LeWM)):
         raise UsageError(f"save takes a model of firm.torch.load(), not {type(world).__name__}")
     tensors: Dict[str, Any] = {}
-    for name, parameter in world.named_parameters():
+    for name, parameter in world.state_dict().items():
         array = parameter.detach().cpu().numpy()
         if not np.isfinite(array).all():
             raise UsageError(f"the parameter {name} is not finite; nothing was written")
-        array = array.astype(np.float16 if half else np.float32)
+        if array.dtype != np.int64:
+            array = array.astype(np.float16 if half else np.float32)
         if not np.isfinite(array).all():
             raise UsageError(f"the parameter {name} is too large for half=True; nothing was written")
         tensors[name] = array
-    tensors.update(world._beside)
+    tensors.update(getattr(world, "_beside", {}))
     _files.write(os.fspath(path), world.texts, tensors)

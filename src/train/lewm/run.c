@@ -260,7 +260,7 @@ static firm_status write_model(run* r, const char* name, int64_t update, firm_er
     char path[1100], *origin = r->model->provenance;
     const size_t said = strlen(origin);
     path_of(r, name, path);
-    snprintf(origin + said, sizeof r->model->provenance - said, " updates=%" PRId64, update);
+    text_add(origin, sizeof r->model->provenance, " updates=%" PRId64, update);
     firm_status st = lewm_write(path, r->model, NULL, err);
     origin[said] = 0;
     return st;

@@ -1,0 +1,78 @@
+"""The program from Python: progress, Ctrl-C, failures."""
+
+import os
+import signal
+
+import pytest
+
+import firm
+from firm import program
+
+
+@pytest.fixture()
+def interrupt(monkeypatch):
+    """Ctrl-C as soon as the program has counted something."""
+    pytest.importorskip("tqdm")
+    counts, sent = program._Bars.counts, []
+
+    def count(self, line):
+        counts(self, line)
+        if not sent:
+            sent.append(line)
+            signal.raise_signal(signal.SIGINT)
+
+    monkeypatch.setattr(program._Bars, "counts", count)
+    return sent
+
+
+def test_tqdm_shows_what_the_program_counts(file, tmp_path, capfd):
+    pytest.importorskip("tqdm")
+    assert program.collect("tworoom", tmp_path / "f.h5", episodes=40)["episodes"] == 40
+    shown = capfd.readouterr().err
+    assert "collect tworoom: 100%" in shown and "40/40" in shown and "@progress" not in shown
+
+
+def test_without_tqdm_there_are_lines(file, tmp_path, capfd, monkeypatch):
+    monkeypatch.setattr(program._Bars, "__init__", lambda self: self.__dict__.update(tqdm=None, _bar=None))
+    program.collect("tworoom", tmp_path / "f.h5", episodes=40)
+    assert "collect tworoom 40 in " in capfd.readouterr().err
+    lines = []
+    program.run("collect", "tworoom", "-o", tmp_path / "g.h5", "--episodes", 40, callback=lines.append)
+    assert lines[-1].startswith("collect tworoom 40 in ") and capfd.readouterr().err == ""
+
+
+def test_ctrl_c_reaches_the_program_and_leaves_nothing_half_written(file, tmp_path, interrupt):
+    with pytest.raises(KeyboardInterrupt, match="firm collect: stopped by SIGINT; files that were not finished"):
+        program.collect("tworoom", tmp_path / "f.h5", episodes=100000)
+    assert interrupt and os.listdir(tmp_path) == []
+
+
+def test_a_callback_that_fails_ends_the_program(file, tmp_path):
+    def fail(line):
+        raise RuntimeError("the display is gone")
+
+    with pytest.raises(RuntimeError, match="the display is gone"):
+        program.run("collect", "tworoom", "-o", tmp_path / "f.h5", "--episodes", 40, callback=fail)
+
+
+def test_a_failure_has_the_program_s_sentence(file, tmp_path):
+    with pytest.raises(firm.Error, match="firm describe: .*none.h5 does not exist"):
+        program.run("describe", "tworoom", "--data", tmp_path / "none.h5")
+    with pytest.raises(firm.Error, match="there is no command 'fly'"):
+        program.run("fly")
+
+
+@pytest.mark.long
+def test_a_training_that_was_stopped_continues(file, tmp_path, interrupt):
+    branches, out = tmp_path / "i.h5", tmp_path / "run"
+    data = tmp_path / "f.h5"
+    program.collect("tworoom", data, episodes=60, quiet=True)
+    program.intervene("tworoom", data, branches, anchors=8, quiet=True)
+    options = dict(config="smoke", settings={"stage.grounder.batch": 8, "train.segments": 8, "train.support": 64})
+    with pytest.raises(KeyboardInterrupt, match="firm train: .*to go on: .* --resume; resume=True continues from there"):
+        firm.train("tworoom", data, branches, out=out, **options)
+    assert (out / "checkpoint.safetensors").is_file() and not (out / "model.safetensors").exists()
+    firm.train("tworoom", data, branches, out=out, resume=True, **options)
+    whole = tmp_path / "whole"
+    firm.train("tworoom", data, branches, out=whole, **options)
+    assert (out / "model.safetensors").read_bytes() == (whole / "model.safetensors").read_bytes()
