@@ -7,7 +7,7 @@
 #include "report/sheet.h"
 
 int table_has_paper(const report_group* g);  // the paper evaluates contract mode at 25 controls
-// "TwoRoom, reach mode, goals 25 controls away"
+// "Pendulum, reach mode, goals 25 controls away"
 void table_group_name(const report_group* g, char* out, size_t room);
 
 firm_status table_success(const report_data* data, const report_group* g, sheet_list* list,
