@@ -31,7 +31,7 @@ static const arg_option options[] = {
      "controls from start to goal in the recording; the task's own number if not given"},
     {"trials", 0, ARG_INT, 0, 1000, NULL, NULL, "N",
      "further goals for the success rate on the page; 10, or 0 without a model"},
-    {"seed", 0, ARG_SEED, 0, 0, "2026", NULL, "S", "which goals"},
+    {"seed", 0, ARG_SEED, 0, 0, "2026", NULL, "S", "seed of the goals"},
 };
 
 typedef struct showcase {

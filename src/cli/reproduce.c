@@ -28,15 +28,14 @@ static const arg_option options[] = {
      "episodes to collect; the task's own number if not given"},
     {"trials", 0, ARG_INT, 1, 1000000, "100", NULL, "N", "trials of each evaluation"},
     {"oracle-minutes", 0, ARG_INT, 0, 1000000, "120", NULL, "N",
-     "search through the true simulator only where that takes at most so long"},
+     "longest time for a search through the true simulator; longer ones are left out"},
     {"device", 0, ARG_CHOICE, 0, 0, "cpu", "cpu|cuda", NULL, "where to train and plan"},
     {"jobs", 'j', ARG_INT, 1, 64, "1", NULL, "N",
      "steps side by side, as processes that share the threads; worth it with --device cuda"},
     {"plan-only", 0, ARG_SWITCH, 0, 0, NULL, NULL, NULL,
-     "say what would be done and how long it would take"},
+     "only print the steps and how long they would take"},
     {"no-estimate", 0, ARG_SWITCH, 0, 0, NULL, NULL, NULL,
-     "measure no speeds first; the true simulator is searched through unless --oracle-minutes is "
-     "0"},
+     "do not measure speeds; search through the true simulator unless --oracle-minutes is 0"},
 };
 
 // ---- what there is to do ------------------------------------------------------------------------

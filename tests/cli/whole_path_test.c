@@ -373,9 +373,11 @@ TEST(cli, intervene_counts_come_from_settings) {
 TEST(cli, reproduce_resumes) {
     char folder[512];
     fresh_folder(folder);
-    static const char line[] =
+    static const char study[] =
         "reproduce --tasks tworoom --seeds 1 --config smoke --episodes 60 --trials 4 -o "
-        "study " SMALL_SEARCHES " --threads 1 --json --quiet";
+        "study " SMALL_SEARCHES " --threads 1";
+    char line[600];
+    snprintf(line, sizeof line, "%s --json --quiet", study);
     cJSON* j = JSON_OF(firm_run(folder, 0, "%s", line));
     if (!j) return;
     EXPECT_KEYS(j, "estimated_seconds page");
@@ -398,9 +400,7 @@ TEST(cli, reproduce_resumes) {
     cJSON_ReplaceItemInObjectCaseSensitive(of_task, "reach_ms", cJSON_CreateNumber(1e8));
     char* slow = cJSON_PrintUnformatted(known);
     put_file(folder, "study/speeds.json", slow, strlen(slow));
-    const outcome* o = firm_run(folder, 0,
-                                "reproduce --tasks tworoom --seeds 1 --config smoke --episodes 150 "
-                                "--trials 4 -o study " SMALL_SEARCHES " --plan-only");
+    const outcome* o = firm_run(folder, 0, "%s --plan-only", study);
     EXPECT(o->code == 0 && strstr(o->err,
                                   "study: 11 of 12 steps are there\n"
                                   "left: about 1333.3 hours: 1 eval 1333.3 hours\n"));
