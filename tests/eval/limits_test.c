@@ -301,7 +301,7 @@ TEST(eval, sizes_out_of_range_are_refused) {
                {96, 0, 4, "3", "controls of a macro action: 0; use 1 to 100"},
                {96, 3, 21, "3", "macro actions of a horizon: 21; use 1 to 20"},
                {96, 50, 20, "3", "20 macro actions of 50 controls are 1000 controls"},
-               {96, 3, 4, "7", "pictures of 96 pixels a side allow 6 or 12, and a 32nd"},
+               {96, 3, 4, "7", "model.grid = 7; pictures of 96 pixels a side allow 3, 6 or 12"},
                {80, 3, 4, "3", "pictures of 80 pixels a side allow 5 or 10"}};
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         task_typed task = clock_task.task;
