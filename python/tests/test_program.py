@@ -22,7 +22,10 @@ def interrupt(monkeypatch):
             signal.raise_signal(signal.SIGINT)
 
     monkeypatch.setattr(program._Bars, "counts", count)
-    return sent
+    # a process that a shell starts in the background ignores the signal
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield sent
+    signal.signal(signal.SIGINT, before)
 
 
 def test_tqdm_shows_what_the_program_counts(file, tmp_path, capfd):
