@@ -25,8 +25,9 @@ how=()
 [ "$form" = short ] && how=(--no-build-isolation)
 install --upgrade "${how[@]}" ./python || { echo "python: pip install ./python failed"; exit 1; }
 if [ "$form" = whole ]; then
-    for package in torch 'minari[hdf5]' pygame; do
-        $venv/bin/python -c "import ${package%[*}" 2>/dev/null || install "$package" || echo "python: $package could not be fetched; its tests are skipped"
+    # module:package; Minari's pictures need Pillow, which it does not ask for
+    for entry in torch:torch 'minari:minari[hdf5]' PIL:pillow pygame:pygame; do
+        $venv/bin/python -c "import ${entry%%:*}" 2>/dev/null || install "${entry#*:}" || echo "python: ${entry#*:} could not be fetched; its tests are skipped"
     done
 fi
 
