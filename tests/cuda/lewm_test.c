@@ -297,9 +297,8 @@ TEST(cuda, lewm_gradients_equal_the_host) {
         compare_gradients(&s, NN_FP32, 5, 2e-3);
         compare_gradients(&s, NN_MIXED, 5, 8e-2);
     }
-    // eight latents are too alike for a batch norm of rounded ones
-    compare_gradients(&full, NN_FP32, 8, 2e-3);
-    compare_gradients(&full, NN_MIXED, 8, 8e-2);
+    compare_gradients(&full, NN_FP32, 2, 2e-3);
+    compare_gradients(&full, NN_MIXED, 2, 8e-2);
 }
 
 // ---- updates ------------------------------------------------------------------------------------
