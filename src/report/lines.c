@@ -23,6 +23,15 @@ static cJSON* line_of(const char* file, const report_doc* d) {
     return NULL;
 }
 
+// Adds a line, or puts it in the place of one of the same file: inputs that come later win, so results
+// that are run again replace those kept.
+static int put_line(cJSON* lines, const char* file, cJSON* line) {
+    cJSON* old;
+    cJSON_ArrayForEach(old, lines) if (strcmp(report_text(old, "file"), file) == 0)
+        return cJSON_ReplaceItemViaPointer(lines, old, line);
+    return cJSON_AddItemToArray(lines, line);
+}
+
 static firm_status add_line(const report_data* data, const report_doc* d, const char* task,
                             cJSON* lines, firm_error* err) {
     char stem[120], file[128];
@@ -39,7 +48,7 @@ static firm_status add_line(const report_data* data, const report_doc* d, const 
             d->path);
     snprintf(file, sizeof file, "%s.json", stem);
     cJSON* line = line_of(file, d);
-    if (line && cJSON_AddItemToArray(lines, line)) return FIRM_OK;
+    if (line && put_line(lines, file, line)) return FIRM_OK;
     cJSON_Delete(line);
     return no_memory(err);
 }

@@ -97,6 +97,35 @@ TEST(report, lines_of_a_study_have_flat_names) {
     cJSON_Delete(lines);
 }
 
+// A result that is run again takes the place of the kept one, wherever that stood.
+TEST(report, lines_are_replaced_by_later_inputs) {
+    char kept[1024], again[1024], path[1100];
+    firm_error err = {0};
+    cJSON *files = NULL, *lines = NULL;
+    sample_folder("kept", kept);
+    sample_folder("again", again);
+    for (int seed = 1; seed <= 2; seed++) {
+        snprintf(path, sizeof path, "eval-cube-%d-contract-25.json", seed);
+        sample_put_json(kept, path, sample_eval("cube", "contract", 25, seed, 80 + seed));
+    }
+    // nothing but the nine trials that are solved at the start
+    sample_put_json(again, "eval-cube-1-contract-25.json",
+                    sample_eval("cube", "contract", 25, 1, 0));
+    for (int times = 0; times < 2; times++) {
+        REQUIRE_OK(report_lines((const char* const[]){kept, again}, 2, kept, &files, &err), err);
+        cJSON_Delete(files);
+        snprintf(path, sizeof path, "%s/results-cube.jsonl", kept);
+        REQUIRE_OK(json_read_lines(path, &lines, &err), err);
+        EXPECT_INT(cJSON_GetArraySize(lines), 2);
+        const cJSON* first = cJSON_GetObjectItem(cJSON_GetArrayItem(lines, 0), "result");
+        const cJSON* arms = cJSON_GetObjectItem(first, "arms");
+        const cJSON* rate = cJSON_GetObjectItem(cJSON_GetObjectItem(arms, "firm"), "success_rate");
+        EXPECT(rate);
+        if (rate) EXPECT_NEAR(rate->valuedouble, 9, 0);
+        cJSON_Delete(lines);
+    }
+}
+
 TEST(report, lines_damaged) {
     static const struct {
         const char *text, *part;
