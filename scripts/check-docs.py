@@ -2,7 +2,7 @@
 """check-docs.py [--fix] [--program FIRM] [FILE ...] - what a script can say of the documents; part of `make test`.
 
   - no sentence has more than 35 words, by either of two ways to cut a page into sentences;
-  - links lead to files, headings and anchors that exist, and docs/README.md lists every page;
+  - links lead to files, headings and anchors that exist; docs/README.md lists every page, docs/results/README.md every result file;
   - a term is defined once, in docs/concepts.md, other documents use it, and none of the other words that the page lists for it is used instead;
   - every figure is in a result file (below);
   - README's table of results is, line by line, one of docs/results/report.md, which `firm report` makes.
@@ -188,12 +188,15 @@ def check_terms(name, lines, terms, complain):
 
 
 def check_index(complain):
-    """docs/README.md leads to every page."""
-    with open(os.path.join(ROOT, "docs", "README.md"), encoding="utf-8") as f:
-        text = f.read()
+    """docs/README.md leads to every page, docs/results/README.md to every result file."""
+    pages = "\n".join(read("docs/README.md"))
     for name in documents():
-        if name.startswith("docs/") and name != "docs/README.md" and f"({name[5:]})" not in text:
+        if name.startswith("docs/") and name != "docs/README.md" and f"({name[5:]})" not in pages:
             complain("docs/README.md", 1, f"{name} is not in the index")
+    files = "\n".join(read("docs/results/README.md"))
+    for name in os.listdir(RESULTS):
+        if name != "README.md" and re.sub(r"^results-.*\.", "results-TASK.", name) not in files:
+            complain("docs/results/README.md", 1, f"{name} is not explained")
 
 
 # ---- figures -----------------------------------------------------------------------------------------------------------------

@@ -23,12 +23,12 @@ static cJSON* line_of(const char* file, const report_doc* d) {
     return NULL;
 }
 
-// Adds a line, or puts it in the place of one of the same file: inputs that come later win, so results
-// that are run again replace those kept.
+// Adds a line, or puts it in the place of one of the same file: inputs that come later win, so
+// results that are run again replace those kept.
 static int put_line(cJSON* lines, const char* file, cJSON* line) {
     cJSON* old;
-    cJSON_ArrayForEach(old, lines) if (strcmp(report_text(old, "file"), file) == 0)
-        return cJSON_ReplaceItemViaPointer(lines, old, line);
+    cJSON_ArrayForEach(old, lines) if (strcmp(report_text(old, "file"), file) ==
+                                       0) return cJSON_ReplaceItemViaPointer(lines, old, line);
     return cJSON_AddItemToArray(lines, line);
 }
 
