@@ -9,8 +9,8 @@ import sys
 
 HEAD = """# From Python
 
-Made from the docstrings by `python/make_docs.py`. The package `firm-wm` (import `firm`) binds libfirm and the simulators; shapes and
-types are checked, and every error is an exception with one sentence.
+The package `firm-wm` (import `firm`) binds libfirm and the simulators. It checks shapes and types, and every error is an exception with one sentence. `python/make_docs.py` makes this page from
+the docstrings.
 
 ```
 python3 -m venv v
@@ -31,23 +31,25 @@ make test-python                         # the package's tests
 | `firm.train`, `firm.evaluate`, `firm.program`, `firm.Episodes` | nothing more | the program `firm` (`make build`): it needs HDF5 and others, which the wheel does not have |
 | `firm.convert` | nothing more | the program, and `minari` (extra `[minari]`) or `lerobot` (extra `[lerobot]`, Python 3.12) |
 
-| measured on 2 busy virtual cores (Zen 4), both sides of each ratio in one alternating run | | command |
+Measured on 2 busy virtual cores (Zen 4). Both sides of a ratio ran in turn.
+
+<!-- figures: measured.jsonl#python- -->
+| what | figure | command |
 |---|---|---|
-| `Controller.act()` over `firm_controller_act()` in C | 2.4 microseconds more | `bench/python_overhead.py` |
-| `make_vec("firm/TwoRoom-v0", 64)` with pictures beside the reference in gymnasium's SyncVectorEnv | 27 to 73 times the steps/s, 3 rounds | `scripts/reference/vector_speed.py` |
+| time that `Controller.act()` adds to `firm_controller_act()` in C | 2.4 microseconds | `bench/python_overhead.py` |
+| steps/s of 64 TwoRooms with pictures, beside the reference in gymnasium's SyncVectorEnv | 27 to 73 times | `scripts/reference/vector_speed.py`, 3 rounds |
 | the same: Push-T | 17 to 34 times | |
-| steps equal to the reference's on a seed that no golden file has (991) | TwoRoom and Push-T bit for bit, Reacher equal, Cube within 7.4e-13 | `scripts/reference/parity.py 991` |
+| largest difference from the reference's steps, on a seed that no golden file has | TwoRoom, Push-T and Reacher: 0; Cube: 7.4e-13 | `scripts/reference/parity.py 991` |
 
-`python/examples/own_task.py` trains and controls gymnasium's Pendulum-v1, which nobody here wrote, from pictures of 64 pixels, in one script:
+`python/examples/own_task.py` trains and controls gymnasium's Pendulum-v1 in one script, from pictures of 64 pixels. The table has 100 goals 25 controls away, not solved at the start, and 95 % intervals.
 
-| 100 goals 25 controls away, not solved at the start | reached within 0.15 rad (95 % interval) | random actions | CPU time of the whole script |
-|---|---|---|---|
-| full form, seeds 31 to 34: `FIRM_PROGRAM=build/firm python python/examples/own_task.py runs/pendulum` | 100 % (96 to 100) | 84 % (76 to 90) | 6.7 minutes |
-| test-sized form, seeds 51 to 54: the same with `FORM=test` | 97 % (92 to 99) | 86 % (78 to 91) | 2.9 minutes |
+<!-- figures: measured.jsonl#python-own-task -->
+| form | reached within 0.15 rad | random actions | CPU time of the whole script |
+|---|---:|---:|---:|
+| full, seeds 31 to 34: `FIRM_PROGRAM=build/firm python python/examples/own_task.py runs/pendulum` | 100 % (96 to 100) | 84 % (76 to 90) | 6.7 minutes |
+| test-sized, seeds 51 to 54: the same with `FORM=test` | 97 % (92 to 99) | 86 % (78 to 91) | 2.9 minutes |
 
-Random actions reach many goals, because a pendulum that swings passes them. The full form's model grounds pictures to 0.03 tolerances and predicts 25 controls to 0.79.
-
-Ensembles have no form in `firm.torch`.
+Random actions reach many goals, because a pendulum that swings passes them. `firm.torch` has no ensembles.
 """
 
 

@@ -284,10 +284,14 @@ def check_figures(name, lines, complain):
                 complain(name, number, f"docs/results has no {source}")
                 sources.remove(source)
             continue
+        if line.startswith("    "):  # code, too
+            continue
         text = re.sub(VERSIONS, " ", plain(re.sub(r"`+[^`]*`+", " ", re.sub(r"\"[^\"]*\"", " ", line))))
         table = line.lstrip().startswith("|")
         for shown, digits in numbers(text) if table and sources else figures(text):
-            if sources and not is_in(digits, set().union(*(source_numbers(s) for s in sources))):
+            if not sources and not given:
+                complain(name, number, f"{shown} stands below no mark <!-- figures: ... -->")
+            elif sources and not is_in(digits, set().union(*(source_numbers(s) for s in sources))):
                 complain(name, number, f"{shown} is not in {' '.join(sources)}")
 
 
