@@ -23,12 +23,16 @@ static cJSON* line_of(const char* file, const report_doc* d) {
     return NULL;
 }
 
-// Adds a line, or puts it in the place of one of the same file: inputs that come later win, so
-// results that are run again replace those kept.
+// A result takes the place of an earlier one of its name. 0: no memory.
 static int put_line(cJSON* lines, const char* file, cJSON* line) {
-    cJSON* old;
-    cJSON_ArrayForEach(old, lines) if (strcmp(report_text(old, "file"), file) ==
-                                       0) return cJSON_ReplaceItemViaPointer(lines, old, line);
+    int at = 0;
+    const cJSON* old;
+    if (!line) return 0;
+    cJSON_ArrayForEach(old, lines) {
+        if (strcmp(report_text(old, "file"), file) == 0)
+            return cJSON_ReplaceItemInArray(lines, at, line);
+        at++;
+    }
     return cJSON_AddItemToArray(lines, line);
 }
 
@@ -48,7 +52,7 @@ static firm_status add_line(const report_data* data, const report_doc* d, const 
             d->path);
     snprintf(file, sizeof file, "%s.json", stem);
     cJSON* line = line_of(file, d);
-    if (line && put_line(lines, file, line)) return FIRM_OK;
+    if (put_line(lines, file, line)) return FIRM_OK;
     cJSON_Delete(line);
     return no_memory(err);
 }
