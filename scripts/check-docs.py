@@ -11,7 +11,8 @@ A figure is a number with a decimal point, a percentage, a time, a rate, a count
 which holds to the next mark or heading:
 
     <!-- figures: SOURCE ... -->   figures and all numbers of tables are in these files of docs/results, as they stand there or rounded.
-                                   A source is FILE, or FILE#WORD: only the lines of it that contain WORD
+                                   A source is FILE, or FILE#WORD: only the lines of it that contain WORD. Where all sources are lines
+                                   of measured.jsonl, the numbers of a table's row also follow one another there
     <!-- figures: given -->        nobody measured these: settings, limits, definitions
 
 Inline code, text in quotes and versions of other programs are no figures.
@@ -204,7 +205,7 @@ def check_index(complain):
 NUMBER = r"(?<![\w.])[-−+]?(?:\d{1,3}(?:[,\u2009]\d{3})+(?!\d)|\d+)(?:\.\d+)?(?:[eE][-+]?\d+)?(?!\w|\.\d)"
 RATIO = NUMBER.replace(r"(?!\w|\.\d)", r"x(?!\w)")  # 1.39x
 UNIT = r"\s*(%|(ms|s|min|px|dB|rad|seconds?|minutes?|hours?|microseconds?|milliseconds?|tolerances?|times|\S+/s)(?![\w]))"
-VERSIONS = (r"\b(version|Python|PyTorch|torch|MuJoCo|mujoco|CMake|HDF5|Chipmunk|Debian|gcc|oneDNN|BLIS|transformers|"
+VERSIONS = (r"\b(version|Python|PyTorch|torch|MuJoCo|mujoco|CMake|HDF5|Chipmunk|Zen|Debian|gcc|oneDNN|BLIS|transformers|"
             r"compute capability|Apache|C)[- ]v?\d+(\.\d+)*|\b95 %(?= intervals?\b)")
 
 
@@ -242,7 +243,7 @@ def json_numbers(value):
 
 
 def source_numbers(source, known={}):
-    """The numbers of FILE or of the lines of FILE#WORD that contain the word; None if there is no such file or line."""
+    """The numbers of FILE or of the lines of FILE#WORD that contain the word, in order; None if there is no such file or line."""
     if source not in known:
         file, _, word = source.partition("#")
         path = os.path.join(RESULTS, file)
@@ -256,7 +257,7 @@ def source_numbers(source, known={}):
             found = json_numbers(json.loads("\n".join(lines)))
         else:
             found = (d for line in lines for _, d in numbers(line))
-        known[source] = {Decimal(d) for d in found} if lines else None
+        known[source] = [Decimal(d) for d in found] if lines else None
     return known[source]
 
 
@@ -271,6 +272,11 @@ def is_in(digits, values):
         if abs(v - wanted) < unit and any(v.quantize(unit, r) == wanted for r in (ROUND_HALF_EVEN, ROUND_HALF_UP)):
             return True
     return False
+
+
+def follow(row, values):
+    """Do the numbers of a row follow one another among the values?"""
+    return any(all(is_in(d, [v]) for d, v in zip(row, values[i:])) for i in range(len(values) - len(row) + 1))
 
 
 def check_figures(name, lines, complain):
@@ -288,11 +294,16 @@ def check_figures(name, lines, complain):
             continue
         text = re.sub(VERSIONS, " ", plain(re.sub(r"`+[^`]*`+", " ", re.sub(r"\"[^\"]*\"", " ", line))))
         table = line.lstrip().startswith("|")
-        for shown, digits in numbers(text) if table and sources else figures(text):
-            if not sources and not given:
+        found = list(numbers(text) if table and sources else figures(text))
+        missing = [shown for shown, digits in found if sources and not is_in(digits, sum(map(source_numbers, sources), []))]
+        if not sources and not given:
+            for shown, _ in found:
                 complain(name, number, f"{shown} stands below no mark <!-- figures: ... -->")
-            elif sources and not is_in(digits, set().union(*(source_numbers(s) for s in sources))):
-                complain(name, number, f"{shown} is not in {' '.join(sources)}")
+        for shown in missing:
+            complain(name, number, f"{shown} is not in {' '.join(sources)}")
+        if (table and sources and not missing and all(s.startswith("measured.jsonl#") for s in sources)
+                and not any(follow([d for _, d in found], source_numbers(s)) for s in sources)):
+            complain(name, number, f"the numbers of this row do not follow one another in {' '.join(sources)}")
 
 
 MARK, HEADING = "<!-- figures: report.md -->", "## The shipped models on fresh trials"
