@@ -45,15 +45,15 @@ static scene scene_of(int groups, int heads, int tokens, int queries) {
     return s;
 }
 
+template <bool GROUPS>
 static void run(scene* s) {
     unsigned blocks = (unsigned)(s->groups * s->heads);
     flash f = {s->tokens,      s->queries,     s->heads,       3 * s->heads * 64,
                s->qkv.data(),  s->y.data(),    s->lse.data(),  s->dy.data(),
                s->dqkv.data(), s->mean.data(), s->sums.data(), 0.125f * LOG2E};
-    emulate(blocks, FORWARD_WARPS * 32, 2 * TILE_BYTES, [&] { forward_kernel(f); });
-    emulate(blocks, QUERY_WARPS * 32, 2 * TILE_BYTES, [&] { queries_kernel(f); });
-    emulate(blocks, KEY_WARPS * 32, 2 * TILE_BYTES + 2 * ROWS * sizeof(float),
-            [&] { keys_kernel(f); });
+    emulate(blocks, FLASH_WARPS * 32, FORWARD_ROOM, [&] { forward<GROUPS>(f); });
+    emulate(blocks, FLASH_WARPS * 32, QUERIES_ROOM, [&] { queries<GROUPS>(f); });
+    emulate(blocks, FLASH_WARPS * 32, KEYS_ROOM, [&] { keys<GROUPS>(f); });
 }
 
 // The largest error of each kind, over the largest value.
@@ -110,14 +110,16 @@ static void compare_head(const scene& s, int g, int h, errors* e) {
         e->see(4, sum[i], s.sums[((size_t)g * 3 + i / 64) * s.heads * 64 + h * 64 + i % 64]);
 }
 
-static void compare(int groups, int heads, int tokens, int queries) {
+template <bool GROUPS>
+static void compare_form(int groups, int heads, int tokens, int queries) {
     static const char* const kind[] = {"y", "dq", "dk", "dv", "sums"};
     scene s = scene_of(groups, heads, tokens, queries);
-    run(&s);
+    run<GROUPS>(&s);
     errors e;
     for (int g = 0; g < groups; g++)
         for (int h = 0; h < heads; h++) compare_head(s, g, h, &e);
-    printf("  %d tokens, %d of them look, %d heads: off by", tokens, queries, heads);
+    printf("  %d tokens, %d of them look, %d heads, %s: off by", tokens, queries, heads,
+           GROUPS ? "warpgroups" : "warps");
     for (int i = 0; i < 5; i++) {
         // results have 8 bits; gradients are sums of products of such
         double allowed = (0.01 * e.size[i] + 1e-6) * test_tolerance_scale();
@@ -126,6 +128,11 @@ static void compare(int groups, int heads, int tokens, int queries) {
             test_fail(__FILE__, __LINE__, "%d tokens: %s is off by %.3g, allowed %.3g", tokens,
                       kind[i], e.worst[i], allowed);
     }
+}
+
+static void compare(int groups, int heads, int tokens, int queries) {
+    compare_form<false>(groups, heads, tokens, queries);
+    compare_form<true>(groups, heads, tokens, queries);
 }
 
 TEST(emulated, flash_equals_double_arithmetic) {

@@ -58,6 +58,9 @@ struct warp_words {
 };
 warp_words warp_instruction(const uint32_t* words, int count, void (*work)(warp_exchange*));
 
+// One instruction of a warpgroup: waits until the 128 threads are there; all must hand in the same.
+void group_meets(uint64_t what);
+
 static inline float float_of(uint32_t bits) {
     float x;
     memcpy(&x, &bits, 4);

@@ -4,6 +4,18 @@
 
 namespace {
 
+__global__ void __launch_bounds__(FLASH_WARPS * 32, 3) forward_kernel(flash f) {
+    forward<HAS_WARPGROUPS>(f);
+}
+
+__global__ void __launch_bounds__(FLASH_WARPS * 32, 2) queries_kernel(flash f) {
+    queries<HAS_WARPGROUPS>(f);
+}
+
+__global__ void __launch_bounds__(FLASH_WARPS * 32, 2) keys_kernel(flash f) {
+    keys<HAS_WARPGROUPS>(f);
+}
+
 static flash flash_of(const nn_cuda_flash* f) {
     return flash{f->tokens,
                  f->queries,
@@ -19,11 +31,10 @@ static flash flash_of(const nn_cuda_flash* f) {
                  0.125f * LOG2E};
 }
 
-static void run(nn_cuda_queue* q, const nn_cuda_flash* f, void (*kernel)(flash), int warps,
-                int bytes) {
+static void run(nn_cuda_queue* q, const nn_cuda_flash* f, void (*kernel)(flash), int bytes) {
     cudaError_t st = cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes);
     if (st != cudaSuccess) nn_cuda_note(q, "attention: %s", cudaGetErrorString(st));
-    kernel<<<f->groups * f->heads, warps * 32, bytes, (cudaStream_t)nn_cuda_stream(q)>>>(
+    kernel<<<f->groups * f->heads, FLASH_WARPS * 32, bytes, (cudaStream_t)nn_cuda_stream(q)>>>(
         flash_of(f));
     nn_cuda_check(q, "attention");
 }
@@ -31,10 +42,10 @@ static void run(nn_cuda_queue* q, const nn_cuda_flash* f, void (*kernel)(flash),
 }  // namespace
 
 void nn_cuda_flash_forward(nn_cuda_queue* q, const nn_cuda_flash* f) {
-    run(q, f, forward_kernel, FORWARD_WARPS, 2 * TILE_BYTES);
+    run(q, f, forward_kernel, FORWARD_ROOM);
 }
 
 void nn_cuda_flash_backward(nn_cuda_queue* q, const nn_cuda_flash* f) {
-    run(q, f, queries_kernel, QUERY_WARPS, 2 * TILE_BYTES);
-    run(q, f, keys_kernel, KEY_WARPS, 2 * TILE_BYTES + 2 * ROWS * (int)sizeof(float));
+    run(q, f, queries_kernel, QUERIES_ROOM);
+    run(q, f, keys_kernel, KEYS_ROOM);
 }
