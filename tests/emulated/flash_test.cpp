@@ -30,12 +30,17 @@ static float noise(uint32_t* state) {
     return (float)(*state >> 8) / (1 << 23) - 1;
 }
 
-static scene scene_of(int groups, int heads, int tokens, int queries) {
+// steep: later keys are longer, so that the highest score of a query rises again and again
+static scene scene_of(int groups, int heads, int tokens, int queries, bool steep) {
     scene s = {groups, heads, tokens, queries, {}, {}, {}, {}, {}, {}, {}};
     size_t n = (size_t)groups * tokens * heads * 64;
     uint32_t state = (uint32_t)tokens;
     const bf16 unwritten = {0x7fff};
-    for (size_t i = 0; i < 3 * n; i++) s.qkv.push_back(__float2bfloat16(2 * noise(&state)));
+    for (size_t i = 0; i < 3 * n; i++) {
+        size_t row = i / ((size_t)heads * 64), token = row / 3 % (size_t)tokens;
+        float size = steep && row % 3 == 1 ? 0.1f * (float)token : 2;
+        s.qkv.push_back(__float2bfloat16(size * noise(&state)));
+    }
     for (size_t i = 0; i < n; i++) s.dy.push_back(__float2bfloat16(noise(&state)));
     s.y.assign(n, unwritten);
     s.dqkv.assign(3 * n, unwritten);
@@ -111,9 +116,9 @@ static void compare_head(const scene& s, int g, int h, errors* e) {
 }
 
 template <bool GROUPS>
-static void compare_form(int groups, int heads, int tokens, int queries) {
+static void compare_form(int groups, int heads, int tokens, int queries, bool steep) {
     static const char* const kind[] = {"y", "dq", "dk", "dv", "sums"};
-    scene s = scene_of(groups, heads, tokens, queries);
+    scene s = scene_of(groups, heads, tokens, queries, steep);
     run<GROUPS>(&s);
     errors e;
     for (int g = 0; g < groups; g++)
@@ -130,16 +135,22 @@ static void compare_form(int groups, int heads, int tokens, int queries) {
     }
 }
 
-static void compare(int groups, int heads, int tokens, int queries) {
-    compare_form<false>(groups, heads, tokens, queries);
-    compare_form<true>(groups, heads, tokens, queries);
+static void compare(int groups, int heads, int tokens, int queries, bool steep = false) {
+    compare_form<false>(groups, heads, tokens, queries, steep);
+    compare_form<true>(groups, heads, tokens, queries, steep);
 }
 
 TEST(emulated, flash_equals_double_arithmetic) {
     compare(1, 1, 1, 1);
     compare(2, 2, 17, 17);
+    compare(1, 1, 64, 64);
     compare(1, 1, 100, 100);
     compare(1, 1, 257, 257);
+    compare(1, 1, NN_CUDA_FLASH_TOKENS, NN_CUDA_FLASH_TOKENS);
+}
+
+TEST(emulated, flash_of_rising_scores) {
+    compare(1, 1, 257, 257, true);
 }
 
 TEST(emulated, flash_of_the_first_token_alone) {

@@ -8,11 +8,11 @@ __global__ void __launch_bounds__(FLASH_WARPS * 32, 3) forward_kernel(flash f) {
     forward<HAS_WARPGROUPS>(f);
 }
 
-__global__ void __launch_bounds__(FLASH_WARPS * 32, 2) queries_kernel(flash f) {
+__global__ void __launch_bounds__(FLASH_WARPS * 32, 3) queries_kernel(flash f) {
     queries<HAS_WARPGROUPS>(f);
 }
 
-__global__ void __launch_bounds__(FLASH_WARPS * 32, 2) keys_kernel(flash f) {
+__global__ void __launch_bounds__(FLASH_WARPS * 32, 3) keys_kernel(flash f) {
     keys<HAS_WARPGROUPS>(f);
 }
 
@@ -33,6 +33,9 @@ static flash flash_of(const nn_cuda_flash* f) {
 
 static void run(nn_cuda_queue* q, const nn_cuda_flash* f, void (*kernel)(flash), int bytes) {
     cudaError_t st = cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes);
+    if (st == cudaSuccess)  // room for three blocks a processor
+        st = cudaFuncSetAttribute(kernel, cudaFuncAttributePreferredSharedMemoryCarveout,
+                                  cudaSharedmemCarveoutMaxShared);
     if (st != cudaSuccess) nn_cuda_note(q, "attention: %s", cudaGetErrorString(st));
     kernel<<<f->groups * f->heads, FLASH_WARPS * 32, bytes, (cudaStream_t)nn_cuda_stream(q)>>>(
         flash_of(f));

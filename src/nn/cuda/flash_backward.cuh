@@ -87,18 +87,21 @@ __device__ __forceinline__ void ask_16_keys(float (&dq)[8][4], const asked& a, u
     }
 }
 
-__device__ __forceinline__ void queries_narrow(const flash& f, const head& h, uint32_t k_at,
-                                               float* sums, int row) {
+// 16 queries see 16 keys in every turn.
+__device__ __forceinline__ void queries_narrow(float (&dq)[8][4], const flash& f, const head& h,
+                                               uint32_t k_at, int row, turns turn) {
     asked a;
     ask(a, f, h, row);
-    float dq[8][4] = {};
-    uint32_t keys = k_at + operand_b(h.lane), turned = k_at + operand_a(h.lane);
-    int left = f.tokens;
 #pragma unroll 1
-    for (; left >= 16; left -= 16, keys += TILE, turned += TILE)
-        ask_16_keys<false>(dq, a, keys, turned, 16, f.scale);
-    if (left > 0) ask_16_keys<true>(dq, a, keys, turned, left, f.scale);
-    finish_asked(f, h, sums, dq, row);
+    for (int i = turn.first; i * 16 < f.tokens; i += turn.step) {
+        uint32_t keys = k_at + i * TILE + operand_b(h.lane);
+        uint32_t turned = k_at + i * TILE + operand_a(h.lane);
+        int left = f.tokens - i * 16;
+        if (left >= 16)
+            ask_16_keys<false>(dq, a, keys, turned, 16, f.scale);
+        else
+            ask_16_keys<true>(dq, a, keys, turned, left, f.scale);
+    }
 }
 
 // Gradients of the scores of 8 W keys, from products that begin here. MORE: those of the keys before
@@ -188,7 +191,20 @@ __device__ __forceinline__ void queries(const flash& f) {
     brought<GROUPS>();
     for_tiles<GROUPS>(
         h, f.queries, [&](int row) { queries_wide(f, h, k_at, sums, row); },
-        [&](int row) { queries_narrow(f, h, k_at, sums, row); });
+        [&](int row, turns turn) {
+            float dq[8][4] = {};
+            queries_narrow(dq, f, h, k_at, row, turn);
+            if (!GROUPS) {
+                finish_asked(f, h, sums, dq, row);
+            } else {
+                add_rows(sums + h.warp * DEPTH, dq, row, f.queries, h.lane);
+                __syncthreads();
+                store_part((float*)room, dq, h);
+            }
+        },
+        [&](int row) {
+            join_parts(f.dqkv + h.qkv, f.stride, (const float*)room, 0.125f, row, f.queries);
+        });
     store_sums(sums, 0.125f, f.sums + h.sums);
 }
 
@@ -244,23 +260,29 @@ __device__ __forceinline__ void begin_keys(keys_rows& r, const flash& f, const h
         for (int i = 0; i < 4; i++) r.dk[n][i] = r.dv[n][i] = 0;
 }
 
-__device__ __forceinline__ void finish_keys(const keys_rows& r, const flash& f, const head& h,
-                                            const queried& x, int row) {
+__device__ __forceinline__ void add_keys(const keys_rows& r, const flash& f, const head& h,
+                                         const queried& x, int row) {
     float* line = x.sums + h.warp * DEPTH;
-    bf16* to = f.dqkv + h.qkv + h.width;
     add_rows(line, r.dk, row, f.tokens, h.lane);
     add_rows(line + FLASH_WARPS * DEPTH, r.dv, row, f.tokens, h.lane);
+}
+
+__device__ __forceinline__ void finish_keys(const keys_rows& r, const flash& f, const head& h,
+                                            const queried& x, int row) {
+    bf16* to = f.dqkv + h.qkv + h.width;
+    add_keys(r, f, h, x, row);
     store_tile(to, f.stride, r.dk, {0.125f, 0.125f}, row, f.tokens, h.lane);
     store_tile(to + h.width, f.stride, r.dv, {1.0f, 1.0f}, row, f.tokens, h.lane);
 }
 
-__device__ __forceinline__ void keys_narrow(const flash& f, const head& h, const queried& x,
-                                            int row) {
-    keys_rows r;
+// 16 keys see 16 queries in every turn.
+__device__ __forceinline__ void keys_narrow(keys_rows& r, const flash& f, const head& h,
+                                            const queried& x, int row, turns turn) {
     begin_keys(r, f, h, row);
-    uint32_t at = x.q_at + operand_b(h.lane), turned = x.q_at + operand_a(h.lane);
 #pragma unroll 1
-    for (int query = 0; query < f.queries; query += 16) {
+    for (int t = turn.first; t * 16 < f.queries; t += turn.step) {
+        uint32_t at = x.q_at + t * TILE + operand_b(h.lane);
+        uint32_t turned = x.q_at + t * TILE + operand_a(h.lane);
         float s[2][4] = {}, dp[2][4] = {};
 #pragma unroll
         for (int i = 0; i < 4; i++) {
@@ -273,8 +295,8 @@ __device__ __forceinline__ void keys_narrow(const flash& f, const head& h, const
             mma(dp[1], r.v[i], b[2], b[3]);
         }
         uint32_t p[1][4], d[1][4];
-        weights<2>(p, s, x, query, f.scale);
-        slopes<2>(d, s, dp, x, query);
+        weights<2>(p, s, x, t * 16, f.scale);
+        slopes<2>(d, s, dp, x, t * 16);
 #pragma unroll
         for (int n = 0; n < 4; n++) {
             uint32_t b[4];
@@ -285,9 +307,7 @@ __device__ __forceinline__ void keys_narrow(const flash& f, const head& h, const
             mma(r.dk[2 * n], d[0], b[0], b[1]);
             mma(r.dk[2 * n + 1], d[0], b[2], b[3]);
         }
-        at += TILE, turned += TILE;
     }
-    finish_keys(r, f, h, x, row);
 }
 
 // Sees 8 W queries: weights while the products with v go on.
@@ -352,9 +372,26 @@ __device__ __forceinline__ void keys(const flash& f) {
         mean[i] = i < f.queries ? f.mean[h.rows + i] : 0;
     }
     brought<GROUPS>();
+    float* parts[2] = {(float*)room, (float*)room + FLASH_WARPS * PART};
     for_tiles<GROUPS>(
         h, f.tokens, [&](int row) { keys_wide(f, h, x, row); },
-        [&](int row) { keys_narrow(f, h, x, row); });
+        [&](int row, turns turn) {
+            keys_rows r;
+            keys_narrow(r, f, h, x, row, turn);
+            if (!GROUPS) {
+                finish_keys(r, f, h, x, row);
+            } else {
+                add_keys(r, f, h, x, row);
+                __syncthreads();
+                store_part(parts[0], r.dk, h);
+                store_part(parts[1], r.dv, h);
+            }
+        },
+        [&](int row) {
+            bf16* to = f.dqkv + h.qkv + h.width;
+            join_parts(to, f.stride, parts[0], 0.125f, row, f.tokens);
+            join_parts(to + h.width, f.stride, parts[1], 1, row, f.tokens);
+        });
     store_sums(sums, 0.125f, f.sums + h.sums + h.width);
     store_sums(sums + FLASH_WARPS * DEPTH, 1.0f, f.sums + h.sums + 2 * h.width);
 }

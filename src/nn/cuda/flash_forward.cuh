@@ -1,6 +1,7 @@
 // flash_forward.cuh - attention forward: a block per group and head with keys and values in shared
 // memory. A warpgroup takes 64 queries and sees 64 keys at a time under a running softmax: while it
-// weighs them, the products of the weights before go on. A warp takes 16 queries, 32 keys at a time.
+// weighs them, the products of the weights before go on. The 257th query's keys are shared among the
+// warps. Without warpgroups a warp takes 16 queries, 32 keys at a time.
 #ifndef NN_CUDA_FLASH_FORWARD_CUH
 #define NN_CUDA_FLASH_FORWARD_CUH
 
@@ -60,18 +61,23 @@ __device__ __forceinline__ void adjust(softmax& t, const float (&shrink)[2]) {
         for (int i = 0; i < 4; i++) t.y[n][i] *= shrink[i >> 1];
 }
 
-// Writes what 16 queries from `row` on have seen.
-__device__ __forceinline__ void finish_queries(const flash& f, const head& h, const softmax& t,
-                                               int row) {
-    float by[2];
+__device__ __forceinline__ void add_lanes(float (&total)[2]) {
 #pragma unroll
     for (int r = 0; r < 2; r++) {
-        float total = t.total[r];
-        total += __shfl_xor_sync(0xffffffffu, total, 1);
-        total += __shfl_xor_sync(0xffffffffu, total, 2);
-        by[r] = 1.0f / total;
+        total[r] += __shfl_xor_sync(0xffffffffu, total[r], 1);
+        total[r] += __shfl_xor_sync(0xffffffffu, total[r], 2);
+    }
+}
+
+// Writes what 16 queries from `row` on have seen.
+__device__ __forceinline__ void finish_queries(const flash& f, const head& h, softmax& t, int row) {
+    add_lanes(t.total);
+    float by[2] = {1.0f / t.total[0], 1.0f / t.total[1]};
+#pragma unroll
+    for (int r = 0; r < 2; r++) {
         int at = row + (h.lane >> 2) + 8 * r;
-        if (at < f.queries && (h.lane & 3) == 0) f.lse[h.rows + at] = t.most[r] + log2f(total);
+        if (at < f.queries && (h.lane & 3) == 0)
+            f.lse[h.rows + at] = t.most[r] + log2f(t.total[r]);
     }
     store_tile(f.y + h.y, h.width, t.y, by, row, f.queries, h.lane);
 }
@@ -107,20 +113,52 @@ __device__ __forceinline__ void attend(softmax& t, const uint32_t (&q)[4][4], ui
     }
 }
 
-__device__ __forceinline__ void forward_narrow(const flash& f, const head& h, uint32_t k_at,
-                                               int row) {
-    uint32_t q[4][4], keys = k_at + operand_b(h.lane), values = k_at + TILE_BYTES +
-                                                                operand_a(h.lane);
+// 16 queries see 32 keys in every turn.
+__device__ __forceinline__ void forward_narrow(softmax& t, const flash& f, const head& h,
+                                               uint32_t k_at, int row, turns turn) {
+    uint32_t q[4][4];
     rows_of(q, f.qkv + h.qkv, f.stride, row, f.queries, h.lane);
-    softmax t = {{}, {-INFINITY, -INFINITY}, {0, 0}};
-    int left = f.tokens;
-    for (; left >= 32; left -= 32, keys += 2 * TILE, values += 2 * TILE)
-        attend<2, false>(t, q, keys, values, 32, f.scale);
-    if (left > 16)
-        attend<2, true>(t, q, keys, values, left, f.scale);
-    else if (left > 0)
-        attend<1, true>(t, q, keys, values, left, f.scale);
-    finish_queries(f, h, t, row);
+#pragma unroll 1
+    for (int i = turn.first; i * 32 < f.tokens; i += turn.step) {
+        uint32_t keys = k_at + i * 2 * TILE + operand_b(h.lane);
+        uint32_t values = k_at + TILE_BYTES + i * 2 * TILE + operand_a(h.lane);
+        int left = f.tokens - i * 32;
+        if (left >= 32)
+            attend<2, false>(t, q, keys, values, 32, f.scale);
+        else if (left > 16)
+            attend<2, true>(t, q, keys, values, left, f.scale);
+        else
+            attend<1, true>(t, q, keys, values, left, f.scale);
+    }
+}
+
+// Parts of y, then for every row of a part its highest score and its total.
+enum { FORWARD_PARTS = FLASH_WARPS * PART };
+
+__device__ __forceinline__ void store_seen(float* parts, softmax& t, const head& h) {
+    store_part(parts, t.y, h);
+    add_lanes(t.total);
+    float2* of = (float2*)(parts + FORWARD_PARTS) + h.warp * 16 + (h.lane >> 2);
+    if ((h.lane & 3) == 0) {
+        of[0] = make_float2(t.most[0], t.total[0]);
+        of[8] = make_float2(t.most[1], t.total[1]);
+    }
+}
+
+// Parts become relative to the highest score of all and are divided by the total of all; a thread
+// takes eight columns of a row, as in join_parts.
+__device__ __forceinline__ void level_parts(float* parts, const flash& f, const head& h, int row) {
+    const float2* of = (const float2*)(parts + FORWARD_PARTS) + threadIdx.x / 8;
+    float most = -INFINITY, total = 0;
+    for (int w = 0; w < FLASH_WARPS; w++) most = fmaxf(most, of[w * 16].x);
+    for (int w = 0; w < FLASH_WARPS; w++) total += of[w * 16].y * power2(of[w * 16].x - most);
+    for (int w = 0; w < FLASH_WARPS; w++) {
+        float by = power2(of[w * 16].x - most) / total;
+        float* x = parts + w * PART + (int)threadIdx.x / 8 * DEPTH + (int)threadIdx.x % 8 * 8;
+        for (int i = 0; i < 8; i++) x[i] *= by;
+    }
+    int at = row + (int)threadIdx.x / 8;
+    if (at < f.queries && threadIdx.x % 8 == 0) f.lse[h.rows + at] = most + log2f(total);
 }
 
 // ---- a warpgroup: 64 queries --------------------------------------------------------------------
@@ -211,7 +249,20 @@ __device__ __forceinline__ void forward(const flash& f) {
     brought<GROUPS>();
     for_tiles<GROUPS>(
         h, f.queries, [&](int row) { forward_wide(f, h, k_at, row); },
-        [&](int row) { forward_narrow(f, h, k_at, row); });
+        [&](int row, turns turn) {
+            softmax t = {{}, {-INFINITY, -INFINITY}, {0, 0}};
+            forward_narrow(t, f, h, k_at, row, turn);
+            if (!GROUPS) {
+                finish_queries(f, h, t, row);
+            } else {
+                __syncthreads();
+                store_seen((float*)room, t, h);
+            }
+        },
+        [&](int row) {
+            level_parts((float*)room, f, h, row);
+            join_parts(f.y + h.y, h.width, (const float*)room, 1, row, f.queries);
+        });
 }
 
 }  // namespace

@@ -10,13 +10,12 @@
 namespace {
 
 enum {
-    ROWS = NN_CUDA_FLASH_TOKENS,  // room for tokens: 18 tiles of 16
+    ROWS = NN_CUDA_FLASH_TOKENS,  // room for tokens: 17 tiles of 16
     DEPTH = NN_CUDA_FLASH_DEPTH,
     ROW = DEPTH * 2,  // bytes
     TILE = 16 * ROW,
     TILE_BYTES = ROWS * ROW,
-    // a warpgroup, and a warp for the last rows where 64 do not divide their number
-    FLASH_WARPS = 5
+    FLASH_WARPS = 4
 };
 
 #define LOG2E 1.4426950408889634f
@@ -49,24 +48,28 @@ struct head {
     }
 };
 
-// Tiles of 64 rows that the warpgroup takes; up to 16 rows are left to the last warp.
-__device__ __forceinline__ int wide_tiles(int rows) {
-    return (rows + 47) / 64;
-}
+// Which of the other side's tiles a warp sees: first, first + step ..
+struct turns {
+    int first, step;
+};
 
-// Calls wide(row) for tiles of 64 rows, narrow(row) for tiles of 16. Without warpgroups all are
-// narrow and the warps share them.
-template <bool GROUPS, class WIDE, class NARROW>
+// Calls wide(row) for the warps of a warpgroup that takes 64 rows, `row` being a warp's first of 16;
+// up to 16 rows are left, for which narrow(row, turns) is called with every warp seeing a part of
+// what is to be seen, and then joined(row). Without warpgroups a warp takes 16 rows alone.
+template <bool GROUPS, class WIDE, class NARROW, class JOINED>
 __device__ __forceinline__ void for_tiles(const head& h, int rows, const WIDE& wide,
-                                          const NARROW& narrow) {
+                                          const NARROW& narrow, const JOINED& joined) {
     if (!GROUPS) {
-        for (int row = h.warp * 16; row < rows; row += FLASH_WARPS * 16) narrow(row);
-    } else if (h.warp < 4) {
-#pragma unroll 1
-        for (int tile = 0; tile < wide_tiles(rows); tile++) wide(tile * 64 + h.warp * 16);
-    } else if (wide_tiles(rows) * 64 < rows) {
-        narrow(wide_tiles(rows) * 64);
+        for (int row = h.warp * 16; row < rows; row += FLASH_WARPS * 16) narrow(row, turns{0, 1});
+        return;
     }
+    int row = 0;
+#pragma unroll 1
+    for (; row + 16 < rows; row += 64) wide(row + h.warp * 16);
+    if (row >= rows) return;
+    narrow(row, turns{h.warp, FLASH_WARPS});
+    __syncthreads();
+    joined(row);
 }
 
 // the rows of one matrix of a head into shared memory; 0 past the last token
@@ -115,6 +118,43 @@ __device__ __forceinline__ void store_tile(bf16* to, int64_t stride, const float
             *(uint32_t*)(line + 8 * n) = pack2(x[n][2 * r] * by[r], x[n][2 * r + 1] * by[r]);
     }
 }
+
+// ---- rows that the warps share ------------------------------------------------------------------
+
+enum { PART = 16 * DEPTH };  // a warp's part of 16 rows
+
+// Where numbers 2 r and 2 r + 1 of x[n] lie in a part.
+__device__ __forceinline__ int part_at(int n, int r, int lane) {
+    return ((lane >> 2) + 8 * r) * DEPTH + 8 * n + 2 * (lane & 3);
+}
+
+// A warp's part of 16 rows into shared memory, where nobody reads operands any more.
+__device__ __forceinline__ void store_part(float* parts, const float (&x)[8][4], const head& h) {
+#pragma unroll
+    for (int n = 0; n < 8; n++)
+#pragma unroll
+        for (int r = 0; r < 2; r++)
+            *(float2*)(parts + h.warp * PART + part_at(n, r, h.lane)) =
+                make_float2(x[n][2 * r], x[n][2 * r + 1]);
+}
+
+// The parts of 16 rows added up, times `by`, into bfloat16: a thread has eight columns of a row.
+__device__ __forceinline__ void join_parts(bf16* to, int64_t stride, const float* parts, float by,
+                                           int row, int rows) {
+    int at = row + (int)threadIdx.x / 8, column = (int)threadIdx.x % 8 * 8;
+    if (at >= rows) return;
+    float sum[8] = {};
+    for (int w = 0; w < FLASH_WARPS; w++)
+#pragma unroll
+        for (int i = 0; i < 8; i++) sum[i] += parts[w * PART + (at - row) * DEPTH + column + i];
+#pragma unroll
+    for (int i = 0; i < 8; i += 2)
+        *(uint32_t*)(to + at * stride + column + i) = pack2(sum[i] * by, sum[i + 1] * by);
+}
+
+static_assert(FLASH_WARPS * 32 == 16 * DEPTH / 8, "a thread joins eight columns of a row");
+
+// ---- operands -----------------------------------------------------------------------------------
 
 // results of 16 columns as an operand
 __device__ __forceinline__ void operand_of(uint32_t (&a)[4], const float (&low)[4],
