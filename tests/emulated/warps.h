@@ -40,6 +40,10 @@ static inline float4 make_float4(float x, float y, float z, float w) {
     return float4{x, y, z, w};
 }
 
+static inline uint4 make_uint4(unsigned x, unsigned y, unsigned z, unsigned w) {
+    return uint4{x, y, z, w};
+}
+
 extern dim3 blockIdx, blockDim, gridDim, threadIdx;
 extern unsigned char* launched_room;  // shared memory of the block at work
 
