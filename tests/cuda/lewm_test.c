@@ -217,7 +217,8 @@ static nn_id build_blocks(nn_graph* g, const lewm_shape* shape, const step_case*
 
 static nn_id build_embedding(nn_graph* g, const lewm_shape* shape, const step_case* c) {
     static const float mean[3] = {0.485f, 0.456f, 0.406f}, std[3] = {0.229f, 0.224f, 0.225f};
-    nn_id x = nn_patches(g, nn_frames(g, "frames", c->groups, shape->image), shape->patch, mean, std);
+    nn_id x =
+        nn_patches(g, nn_frames(g, "frames", c->groups, shape->image), shape->patch, mean, std);
     x = nn_linear(g, "encoder.patches", x, shape->width, 1);
     x = nn_prepend(g, x, nn_param(g, "encoder.class", NN_INIT_NORMAL, 0.02f, 1, &shape->width));
     return nn_addp(g, x,
@@ -303,11 +304,8 @@ static void compare_step(const step_case* c, const lewm_shape* shape) {
 static void compare_block(int tokens, int heads, int groups, int first) {
     lewm_shape shape = lewm_small();
     shape.width = 64 * heads, shape.heads = heads, shape.mlp = 256 * heads;
-    step_case c = {.tokens = tokens,
-                   .heads = heads,
-                   .groups = groups,
-                   .first = first,
-                   .build = build_blocks};
+    step_case c = {
+        .tokens = tokens, .heads = heads, .groups = groups, .first = first, .build = build_blocks};
     snprintf(c.name, sizeof c.name, "blocks of %d tokens, %d heads%s", tokens, heads,
              first ? ", the first read" : "");
     compare_step(&c, &shape);

@@ -33,7 +33,8 @@ static void compare_patches(int pictures, int side, int patch) {
     std::vector<uint8_t> frames((size_t)pictures * side * side * 3);
     for (uint8_t& x : frames) x = (uint8_t)(127.5f + 127.5f * noise());
     std::vector<bf16> to(patches * padded, UNWRITTEN);
-    stripe s = {side, patch, padded, {0.02f, 0.03f, 0.04f}, {-2, -1, 0.5f}, frames.data(), to.data()};
+    stripe s = {side,           patch,         padded,   {0.02f, 0.03f, 0.04f},
+                {-2, -1, 0.5f}, frames.data(), to.data()};
     emulate((unsigned)(pictures * grid), EMBED_THREADS, (size_t)(side * 3 * patch),
             [&] { cut_patches(s); });
     for (size_t p = 0; p < patches; p++)
@@ -41,10 +42,12 @@ static void compare_patches(int pictures, int side, int patch) {
             size_t picture = p / (grid * grid), gy = p / grid % grid, gx = p % grid;
             size_t y = gy * patch + k / (patch * 3), x = gx * patch * 3 + k % (patch * 3);
             int c = k % 3;
-            double want = k < inputs ? frames[(picture * side + y) * side * 3 + x] *
-                                               (double)s.scale[c] + (double)s.shift[c]
-                                     : 0;
-            check_near("patch", __bfloat162float(to[p * padded + k]), want, 0.004 * fabs(want) + 1e-6);
+            double want = k < inputs
+                              ? frames[(picture * side + y) * side * 3 + x] * (double)s.scale[c] +
+                                    (double)s.shift[c]
+                              : 0;
+            check_near("patch", __bfloat162float(to[p * padded + k]), want,
+                       0.004 * fabs(want) + 1e-6);
         }
 }
 
@@ -61,8 +64,8 @@ TEST(emulated, embed_joins_tokens) {
     std::vector<float> bias = numbers(width), first = numbers(width);
     std::vector<float> positions = numbers((size_t)tokens * width);
     std::vector<float> y((size_t)pictures * tokens * width, NAN);
-    stream s = {pictures * tokens, tokens,       width,            products.data(),
-                bias.data(),       first.data(), positions.data(), y.data()};
+    stream s = {pictures * tokens, tokens,           width,   products.data(), bias.data(),
+                first.data(),      positions.data(), y.data()};
     emulate(1, EMBED_THREADS, 16, [&] { join_tokens(s); });
     for (int p = 0; p < pictures; p++)
         for (int t = 0; t < tokens; t++)
@@ -71,8 +74,8 @@ TEST(emulated, embed_joins_tokens) {
                 if (t == 0)
                     want += first[c];
                 else
-                    want += bias[c] + __bfloat162float(
-                                          products[(p * (tokens - 1) + t - 1) * width + c]);
+                    want += bias[c] +
+                            __bfloat162float(products[(p * (tokens - 1) + t - 1) * width + c]);
                 check_near("token", y[(p * tokens + t) * width + c], want, 1e-6);
             }
 }
@@ -94,8 +97,8 @@ static void compare_back(int pictures) {
             double x = dy[p * size + i];
             want += x;
             if (i >= width)
-                check_near("gradient", __bfloat162float(products[p * (size - width) + i - width]), x,
-                           0.004 * fabs(x));
+                check_near("gradient", __bfloat162float(products[p * (size - width) + i - width]),
+                           x, 0.004 * fabs(x));
         }
         check_near("total", total[i], want, 1e-5);
         check_near("positions", positions[i], positions_before[i] + want, 1e-5);

@@ -1,8 +1,7 @@
-// embed.cu - pictures become tokens: launches of the kernels in embed_kernels.cuh around products by
-// cuBLASLt on bfloat16.
-#include "nn/cuda/embed.h"
-
+// embed.cu - pictures become tokens: launches of the kernels in embed_kernels.cuh around products
+// by cuBLASLt on bfloat16.
 #include "nn/cuda/device.cuh"
+#include "nn/cuda/embed.h"
 #include "nn/cuda/embed_kernels.cuh"
 
 namespace {

@@ -1,5 +1,6 @@
 // embed.h - pictures become the tokens of a vision transformer as one step: patches and the product
-// with the weights in bfloat16, the stream of tokens in float32. chain.c finds such steps in a graph.
+// with the weights in bfloat16, the stream of tokens in float32. chain.c finds such steps in a
+// graph.
 //     y = (class, patches(frames) W + b) + positions
 #ifndef NN_CUDA_EMBED_H
 #define NN_CUDA_EMBED_H

@@ -1,5 +1,5 @@
-// embed_kernels.cuh - around the product that makes patches tokens: bytes to patches in bfloat16, the
-// stream of tokens with class and positions, and back: its gradient in bfloat16, summed over
+// embed_kernels.cuh - around the product that makes patches tokens: bytes to patches in bfloat16,
+// the stream of tokens with class and positions, and back: its gradient in bfloat16, summed over
 // pictures. A thread has eight neighbouring numbers.
 #ifndef NN_CUDA_EMBED_KERNELS_CUH
 #define NN_CUDA_EMBED_KERNELS_CUH
@@ -82,7 +82,8 @@ __device__ __forceinline__ void join_tokens(const stream& s) {
     int64_t i = (int64_t)blockIdx.x * EMBED_THREADS + threadIdx.x;
     int64_t row = i / pieces;
     if (row >= s.rows) return;
-    uint32_t picture = (uint32_t)row / (uint32_t)s.tokens, token = (uint32_t)row % (uint32_t)s.tokens;
+    uint32_t picture = (uint32_t)row / (uint32_t)s.tokens,
+             token = (uint32_t)row % (uint32_t)s.tokens;
     int col = (int)(i - row * pieces) * EMBED_VEC;
     float v[EMBED_VEC], at[EMBED_VEC];
     load8(at, s.positions + (int64_t)token * s.width + col);

@@ -17,22 +17,14 @@ __global__ void __launch_bounds__(FLASH_WARPS * 32, 3) keys_kernel(flash f) {
 }
 
 static flash flash_of(const nn_cuda_flash* f) {
-    return flash{f->tokens,
-                 f->queries,
-                 f->heads,
-                 (int64_t)3 * f->heads * DEPTH,
-                 (const bf16*)f->qkv,
-                 (bf16*)f->y,
-                 f->lse,
-                 (const bf16*)f->dy,
-                 (bf16*)f->dqkv,
-                 f->mean,
-                 f->sums,
-                 0.125f * LOG2E};
+    return flash{f->tokens,           f->queries,  f->heads, (int64_t)3 * f->heads * DEPTH,
+                 (const bf16*)f->qkv, (bf16*)f->y, f->lse,   (const bf16*)f->dy,
+                 (bf16*)f->dqkv,      f->mean,     f->sums,  0.125f * LOG2E};
 }
 
 static void run(nn_cuda_queue* q, const nn_cuda_flash* f, void (*kernel)(flash), int bytes) {
-    cudaError_t st = cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes);
+    cudaError_t st =
+        cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes);
     if (st == cudaSuccess)  // room for three blocks a processor
         st = cudaFuncSetAttribute(kernel, cudaFuncAttributePreferredSharedMemoryCarveout,
                                   cudaSharedmemCarveoutMaxShared);

@@ -1,7 +1,7 @@
-// flash_backward.cuh - attention backward: one kernel for the gradients of the queries, with keys and
-// values in shared memory, and one for those of keys and values, with queries and dy there. Both form
-// the probabilities again; no warp waits for another's. Every sum has one owner and a fixed order.
-// As in flash_forward.cuh a warpgroup takes 64 rows, a warp 16.
+// flash_backward.cuh - attention backward: one kernel for the gradients of the queries, with keys
+// and values in shared memory, and one for those of keys and values, with queries and dy there.
+// Both form the probabilities again; no warp waits for another's. Every sum has one owner and a
+// fixed order. As in flash_forward.cuh a warpgroup takes 64 rows, a warp 16.
 #ifndef NN_CUDA_FLASH_BACKWARD_CUH
 #define NN_CUDA_FLASH_BACKWARD_CUH
 
@@ -49,8 +49,7 @@ __device__ __forceinline__ void score_slopes(float (&s)[W][4], const float (&dp)
 #pragma unroll
         for (int i = 0; i < 4; i++) {
             int key = 8 * n + 2 * (threadIdx.x & 3) + (i & 1);
-            s[n][i] =
-                power2(s[n][i] * scale - a.lse[i >> 1]) * (dp[n][i] - a.mean[i >> 1]);
+            s[n][i] = power2(s[n][i] * scale - a.lse[i >> 1]) * (dp[n][i] - a.mean[i >> 1]);
             if (LAST && key >= left) s[n][i] = 0;
         }
 }
@@ -104,8 +103,8 @@ __device__ __forceinline__ void queries_narrow(float (&dq)[8][4], const flash& f
     }
 }
 
-// Gradients of the scores of 8 W keys, from products that begin here. MORE: those of the keys before
-// (d) go into dq meanwhile.
+// Gradients of the scores of 8 W keys, from products that begin here. MORE: those of the keys
+// before (d) go into dq meanwhile.
 enum { ASKED = 4, ASKED_KEYS = 8 * ASKED };  // 32 keys at a time
 
 template <bool MORE>
@@ -220,8 +219,8 @@ struct queried {
 
 // Scores of 8 W queries become the weights p, and with dp the scores' gradients d, as operands.
 template <int W>
-__device__ __forceinline__ void weights(uint32_t (&p)[W / 2][4], float (&s)[W][4],
-                                        const queried& x, int query, float scale) {
+__device__ __forceinline__ void weights(uint32_t (&p)[W / 2][4], float (&s)[W][4], const queried& x,
+                                        int query, float scale) {
 #pragma unroll
     for (int n = 0; n < W; n++) {
         float2 l = *(const float2*)(x.lse + query + 8 * n + 2 * (threadIdx.x & 3));

@@ -1,7 +1,7 @@
 // flash_forward.cuh - attention forward: a block per group and head with keys and values in shared
 // memory. A warpgroup takes 64 queries and sees 64 keys at a time under a running softmax: while it
-// weighs them, the products of the weights before go on. The 257th query's keys are shared among the
-// warps. Without warpgroups a warp takes 16 queries, 32 keys at a time.
+// weighs them, the products of the weights before go on. The 257th query's keys are shared among
+// the warps. Without warpgroups a warp takes 16 queries, 32 keys at a time.
 #ifndef NN_CUDA_FLASH_FORWARD_CUH
 #define NN_CUDA_FLASH_FORWARD_CUH
 
@@ -31,8 +31,8 @@ __device__ __forceinline__ bool weigh(softmax& t, float (&s)[W][4], float (&shri
             if (LAST && key >= left) s[n][i] = -INFINITY;
             high[i >> 1] = fmaxf(high[i >> 1], s[n][i]);
         }
-    bool moved = __any_sync(0xffffffffu, high[0] * scale > t.most[0] + LAG ||
-                                             high[1] * scale > t.most[1] + LAG);
+    bool moved = __any_sync(0xffffffffu,
+                            high[0] * scale > t.most[0] + LAG || high[1] * scale > t.most[1] + LAG);
     if (moved) {
 #pragma unroll
         for (int r = 0; r < 2; r++) {
@@ -76,8 +76,7 @@ __device__ __forceinline__ void finish_queries(const flash& f, const head& h, so
 #pragma unroll
     for (int r = 0; r < 2; r++) {
         int at = row + (h.lane >> 2) + 8 * r;
-        if (at < f.queries && (h.lane & 3) == 0)
-            f.lse[h.rows + at] = t.most[r] + log2f(t.total[r]);
+        if (at < f.queries && (h.lane & 3) == 0) f.lse[h.rows + at] = t.most[r] + log2f(t.total[r]);
     }
     store_tile(f.y + h.y, h.width, t.y, by, row, f.queries, h.lane);
 }
@@ -163,8 +162,8 @@ __device__ __forceinline__ void level_parts(float* parts, const flash& f, const 
 
 // ---- a warpgroup: 64 queries --------------------------------------------------------------------
 
-// Sees 64 keys. p: the weights of the 64 before, whose values are still to be added (MORE), and then
-// those of these.
+// Sees 64 keys. p: the weights of the 64 before, whose values are still to be added (MORE), and
+// then those of these.
 template <bool MORE>
 __device__ __forceinline__ void group_attend(softmax& t, uint32_t (&p)[4][4],
                                              const uint32_t (&q)[4][4], uint64_t keys,

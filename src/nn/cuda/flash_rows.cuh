@@ -53,9 +53,9 @@ struct turns {
     int first, step;
 };
 
-// Calls wide(row) for the warps of a warpgroup that takes 64 rows, `row` being a warp's first of 16;
-// up to 16 rows are left, for which narrow(row, turns) is called with every warp seeing a part of
-// what is to be seen, and then joined(row). Without warpgroups a warp takes 16 rows alone.
+// Calls wide(row) for the warps of a warpgroup that takes 64 rows, `row` being a warp's first of
+// 16; up to 16 rows are left, for which narrow(row, turns) is called with every warp seeing a part
+// of what is to be seen, and then joined(row). Without warpgroups a warp takes 16 rows alone.
 template <bool GROUPS, class WIDE, class NARROW, class JOINED>
 __device__ __forceinline__ void for_tiles(const head& h, int rows, const WIDE& wide,
                                           const NARROW& narrow, const JOINED& joined) {
@@ -99,9 +99,9 @@ __device__ __forceinline__ void rows_of(uint32_t (&a)[4][4], const bf16* from, i
 #pragma unroll
         for (int i = 0; i < 4; i++) {
             int r = i & 1 ? high : low;
-            a[k][i] = r < tokens ? *(const uint32_t*)(from + r * stride + 16 * k + 8 * (i >> 1) +
-                                                      column)
-                                 : 0;
+            a[k][i] = r < tokens
+                          ? *(const uint32_t*)(from + r * stride + 16 * k + 8 * (i >> 1) + column)
+                          : 0;
         }
 }
 

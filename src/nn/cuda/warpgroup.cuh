@@ -1,5 +1,5 @@
-// warpgroup.cuh - bfloat16 products of a warpgroup (four warps) on Hopper's tensor cores: 64 rows in
-// registers times 16 columns of a matrix in shared memory, in the background, sums in registers.
+// warpgroup.cuh - bfloat16 products of a warpgroup (four warps) on Hopper's tensor cores: 64 rows
+// in registers times 16 columns of a matrix in shared memory, in the background, sums in registers.
 // A warp's part is what mma of warp.cuh has: 16 rows, and 8 columns for every four sums of a lane.
 //
 // The matrix in shared memory has rows of 128 bytes as mma.cuh lays them out; eight rows begin at a

@@ -1,5 +1,5 @@
-// warpgroup.cuh - the products of src/nn/cuda/warpgroup.cuh on the CPU, done at once: what waits too
-// little is not seen. Operands in shared memory are found by their descriptor as the GPU does.
+// warpgroup.cuh - the products of src/nn/cuda/warpgroup.cuh on the CPU, done at once: what waits
+// too little is not seen. Operands in shared memory are found by their descriptor as the GPU does.
 #ifndef NN_CUDA_WARPGROUP_CUH
 #define NN_CUDA_WARPGROUP_CUH
 
