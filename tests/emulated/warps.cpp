@@ -21,8 +21,14 @@ struct warp {
     int arrived, phase;
 };
 
+struct warpgroup {
+    uint64_t what;
+    int arrived, phase;
+};
+
 static std::vector<fiber> fibers;
 static std::vector<warp> warps;
+static std::vector<warpgroup> groups;
 static unsigned current, alive, arrived, phase;
 static ucontext_t scheduler;
 static const std::function<void()>* body;
@@ -54,6 +60,7 @@ static void entry(void) {
 
 static void run_block(unsigned threads) {
     warps.assign((threads + 31) / 32, warp());
+    groups.assign((threads + 127) / 128, warpgroup());
     alive = threads, arrived = 0;
     for (unsigned i = 0; i < threads; i++) {
         fiber& f = fibers[i];
@@ -101,6 +108,18 @@ warp_words warp_instruction(const uint32_t* words, int count, void (*work)(warp_
     warp_words result;
     memcpy(result.word, w->words.out[lane], sizeof result.word);
     return result;
+}
+
+void group_meets(uint64_t what) {
+    warpgroup* g = &groups[current / 128];
+    if (g->arrived && g->what != what) abort();
+    g->what = what;
+    int before = g->phase;
+    if (++g->arrived == 128) {
+        g->arrived = 0;
+        g->phase++;
+    }
+    while (g->phase == before) let_others();
 }
 
 float __shfl_xor_sync(unsigned, float x, int other) {

@@ -40,6 +40,10 @@ static inline float4 make_float4(float x, float y, float z, float w) {
     return float4{x, y, z, w};
 }
 
+static inline uint4 make_uint4(unsigned x, unsigned y, unsigned z, unsigned w) {
+    return uint4{x, y, z, w};
+}
+
 extern dim3 blockIdx, blockDim, gridDim, threadIdx;
 extern unsigned char* launched_room;  // shared memory of the block at work
 
@@ -57,6 +61,9 @@ struct warp_words {
     uint32_t word[WARP_WORDS];
 };
 warp_words warp_instruction(const uint32_t* words, int count, void (*work)(warp_exchange*));
+
+// One instruction of a warpgroup: waits until the 128 threads are there; all must hand in the same.
+void group_meets(uint64_t what);
 
 static inline float float_of(uint32_t bits) {
     float x;
