@@ -120,3 +120,7 @@ int __any_sync(unsigned, int x) {
     });
     return (int)w.word[0];
 }
+
+int __all_sync(unsigned lanes, int x) {
+    return !__any_sync(lanes, !x);
+}

@@ -78,5 +78,13 @@ static inline float emulated_rsqrt(float x) {
 
 float __shfl_xor_sync(unsigned lanes, float x, int other);
 int __any_sync(unsigned lanes, int x);
+int __all_sync(unsigned lanes, int x);
+
+// threads take turns only where they wait
+static inline int atomicAdd(int* at, int x) {
+    int before = *at;
+    *at += x;
+    return before;
+}
 
 #endif
