@@ -238,11 +238,11 @@ TEST(emulated, lewm_groups_roll_out) {
     EXPECT_NEAR(worst, 0, NEAR);
 }
 
-// three heads; windows of one and two latents
+// windows of one latent, one head, two groups; of two latents, three heads
 TEST(emulated, lewm_groups_roll_out_short_windows) {
     for (int context = 1; context <= 2; context++) {
-        const model m(3, 1, context);
-        rollout r(m, 5, 5, 3, 3);
+        const model m(2 * context - 1, 1, context);
+        rollout r(m, 5, 5, context == 1 ? 3 : 5, 3);
         r.run();
         double worst = 0;
         for (int row = 0; row < r.rows; row++) worst = test_worse(worst, r.off(row));

@@ -78,26 +78,78 @@ static firm_status pack_layers(const lewm_gpu* g, const packing* p, uint4* to, l
     return pack(g, &second, err);
 }
 
-// How many groups of `heads` blocks the GPU holds at once; 0 where blocks cannot wait for others.
+// A launch of so many groups: as clusters, or else of blocks that are all there at once.
+typedef struct launch {
+    cudaLaunchConfig_t config;
+    cudaLaunchAttribute attribute;
+} launch;
+
+static void set_launch(const lewm_gpu* g, int groups, int cluster, launch* l) {
+    *l = {};
+    l->config.gridDim = dim3((unsigned)(groups * g->size.heads));
+    l->config.blockDim = dim3(THREADS);
+    l->config.dynamicSmemBytes = ROOM;
+    l->config.stream = g->stream;
+    l->config.attrs = &l->attribute;
+    l->config.numAttrs = 1;
+    if (cluster) {
+        l->attribute.id = cudaLaunchAttributeClusterDimension;
+        l->attribute.val.clusterDim.x = (unsigned)g->size.heads;
+        l->attribute.val.clusterDim.y = l->attribute.val.clusterDim.z = 1;
+    } else {
+        l->attribute.id = cudaLaunchAttributeCooperative;
+        l->attribute.val.cooperative = 1;
+    }
+}
+
+static bool said_no(cudaError_t code) {
+    if (code != cudaSuccess) cudaGetLastError();
+    return code != cudaSuccess;
+}
+
+// How many clusters of `heads` blocks the GPU runs at once.
+static int clusters_of(const lewm_gpu* g) {
+    int clusters = 0, capability = 0;
+    if (g->size.heads > 16 ||
+        said_no(cudaDeviceGetAttribute(&capability, cudaDevAttrComputeCapabilityMajor,
+                                       g->setup.device)) ||
+        capability < 9 ||
+        said_no(cudaFuncSetAttribute(lewm_group_kernel,
+                                     cudaFuncAttributeNonPortableClusterSizeAllowed, 1)))
+        return 0;
+    launch l;
+    set_launch(g, 1, 1, &l);
+    return said_no(cudaOccupancyMaxActiveClusters(&clusters, lewm_group_kernel, &l.config))
+               ? 0
+               : clusters;
+}
+
+// How many groups of `heads` blocks there are at once; 0 where blocks cannot wait for others.
 static int groups_of(const lewm_gpu* g) {
     int together = 0, processors = 0, each = 0;
     const int device = g->setup.device;
-    if (cudaDeviceGetAttribute(&together, cudaDevAttrCooperativeLaunch, device) != cudaSuccess ||
-        cudaDeviceGetAttribute(&processors, cudaDevAttrMultiProcessorCount, device) !=
-            cudaSuccess ||
-        cudaFuncSetAttribute(lewm_group_kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
-                             ROOM) != cudaSuccess ||
-        cudaOccupancyMaxActiveBlocksPerMultiprocessor(&each, lewm_group_kernel, THREADS, ROOM) !=
-            cudaSuccess) {
-        cudaGetLastError();
+    if (said_no(cudaDeviceGetAttribute(&together, cudaDevAttrCooperativeLaunch, device)) ||
+        said_no(cudaDeviceGetAttribute(&processors, cudaDevAttrMultiProcessorCount, device)) ||
+        said_no(
+            cudaOccupancyMaxActiveBlocksPerMultiprocessor(&each, lewm_group_kernel, THREADS, ROOM)))
         return 0;
-    }
     return together && each ? processors / g->size.heads : 0;
+}
+
+// Clusters where they hold all candidates, since they meet faster.
+static int choose_groups(const lewm_gpu* g, int* cluster) {
+    if (said_no(cudaFuncSetAttribute(lewm_group_kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
+                                     ROOM)))
+        return 0;
+    const int clusters = clusters_of(g), groups = groups_of(g);
+    *cluster = clusters * CANDIDATES >= g->size.candidates;
+    return *cluster ? clusters : groups;
 }
 
 firm_status lewm_group_prepare(lewm_gpu* g, firm_error* err) {
     if (!fits(g)) return FIRM_OK;
-    const int groups = groups_of(g), depth = g->size.depth;
+    int cluster = 0;
+    const int groups = choose_groups(g, &cluster), depth = g->size.depth;
     if (groups < 1 || g->size.candidates > groups * CANDIDATES) return FIRM_OK;
     lewm_grouped* w = (lewm_grouped*)mem_calloc(1, sizeof *w);
     if (!w) return FAIL(err, FIRM_E_MEMORY, "no memory for the GPU planner");
@@ -119,6 +171,7 @@ firm_status lewm_group_prepare(lewm_gpu* g, firm_error* err) {
         to += in_count(g, &p) + out_count(g, &p);
     }
     w->args.splits = g->size.heads;
+    w->args.cluster = cluster;
     w->args.part = (float*)to;
     w->args.met = (unsigned*)((char*)to + part);
     return FIRM_OK;
@@ -141,17 +194,9 @@ firm_status lewm_group_run(lewm_gpu* g, const lewm_job* j, firm_error* err) {
     a.r = lewm_rows_args(g, j);
     a.each = (a.r.rows + w->groups - 1) / w->groups;
     const int groups = (a.r.rows + a.each - 1) / a.each;
-    GPU(cudaMemsetAsync(a.met, 0, (size_t)groups * 128, g->stream));
-    cudaLaunchAttribute attribute = {};
-    attribute.id = cudaLaunchAttributeCooperative;
-    attribute.val.cooperative = 1;
-    cudaLaunchConfig_t config = {};
-    config.gridDim = dim3((unsigned)(groups * a.splits));
-    config.blockDim = dim3(THREADS);
-    config.dynamicSmemBytes = ROOM;
-    config.stream = g->stream;
-    config.attrs = &attribute;
-    config.numAttrs = 1;
-    GPU(cudaLaunchKernelEx(&config, lewm_group_kernel, a));
+    if (!a.cluster) GPU(cudaMemsetAsync(a.met, 0, (size_t)groups * 128, g->stream));
+    launch l;
+    set_launch(g, groups, a.cluster, &l);
+    GPU(cudaLaunchKernelEx(&l.config, lewm_group_kernel, a));
     return FIRM_OK;
 }

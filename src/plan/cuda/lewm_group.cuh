@@ -51,10 +51,11 @@ typedef struct layers {
 
 typedef struct group_args {
     rows_args r;
-    int splits;     // blocks of a group: heads, and parts of an MLP
-    int each;       // candidates of a group
-    float* part;    // (groups, splits, ROWS, WIDTH)
-    unsigned* met;  // (groups, 32) how many blocks have arrived, ever; 0 at the start
+    int splits;                               // blocks of a group: heads, and parts of an MLP
+    int each;                                 // candidates of a group
+    float* part;                              // (groups, splits, ROWS, WIDTH)
+    unsigned* met;                            // (groups, 32) counters of the groups' meetings, 0
+    int cluster;                              // a group is a cluster
     layers attention[DEPTH], mlp[DEPTH + 1];  // the head last
 } group_args;
 
@@ -109,20 +110,9 @@ static __device__ __forceinline__ void fetch(fragments<K, N>& w, const uint4* pa
 typedef struct standing {
     int group, split;
     int first_row, count;  // candidates of this group
-    unsigned until;        // what the counter shows when all have arrived
+    meeting meets;
     unsigned char* room;
 } standing;
-
-static __device__ __forceinline__ void arrive(const group_args& g, const standing& s) {
-    __syncthreads();
-    if (threadIdx.x == 0) meet_arrive(g.met + s.group * 32);
-}
-
-static __device__ __forceinline__ void wait(const group_args& g, standing& s) {
-    s.until += (unsigned)g.splits;
-    if (threadIdx.x == 0) meet_wait(g.met + s.group * 32, s.until);
-    __syncthreads();
-}
 
 // ---- products -----------------------------------------------------------------------------------
 
@@ -218,7 +208,7 @@ static __device__ __forceinline__ void mlp(const group_args& g, standing& s, con
     fragments<UNITS / 16, 3> down;
     fetch(up, l.in, s.split);
     fetch(down, l.out, s.split);
-    wait(g, s);
+    meet_wait(s.meets);
     bring_rows(g, s, first, last);
     {
         float acc[M][2][4];
@@ -234,7 +224,7 @@ static __device__ __forceinline__ void mlp(const group_args& g, standing& s, con
     float acc[M][3][4];
     product<M, 3, UNITS / 16>(acc, hidden, H_LINE, down);
     write_part(g, s, acc, n);
-    arrive(g, s);
+    meet_arrive(s.meets);
 }
 
 // ---- attention ----------------------------------------------------------------------------------
@@ -323,7 +313,7 @@ static __device__ __forceinline__ void attention(const group_args& g, standing& 
     {
         fragments<WIDTH / 16, 3> in;
         fetch(in, l.in, s.split);
-        wait(g, s);
+        meet_wait(s.meets);
         bring_rows(g, s, first, last);
         float acc[M][3][4];
         product<M, 3, WIDTH / 16>(acc, s.room + AT_A, A_LINE, in);
@@ -349,7 +339,7 @@ static __device__ __forceinline__ void attention(const group_args& g, standing& 
     float acc[MORE][3][4];
     product<MORE, 3, HEAD / 16>(acc, s.room + AT_O, O_LINE, out);
     write_part(g, s, acc, (last - from + 1) * g.each);
-    arrive(g, s);
+    meet_arrive(s.meets);
 }
 
 // ---- rows ---------------------------------------------------------------------------------------
@@ -401,7 +391,7 @@ static __device__ __forceinline__ float* latent(const group_args& g, const own_r
 static __device__ __forceinline__ void place(const group_args& g, standing& s, int t, int first,
                                              int last) {
     const rows_args& r = g.r;
-    if (t) wait(g, s);
+    if (t) meet_wait(s.meets);
     for (int i = first_own(g, s); i < (last - first + 1) * g.each; i += WARPS * g.splits) {
         const own_row o = row_at(g, s, i, first, last);
         if (!o.there) continue;
@@ -425,7 +415,7 @@ static __device__ __forceinline__ void place(const group_args& g, standing& s, i
         }
         modulate<bf16, PAIRS>(r, z, m, 0, (bf16*)r.a + at);
     }
-    arrive(g, s);
+    meet_arrive(s.meets);
 }
 
 // What a gate needs beside the parts: read before the block waits for them.
@@ -458,7 +448,7 @@ static __device__ __forceinline__ void gate(const group_args& g, standing& s, co
     const float* bias = k.branch ? g.mlp[k.block].out_bias : g.attention[k.block].out_bias;
     own_row o = row_at(g, s, first_own(g, s), first, k.last);
     gated v = gate_read(r, o, k);
-    wait(g, s);
+    meet_wait(s.meets);
     while (o.at < (k.last - first + 1) * g.each) {
         if (o.there) {
             const size_t at = ((size_t)o.token * r.rows + o.row) * WIDTH;
@@ -474,7 +464,7 @@ static __device__ __forceinline__ void gate(const group_args& g, standing& s, co
         o = row_at(g, s, o.at + WARPS * g.splits, first, k.last);
         v = gate_read(r, o, k);
     }
-    arrive(g, s);
+    meet_arrive(s.meets);
 }
 
 // ---- the kernel ---------------------------------------------------------------------------------
@@ -505,13 +495,14 @@ static __device__ __forceinline__ void step(const group_args& g, standing& s, in
 __global__ void __launch_bounds__(THREADS, 1)
     lewm_group_kernel(const __grid_constant__ group_args g) {
     LAUNCHED_ROOM(room);
-    standing s = {(int)blockIdx.x / g.splits, (int)blockIdx.x % g.splits, 0, 0, 0, room};
+    standing s = {(int)blockIdx.x / g.splits, (int)blockIdx.x % g.splits, 0, 0, {}, room};
+    s.meets = {g.met + s.group * 32, (unsigned)g.splits, 0, g.cluster != 0};
     s.first_row = s.group * g.each;
     s.count = g.r.rows - s.first_row;
     if (s.count <= 0) return;
     if (s.count > g.each) s.count = g.each;
     for (int t = 0; t < g.r.horizon; t++) step(g, s, t);
-    wait(g, s);
+    meet_wait(s.meets);
     for (int i = first_own(g, s); i < s.count; i += WARPS * g.splits) {
         const own_row o = row_at(g, s, i, 0, 0);
         const row_pairs<PAIRS> z = sum_parts(g, s, i, g.mlp[g.r.s.depth].out_bias);

@@ -1,4 +1,4 @@
-// lewm_meet.cuh - blocks of one launch that wait for one another: a counter in the device's memory,
+// lewm_meet.cuh - blocks of one launch that wait for one another,
 // numbers that other blocks have just written, and weights fetched while waiting. tests/emulated
 // has a second form of this file.
 #ifndef PLAN_CUDA_LEWM_MEET_CUH
@@ -6,18 +6,46 @@
 
 #include <stdint.h>
 
-// One thread of a block, after a barrier of the block: what the block wrote is there for those who
-// see the counter.
-static __device__ __forceinline__ void meet_arrive(unsigned* at) {
-    asm volatile("fence.acq_rel.gpu;\nred.relaxed.gpu.global.add.u32 [%0], 1;" ::"l"(at)
-                 : "memory");
+// Where blocks meet: a cluster's own barrier, or a counter of arrivals, ever.
+typedef struct meeting {
+    unsigned* counter;  // 0 at the start
+    unsigned blocks, until;
+    bool cluster;  // all blocks, and no others, are one cluster
+} meeting;
+
+// All threads call both, in turn. What a block wrote before it arrived is there for all that
+// waited.
+static __device__ __forceinline__ void meet_arrive(const meeting& m) {
+#if __CUDA_ARCH__ >= 900
+    if (m.cluster) {
+        asm volatile("barrier.cluster.arrive.release.aligned;" ::: "memory");
+        return;
+    }
+#endif
+    __syncthreads();
+    if (threadIdx.x == 0)
+        asm volatile("fence.acq_rel.gpu;\nred.relaxed.gpu.global.add.u32 [%0], 1;" ::"l"(m.counter)
+                     : "memory");
 }
 
-// One thread of a block, before a barrier of the block.
-static __device__ __forceinline__ void meet_wait(const unsigned* at, unsigned until) {
-    unsigned seen;
-    do asm volatile("ld.acquire.gpu.global.u32 %0, [%1];" : "=r"(seen) : "l"(at) : "memory");
-    while (seen < until);
+static __device__ __forceinline__ void meet_wait(meeting& m) {
+#if __CUDA_ARCH__ >= 900
+    if (m.cluster) {
+        asm volatile("barrier.cluster.wait.acquire.aligned;" ::: "memory");
+        return;
+    }
+#endif
+    m.until += m.blocks;
+    if (threadIdx.x == 0) {
+        unsigned seen;
+        do
+            asm volatile("ld.acquire.gpu.global.u32 %0, [%1];"
+                         : "=r"(seen)
+                         : "l"(m.counter)
+                         : "memory");
+        while (seen < m.until);
+    }
+    __syncthreads();
 }
 
 // past the multiprocessor's own cache, which does not see what others write

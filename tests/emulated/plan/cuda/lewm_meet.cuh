@@ -4,11 +4,19 @@
 
 #include "warps.h"
 
-static inline void meet_arrive(unsigned* at) {
-    ++*at;
+typedef struct meeting {
+    unsigned* counter;
+    unsigned blocks, until;
+    bool cluster;  // the same here
+} meeting;
+
+static inline void meet_arrive(const meeting& m) {
+    __syncthreads();
+    if (threadIdx.x == 0) ++*m.counter;
 }
-static inline void meet_wait(const unsigned* at, unsigned until) {
-    while (*at < until) let_others();
+static inline void meet_wait(meeting& m) {
+    m.until += m.blocks;
+    while (*m.counter < m.until) let_others();
 }
 static inline float2 fresh_pair(const float* p) {
     return *(const float2*)p;
