@@ -60,6 +60,30 @@ struct turn {
     explicit turn(std::mutex& m) : handle(m) {}
 };
 
+// Runs f(firm_error*) with the interpreter's lock released; its failure becomes an exception.
+template <typename F>
+void unlocked(F f) {
+    firm_error err{};
+    firm_status st;
+    {
+        nb::gil_scoped_release release;
+        st = f(&err);
+    }
+    check(st, err.message);
+}
+
+// The same, one call of a handle at a time.
+template <typename F>
+void in_turn(std::mutex& use, F f) {
+    firm_error err{};
+    firm_status st;
+    {
+        turn t(use);
+        st = f(&err);
+    }
+    check(st, err.message);
+}
+
 struct Model {
     firm_model* m = nullptr;
     firm_model_info info{};

@@ -95,27 +95,30 @@ static auto acted(std::mutex& use, F f, W why, P pack) {
 
 // ---- one ----------------------------------------------------------------------------------------
 
+// A controller of its own, or one of many. Those of many share a lock, belong to their Controllers,
+// and say in their errors which one they are.
 struct Controller {
     const Model* model;
-    firm_controller* c = nullptr;
-    std::mutex use;
+    std::shared_ptr<firm_controller> c;
+    std::shared_ptr<std::mutex> use = std::make_shared<std::mutex>();
+    std::string who;
 
     Controller(const Model& of, const nb::dict& params) : model(&of) {
         firm_controller_params p = params_of(params);
-        firm_error err{};
-        firm_status st;
-        {
-            nb::gil_scoped_release release;
-            st = firm_controller_create(of.m, &p, &c, &err);
-        }
-        check(st, err.message);
+        firm_controller* made = nullptr;
+        unlocked([&](firm_error* err) { return firm_controller_create(of.m, &p, &made, err); });
+        c.reset(made, firm_controller_free);
     }
-    ~Controller() { firm_controller_free(c); }
+    Controller(const Model* of, firm_controller* one, std::shared_ptr<std::mutex> lock, int i)
+        : model(of), c(one, [](firm_controller*) {}), use(std::move(lock)), who(name(i)) {}
+
+    static std::string name(int i) { return "controller " + std::to_string(i) + ": "; }
+    std::string why() const { return who + firm_controller_error(c.get()); }
 
     template <typename F>
     void call(F f) {
         guarded(
-            use, [&] { return f(c); }, [&] { return firm_controller_error(c); });
+            *use, [&] { return f(c.get()); }, [&] { return why(); });
     }
 
     void goal(const bytes_in& rgb) {
@@ -136,8 +139,8 @@ struct Controller {
         const int64_t deadline = deadline_of(deadline_ms);
         firm_step step;
         return acted(
-            use, [&] { return firm_controller_act(c, deadline, &step); },
-            [&] { return firm_controller_error(c); }, [&] { return pack(model->info, step); });
+            *use, [&] { return firm_controller_act(c.get(), deadline, &step); },
+            [&] { return why(); }, [&] { return pack(model->info, step); });
     }
     void config(const floats_out& out) {
         float* to = pointer(out, (size_t)model->info.config_dim);
@@ -156,7 +159,7 @@ struct Controller {
         call([&](firm_controller* k) { return firm_controller_reset(k, seed); });
     }
     nb::bytes save() {
-        std::vector<char> state(firm_controller_state_bytes(c));
+        std::vector<char> state(firm_controller_state_bytes(c.get()));
         call([&](firm_controller* k) {
             return firm_controller_save(k, state.data(), state.size());
         });
@@ -167,7 +170,7 @@ struct Controller {
             return firm_controller_restore(k, state.c_str(), state.size());
         });
     }
-    size_t bytes() const { return firm_controller_bytes(c); }
+    size_t bytes() const { return firm_controller_bytes(c.get()); }
 };
 
 // ---- many ---------------------------------------------------------------------------------------
@@ -176,61 +179,34 @@ struct Controllers {
     const Model* model;
     firm_controllers* all = nullptr;
     int count;
-    std::mutex use;
+    std::shared_ptr<std::mutex> use = std::make_shared<std::mutex>();
 
     Controllers(const Model& of, const nb::dict& params, int n) : model(&of), count(n) {
         firm_controller_params p = params_of(params);
-        firm_error err{};
-        firm_status st;
-        {
-            nb::gil_scoped_release release;
-            st = firm_controllers_create(of.m, &p, n, &all, &err);
-        }
-        check(st, err.message);
+        unlocked([&](firm_error* err) { return firm_controllers_create(of.m, &p, n, &all, err); });
     }
     ~Controllers() { firm_controllers_free(all); }
 
+    Controller at(int i) const {
+        firm_controller* c = firm_controllers_at(all, i);
+        if (!c) throw failure{FIRM_E_USAGE, "there is no such controller"};
+        return Controller(model, c, use, i);
+    }
     std::string why() const {
         for (int i = 0; i < count; i++) {
             const char* text = firm_controller_error(firm_controllers_at(all, i));
-            if (*text) return "controller " + std::to_string(i) + ": " + text;
+            if (*text) return Controller::name(i) + text;
         }
         return "";
     }
     template <typename F>
     void call(F f) {
-        guarded(use, f, [&] { return why(); });
-    }
-    firm_controller* at(int i) const {
-        firm_controller* c = firm_controllers_at(all, i);
-        if (!c)
-            throw failure{FIRM_E_USAGE, "there is no controller " + std::to_string(i) +
-                                            "; they are 0 to " + std::to_string(count - 1)};
-        return c;
-    }
-    template <typename F>
-    void one(int i, F f) {
-        firm_controller* c = at(i);
-        guarded(
-            use, [&] { return f(c); },
-            [&] { return "controller " + std::to_string(i) + ": " + firm_controller_error(c); });
+        guarded(*use, f, [&] { return why(); });
     }
 
     void goal(const bytes_in& rgb) {
         const uint8_t* in = pointer(rgb, (size_t)count * model->frame());
         call([&] { return firm_controllers_goal(all, in); });
-    }
-    void goal_one(int i, const bytes_in& rgb) {
-        const uint8_t* in = pointer(rgb, model->frame());
-        one(i, [&](firm_controller* k) { return firm_controller_goal(k, in); });
-    }
-    void goal_config_one(int i, const floats_in& values, const std::optional<bytes_in>& given) {
-        const float* v = pointer(values, (size_t)model->info.config_dim);
-        const uint8_t* g = pointer(given, (size_t)model->info.config_dim);
-        one(i, [&](firm_controller* k) { return firm_controller_goal_config(k, v, g); });
-    }
-    void reset_one(int i, uint64_t seed) {
-        one(i, [&](firm_controller* k) { return firm_controller_reset(k, seed); });
     }
     void push(const bytes_in& rgb, const std::optional<floats_in>& action) {
         const uint8_t* in = pointer(rgb, (size_t)count * model->frame());
@@ -241,7 +217,7 @@ struct Controllers {
         const int64_t deadline = deadline_of(deadline_ms);
         std::vector<firm_step> steps((size_t)count);
         return acted(
-            use, [&] { return firm_controllers_act(all, deadline, steps.data()); },
+            *use, [&] { return firm_controllers_act(all, deadline, steps.data()); },
             [&] { return why(); },
             [&] {
                 nb::list out;
@@ -268,10 +244,8 @@ void bind_controller(nb::module_& m) {
     nb::class_<Controllers>(m, "Controllers")
         .def(nb::init<const Model&, const nb::dict&, int>(), "model"_a, "params"_a, "count"_a,
              nb::keep_alive<1, 2>())
+        .def("at", &Controllers::at, "i"_a, nb::keep_alive<0, 1>())
         .def("goal", &Controllers::goal, "rgb"_a)
-        .def("goal_one", &Controllers::goal_one, "i"_a, "rgb"_a)
-        .def("goal_config_one", &Controllers::goal_config_one, "i"_a, "values"_a, "given"_a.none())
-        .def("reset_one", &Controllers::reset_one, "i"_a, "seed"_a)
         .def("push", &Controllers::push, "rgb"_a, "action"_a.none())
         .def("act", &Controllers::act, "deadline_ms"_a);
 }

@@ -3,13 +3,7 @@
 #include "bind.h"
 
 Model::Model(const std::string& path) {
-    firm_error err{};
-    firm_status st;
-    {
-        nb::gil_scoped_release release;
-        st = firm_model_load(path.c_str(), &m, &err);
-    }
-    check(st, err.message);
+    unlocked([&](firm_error* err) { return firm_model_load(path.c_str(), &m, err); });
     check(firm_model_info_get(m, &info), nullptr);
 }
 
@@ -44,13 +38,7 @@ struct Batch {
     std::mutex use;
 
     Batch(const Model& of, int macros, int threads) : model(&of) {
-        firm_error err{};
-        firm_status st;
-        {
-            nb::gil_scoped_release release;
-            st = batch_create(of.m, macros, threads, &b, &err);
-        }
-        check(st, err.message);
+        unlocked([&](firm_error* err) { return batch_create(of.m, macros, threads, &b, err); });
     }
     ~Batch() { batch_free(b); }
 
@@ -59,13 +47,7 @@ struct Batch {
         const size_t n = frames.size() / model->frame();
         const uint8_t* in = pointer(frames, n * model->frame());
         float* out = pointer(config, n * (size_t)i.config_dim);
-        firm_error err{};
-        firm_status st;
-        {
-            turn t(use);
-            st = batch_ground(b, in, (int)n, out, &err);
-        }
-        check(st, err.message);
+        in_turn(use, [&](firm_error* err) { return batch_ground(b, in, (int)n, out, err); });
     }
 
     void predict(const bytes_in& frames, const std::optional<floats_in>& history,
@@ -96,13 +78,7 @@ struct Batch {
         float* p = pointer(path, n * rows * c);
         float* d = pointer(distance, n * rows * (size_t)i.distance_dim);
         if (d && !q.goal && !q.goal_values) throw failure{FIRM_E_USAGE, "there is no goal"};
-        firm_error err{};
-        firm_status st;
-        {
-            turn t(use);
-            st = batch_predict(b, &q, p, d, &err);
-        }
-        check(st, err.message);
+        in_turn(use, [&](firm_error* err) { return batch_predict(b, &q, p, d, err); });
     }
 };
 

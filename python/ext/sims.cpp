@@ -10,29 +10,15 @@ struct Sims {
 
     Sims(const std::string& task, const std::optional<std::string>& library, int count,
          int threads) {
-        firm_error err{};
-        firm_status st;
-        {
-            nb::gil_scoped_release release;
-            st = sims_task(task.c_str(), library ? library->c_str() : nullptr, &spec, &err);
-            if (st == FIRM_OK) st = sims_create(spec, count, threads, &s, &err);
-        }
-        check(st, err.message);
+        unlocked([&](firm_error* err) {
+            firm_status st =
+                sims_task(task.c_str(), library ? library->c_str() : nullptr, &spec, err);
+            return st == FIRM_OK ? sims_create(spec, count, threads, &s, err) : st;
+        });
     }
     ~Sims() { sims_free(s); }
     size_t count() const { return (size_t)sims_count(s); }
     size_t dim() const { return (size_t)spec->state->dim; }
-
-    template <typename F>
-    void call(F f) {
-        firm_error err{};
-        firm_status st;
-        {
-            turn t(use);
-            st = f(&err);
-        }
-        check(st, err.message);
-    }
 
     nb::dict info() const {
         const task_typed& t = spec->task;
@@ -60,17 +46,17 @@ struct Sims {
     void reset(const std::optional<bytes_in>& mask, const seeds_in& seeds) {
         const uint8_t* m = pointer(mask, count());
         const uint64_t* seed = pointer(seeds, count());
-        call([&](firm_error* err) { return sims_reset(s, m, seed, err); });
+        in_turn(use, [&](firm_error* err) { return sims_reset(s, m, seed, err); });
     }
     void set(int i, const std::optional<doubles_in>& state, const std::optional<doubles_in>& goal) {
         const double* to = pointer(state, dim());
         const double* aim = pointer(goal, dim());
-        call([&](firm_error* err) { return sims_set(s, i, to, aim, err); });
+        in_turn(use, [&](firm_error* err) { return sims_set(s, i, to, aim, err); });
     }
     void step(const std::optional<bytes_in>& mask, const floats_in& action) {
         const uint8_t* m = pointer(mask, count());
         const float* a = pointer(action, count() * (size_t)spec->task.action_dim);
-        call([&](firm_error* err) { return sims_step(s, m, a, err); });
+        in_turn(use, [&](firm_error* err) { return sims_step(s, m, a, err); });
     }
     void look(const std::optional<bytes_in>& mask, const std::optional<bytes_out>& frames,
               const std::optional<doubles_out>& state, const std::optional<doubles_out>& goal,
@@ -85,12 +71,12 @@ struct Sims {
         v.config = pointer(config, count() * (size_t)t.config_dim);
         v.distance = pointer(distance, count() * (size_t)t.distances);
         v.success = pointer(success, count());
-        call([&](firm_error* err) { return sims_look(s, m, &v, err); });
+        in_turn(use, [&](firm_error* err) { return sims_look(s, m, &v, err); });
     }
     void picture(const doubles_in& state, const bytes_out& rgb) {
         const double* from = pointer(state, dim());
         uint8_t* to = pointer(rgb, sims_frame_bytes(s));
-        call([&](firm_error* err) { return sims_picture(s, from, to, err); });
+        in_turn(use, [&](firm_error* err) { return sims_picture(s, from, to, err); });
     }
 };
 

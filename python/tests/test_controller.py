@@ -1,6 +1,8 @@
 """Controllers: the loop, goals, determinism, threads, errors, leaks."""
 
+import ctypes
 import gc
+import os
 import threading
 
 import numpy as np
@@ -145,6 +147,63 @@ def test_controllers_in_step_equal_single_ones(model, sims, goal):
     assert steps.action.shape == (3, 2) and steps.reached.dtype == bool and len(steps) == 3
 
 
+def test_one_of_many_is_a_controller(model, sims, goal):
+    options = dict(candidates=16, iterations=2, horizon=3)
+    many = firm.Controllers(model, 3, seed=4, deadline_ms=5000, **options)
+    single = firm.Controller(model, seed=5, threads=1, deadline_ms=5000, **options)
+    frames = sims.frames()
+    many.goal(np.stack([goal] * 3))
+    many.push(frames)
+    single.goal(goal)
+    single.push(frames[1])
+    one = many[1]
+    assert isinstance(one, firm.Controller) and one.deadline_ms == 5000 and one.model is model
+    assert np.array_equal(one.config(), single.config()) and not np.array_equal(one.config(), many[0].config())
+    plan = np.full((10, 2), 0.5)
+    for a, b in zip(one.predict(plan, distances=True), single.predict(plan, distances=True)):
+        assert np.array_equal(a, b)
+    single.restore(one.save())
+    assert np.array_equal(many.act()[1].plan, single.act().plan)
+    assert np.array_equal(many[-1].config(), many[2].config()) and len(list(many)) == 3
+    with pytest.raises(TypeError, match="a controller's number must be whole, not 'a'"):
+        many["a"]
+    with pytest.raises(firm.errors.UsageError, match="controller 2: .*goal"):
+        many[2].reset()
+        many[2].push(frames[2])
+        many[2].act()
+    del many
+    gc.collect()
+    assert one.config().shape == (2,)  # it keeps the others alive
+
+
+def test_many_are_reset_to_their_own_seeds(model, sims, goal):
+    many = firm.Controllers(model, 3, seed=4, candidates=16, iterations=2, horizon=3)
+
+    def plans():
+        many.goal(np.stack([goal] * 3))
+        many.push(sims.frames())
+        return [s.plan for s in many.act().steps]
+
+    first = plans()
+    many.reset()
+    assert all(map(np.array_equal, first, plans()))
+    many.reset(seed=5)
+    moved = plans()
+    assert not np.array_equal(first[1], moved[1])
+    frames = np.stack([sims.frames()[0]] * 3)
+    sims.frames = lambda: frames  # all see the same: what differs is their seeds
+    many.reset(seed=4)
+    same = plans()
+    many.reset(seed=5)
+    assert np.array_equal(plans()[0], same[1])
+    many.reset()
+    many.reset(1, seed=6)
+    assert np.array_equal(plans()[1], same[2])
+    many.reset()
+    many.reset(1)
+    assert np.array_equal(plans()[1], same[1])
+
+
 def test_one_of_many_is_reset_alone(model, sims, goal):
     many = firm.Controllers(model, 3, candidates=16, iterations=1, horizon=2)
     many.goal({"agent_x": 0.1})
@@ -156,8 +215,9 @@ def test_one_of_many_is_reset_alone(model, sims, goal):
         many.act()
     many.goal(goal, index=1)
     assert len(many.act()) == 3
-    with pytest.raises(firm.errors.UsageError, match="no controller 7; they are 0 to 2"):
-        many.goal(goal, index=7)
+    for bad in (7, 3, -4):
+        with pytest.raises(IndexError, match=f"no controller {bad}; there are 3, counted from 0"):
+            many.goal(goal, index=bad)
     many.reset()
 
 
@@ -305,32 +365,72 @@ def test_the_interpreter_runs_on_while_a_search_works(model, frame, goal):
 
 
 def resident():
+    """Bytes of memory that this process has, and its threads and open files."""
+    gc.collect()
+    ctypes.CDLL(None).malloc_trim(0)  # what was freed goes back to the system
     with open("/proc/self/statm") as file:
-        return int(file.read().split()[1]) * 4096
+        pages = int(file.read().split()[1])
+    return pages * os.sysconf("SC_PAGE_SIZE"), len(os.listdir("/proc/self/task")), len(os.listdir("/proc/self/fd"))
+
+
+def expect_flat(some, warm, count):
+    """`some(k)` for k below `count`, after `warm` of them, takes no memory that it keeps."""
+    for k in range(warm):
+        some(k)
+    before = resident()
+    for k in range(count):
+        some(k)
+    after = resident()
+    assert after[0] - before[0] < 2 << 20 and after[1:] == before[1:], (before, after)
 
 
 @pytest.mark.long
-def test_nothing_leaks(model, frame, goal):
-    """10,000 simulators and failures made and dropped, 4,000 steps, 1,000 controllers, 40 models."""
+def test_ten_thousand_controllers_leave_nothing(model, frame, goal):
+    """Made, used now and then, failed now and then, dropped; every tenth has threads of its own, every hundredth is many."""
+
+    def some(k):
+        ctl = firm.Controller(model, mode="contract", candidates=8, iterations=1, horizon=1, threads=2 if k % 10 == 0 else 1)
+        if k % 50 == 0:
+            ctl.goal(goal)
+            ctl.push(frame)
+            step, state = ctl.act(), ctl.save()
+            ctl.restore(state)
+            with pytest.raises(firm.Error):
+                ctl.restore(state[:-1])
+            assert len(step.plan) == 5
+        if k % 100 == 0:
+            firm.Controllers(model, 2, candidates=8, iterations=1, horizon=1, threads=1)[1].goal({"agent_x": 0.0})
+        if k % 10 == 5:
+            with pytest.raises(firm.Error):
+                firm.Controller(model, horizon=100000)
+
+    expect_flat(some, 500, 10000)
+
+
+@pytest.mark.long
+def test_ten_thousand_simulators_and_failures_leave_nothing(model, frame, goal):
+    """And 4,000 steps, and 40 models that looked at a frame."""
     ctl = firm.Controller(model, mode="contract", candidates=8, iterations=1, horizon=1, threads=1)
     ctl.goal(goal)
     ctl.push(frame)
 
-    def some(n):
-        for k in range(n):
-            sims = firm.Simulators("tworoom")
-            with pytest.raises(firm.Error):
-                sims.set(0, [np.nan, 0])
-            for _ in range(4 if k % 10 == 0 else 0):
-                ctl.act()
-            if k % 10 == 0:
-                firm.Controller(model, candidates=8, iterations=1, horizon=1, threads=1)
-            if k % 250 == 0:
-                firm.load("tworoom").ground(frame, threads=1)
+    def some(k):
+        sims = firm.Simulators("tworoom")
+        with pytest.raises(firm.Error):
+            sims.set(0, [np.nan, 0])
+        for _ in range(4 if k % 10 == 0 else 0):
+            ctl.act()
+        if k % 250 == 0:
+            firm.load("tworoom").ground(frame, threads=1)
 
-    some(1000)
-    gc.collect()
-    before = resident()
-    some(10000)
-    gc.collect()
-    assert resident() - before < 8 << 20
+    expect_flat(some, 1000, 10000)
+
+
+def test_a_few_controllers_and_simulators_leave_nothing(model):
+    """The short form of the two above."""
+
+    def some(k):
+        firm.Controller(model, candidates=8, iterations=1, horizon=1, threads=2 if k % 4 == 0 else 1)
+        firm.Simulators("tworoom", 2, threads=2)
+
+    expect_flat(some, 50, 150)

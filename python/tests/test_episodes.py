@@ -42,9 +42,9 @@ def test_frames_are_drawn_when_they_are_asked_for(data):
 
 def test_wrong_places_say_so(data):
     for bad in (data.rows, -data.rows - 1):
-        with pytest.raises(IndexError, match=f"row {bad} of {data.rows}"):
+        with pytest.raises(IndexError, match=f"there is no row {bad}; there are {data.rows}, counted from 0"):
             data.frames[bad]
-    with pytest.raises(IndexError, match="episode 5 of 5"):
+    with pytest.raises(IndexError, match="there is no episode 5; there are 5"):
         data[5]
     with pytest.raises(ValueError, match="takes a row or a slice"):
         data.frames[[1, 2]]

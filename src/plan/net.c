@@ -82,28 +82,42 @@ typedef struct matrix {
     const float *scale, *shift;
 } matrix;
 
-static void put(const plan_net* net, const packed* p, int input, int output, float value) {
-    const net_kernels* k = net->kernels;
-    size_t group = (size_t)(output / k->rows) * (size_t)p->inputs * (size_t)k->rows;
-    size_t at = group + (size_t)((input / k->depth * k->rows + output % k->rows) * k->depth) +
-                (size_t)(input % k->depth);
+static void put(const net_kernels* k, const packed* p, size_t at, float value) {
     if (k->bytes == 4)
         ((float*)p->w)[at] = value;
     else
         ((uint16_t*)p->w)[at] = bf16_of(value);
 }
 
+// Outputs `first` to `first + count` of the matrix, which are in one group: weights are read and
+// written in runs. A bias is summed over the inputs in their order.
+static void pack_group(const plan_net* net, const packed* p, const matrix* m, int first,
+                       int count) {
+    const net_kernels* k = net->kernels;
+    const int group = (m->output + first) / k->rows, row = (m->output + first) % k->rows;
+    double bias[NET_MOST_ROWS];
+    for (int r = 0; r < count; r++) bias[r] = m->b ? m->b[first + r] : 0;
+    for (int i = 0; i < m->inputs; i++) {
+        const float* w = m->w + (size_t)i * (size_t)m->outputs + (size_t)first;
+        const double scale = m->scale ? m->scale[i] : 1;
+        const int input = m->input + i;
+        size_t at = (size_t)group * (size_t)p->inputs * (size_t)k->rows +
+                    (size_t)((input / k->depth * k->rows + row) * k->depth + input % k->depth);
+        for (int r = 0; r < count; r++, at += (size_t)k->depth) {
+            if (m->shift) bias[r] += (double)m->shift[i] * w[r];
+            put(k, p, at, (float)(scale * w[r]));
+        }
+    }
+    for (int r = 0; m->b && r < count; r++) p->bias[m->output + first + r] = (float)bias[r];
+}
+
 // into zeroed memory
 static void pack(const plan_net* net, const packed* p, const matrix* m) {
-    for (int o = 0; o < m->outputs; o++) {
-        double bias = m->b ? m->b[o] : 0;
-        for (int k = 0; k < m->inputs; k++) {
-            double weight = m->w[(size_t)k * (size_t)m->outputs + (size_t)o];
-            if (m->shift) bias += m->shift[k] * weight;
-            put(net, p, m->input + k, m->output + o,
-                (float)(m->scale ? m->scale[k] * weight : weight));
-        }
-        if (m->b) p->bias[m->output + o] = (float)bias;
+    const int rows = net->kernels->rows;
+    for (int o = 0, count; o < m->outputs; o += count) {
+        count = rows - (m->output + o) % rows;
+        if (count > m->outputs - o) count = m->outputs - o;
+        pack_group(net, p, m, o, count);
     }
 }
 

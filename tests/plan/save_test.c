@@ -2,6 +2,7 @@
 #include "check.h"
 #include "core/mem.h"
 #include "members.h"
+#include "plan/controller_internal.h"
 
 static void show(firm_controller* ctl, uint8_t* rgb, int frame, const float* action) {
     for (int i = 0; i < MEMBER_PICTURE; i++) rgb[i] = (uint8_t)(i * (frame + 3) + i / 97);
@@ -128,4 +129,38 @@ TEST(plan, save_is_refused_where_it_does_not_fit) {
     firm_controller_free(d);
     firm_model_free(m);
     firm_model_free(other);
+}
+
+// One bit of one weight, wherever it is, makes another model; so do weights that changed places.
+TEST(plan, save_tells_weights_apart) {
+    firm_model* m = member_lively("tworoom", 5);
+    nn_store* store = m->store;
+    const size_t count = store->count, kept = store->count;
+    const uint32_t sum = controller_weights_sum(m);
+    const size_t where[] = {0, 1, 9, count / 2, count - 2, count - 1};
+    for (size_t i = 0; i < sizeof where / sizeof *where; i++)
+        for (int bit = 0; bit < 32; bit += 31) {
+            uint32_t word;
+            memcpy(&word, store->value + where[i], sizeof word);
+            word ^= (uint32_t)1 << bit;
+            memcpy(store->value + where[i], &word, sizeof word);
+            EXPECT(controller_weights_sum(m) != sum);
+            word ^= (uint32_t)1 << bit;
+            memcpy(store->value + where[i], &word, sizeof word);
+        }
+    EXPECT_INT(controller_weights_sum(m), sum);
+    float first[8];
+    memcpy(first, store->value, sizeof first);  // as many as are taken at a time
+    memmove(store->value, store->value + 8, sizeof first);
+    memcpy(store->value + 8, first, sizeof first);
+    EXPECT(controller_weights_sum(m) != sum);
+    // the last weights count, whatever number is left over
+    for (store->count = kept - 9; store->count < kept; store->count++) {
+        const uint32_t before = controller_weights_sum(m);
+        store->value[store->count - 1] += 1;
+        EXPECT(controller_weights_sum(m) != before);
+        store->value[store->count - 1] -= 1;
+    }
+    store->count = kept;
+    firm_model_free(m);
 }

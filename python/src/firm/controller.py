@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
-from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple, Union
+from typing import Any, Dict, Iterator, List, Mapping, Optional, Tuple, Union
 
 import numpy as np
 
@@ -75,25 +75,19 @@ def _cut(info: Info, packed: Tuple[Any, ...]) -> Step:
     )
 
 
-def _choice(value: str, names: Sequence[str], what: str) -> int:
-    if value not in names:
-        raise UsageError(f"there is no {what} {value!r}; the {what}s are: {', '.join(names)}")
-    return names.index(value)
-
-
 def _deadline(ms: Optional[float]) -> float:
     if ms is None:
         return 0.0
     if not isinstance(ms, (int, float)) or not math.isfinite(ms) or ms <= 0:
-        raise UsageError(f"the deadline is {ms!r} ms; give a number above 0, or None for none")
+        raise UsageError(f"the deadline is {_arrays.shown(ms)} ms; give a number above 0, or None for none")
     return float(ms)
 
 
 def _place(device: str) -> Dict[str, int]:
-    name, _, gpu = device.partition(":") if isinstance(device, str) else (str(device), "", "")
+    name, _, gpu = device.partition(":") if isinstance(device, str) else (device, "", "")
     if gpu and not gpu.isdigit():
         raise UsageError(f"there is no device {device!r}; use cpu, cuda or cuda:1")
-    return dict(device=_choice(name, _DEVICES, "device"), gpu=int(gpu or 0))
+    return dict(device=_arrays.choice(name, _DEVICES, "device"), gpu=int(gpu or 0))
 
 
 class _Planner:
@@ -124,10 +118,10 @@ class _Planner:
         counts = dict(threads=threads, candidates=candidates, iterations=iterations, elites=elites, horizon=horizon, fan=fan)
         self._seed = _arrays.integer(seed, 0, 2**64 - 1, "seed")
         params = dict(
-            mode=_choice(mode, _MODES, "mode"),
+            mode=_arrays.choice(mode, _MODES, "mode"),
             seed=self._seed,
-            precision=_choice(precision, _PRECISIONS, "precision"),
-            solver=_choice(solver, _SOLVERS, "solver"),
+            precision=_arrays.choice(precision, _PRECISIONS, "precision"),
+            solver=_arrays.choice(solver, _SOLVERS, "solver"),
             **_place(device),
             **{name: _arrays.integer(count, 0, 2**31 - 1, name) for name, count in counts.items()},
         )
@@ -234,7 +228,8 @@ class Steps:
 class Controllers(_Planner):
     """`count` controllers of one model that work side by side, each as a single one with the seed `seed` + i would.
 
-    Options are those of Controller but for the device; they plan on the CPU. A deadline is for the whole act()."""
+    Options are those of Controller but for the device; they plan on the CPU. A deadline is for the whole act().
+    controllers[i] is one of them, a Controller, for everything else: its configuration, predictions, saved state."""
 
     def __init__(self, model: Union[Model, str], count: int, **options: Any):
         self.count = _arrays.integer(count, 1, 65536, "count")
@@ -246,16 +241,25 @@ class Controllers(_Planner):
     def __len__(self) -> int:
         return self.count
 
+    def __getitem__(self, i: int) -> Controller:
+        place = _arrays.place(i, self.count, "controller")
+        one = Controller.__new__(Controller)
+        vars(one).update(vars(self), _core=self._core.at(place))
+        one._seed = (self._seed + place) % 2**64
+        return one
+
+    def __iter__(self) -> Iterator[Controller]:
+        return (self[i] for i in range(self.count))
+
     def goal(self, goal: Any, index: Optional[int] = None) -> None:
         """Sets goals: pictures (count, H, W, 3); or a dict of named numbers, for all; with an index, one controller's."""
-        if isinstance(goal, Mapping):
-            values = goal_numbers(self._info, goal)
-            for i in range(self.count) if index is None else (index,):
-                self._core.goal_config_one(i, *values)
-        elif index is None:
-            self._core.goal(self._pictures(goal, "goal", self.count))
+        if index is not None:
+            self[index].goal(goal)
+        elif isinstance(goal, Mapping):
+            for one in self:
+                one.goal(goal)
         else:
-            self._core.goal_one(index, self._pictures(goal, "goal"))
+            self._core.goal(self._pictures(goal, "goal", self.count))
 
     def push(self, frames: Any, actions: Any = None) -> None:
         """Appends frames (count, H, W, 3) and the controls before them (count, action). A controller that was reset
@@ -275,8 +279,11 @@ class Controllers(_Planner):
         )
 
     def reset(self, index: Optional[int] = None, seed: Optional[int] = None) -> None:
-        """Forgets frames, goal and plan of one controller, or of all (then with the seeds `seed` + i)."""
+        """Forgets frames, goal and plan: of one controller, with this seed or else its own; of all, with the seeds `seed` + i."""
+        if index is not None:
+            one = self[index]
+            one.reset(one._seed if seed is None else seed)
+            return
         first = self._seed if seed is None else _arrays.integer(seed, 0, 2**64 - 1, "seed")
-        for i in range(self.count) if index is None else (index,):
-            given = index is not None and seed is not None
-            self._core.reset_one(i, first if given else (first + i) % 2**64)
+        for i, one in enumerate(self):
+            one.reset((first + i) % 2**64)

@@ -28,7 +28,8 @@ except ImportError:  # before gymnasium 1.1
         DISABLED = "Disabled"
 
 
-from .errors import UsageError
+from . import _arrays
+from .errors import ArrayTypeError, UsageError
 from .sims import Simulators
 
 OBSERVATIONS = ("pixels", "state", "both")
@@ -55,8 +56,7 @@ def register() -> None:
 
 
 def _observation_space(sims: Simulators, kind: str) -> spaces.Space:
-    if kind not in OBSERVATIONS:
-        raise UsageError(f"there is no observation {kind!r}; the observations are: {', '.join(OBSERVATIONS)}")
+    _arrays.choice(kind, OBSERVATIONS, "observation")
     size = sims.info.image_size
     pixels = spaces.Box(0, 255, (size, size, 3), np.uint8)
     state = spaces.Box(-np.inf, np.inf, (sims.info.state_dim,), np.float64)
@@ -69,16 +69,20 @@ def _action_space(sims: Simulators) -> spaces.Box:
 
 
 def _render_mode(mode: Optional[str], metadata: Dict[str, Any]) -> Optional[str]:
-    if mode is not None and mode not in metadata["render_modes"]:
-        raise UsageError(f"there is no render mode {mode!r}; use rgb_array")
+    if mode is not None:
+        _arrays.choice(mode, metadata["render_modes"], "render mode")
     return mode
 
 
 def _options(options: Optional[Dict[str, Any]], known: Sequence[str]) -> Dict[str, Any]:
-    for name in options or {}:
+    if options is None:
+        return {}
+    if not isinstance(options, dict):
+        raise ArrayTypeError(f"options must be a dict with: {', '.join(known)}")
+    for name in options:
         if name not in known:
-            raise UsageError(f"reset has no option {name!r}; its options are: {', '.join(known)}")
-    return options or {}
+            raise UsageError(f"reset has no option {_arrays.shown(name)}; its options are: {', '.join(known)}")
+    return options
 
 
 class Environment(gymnasium.Env):
@@ -125,7 +129,7 @@ class Environment(gymnasium.Env):
 
     def step(self, action: Any) -> Tuple[Any, float, bool, bool, Dict[str, Any]]:
         """One control."""
-        self.sims.step(np.asarray(action)[None])
+        self.sims.step(_arrays.array(action, "action", "an array of numbers")[None])
         info = self._info()
         return self._observe(), float(info["success"]), info["success"], False, info
 
@@ -195,9 +199,20 @@ class Environments(gymnasium.vector.VectorEnv):
         info.update({"_" + name: every for name in list(info)})
         return info
 
-    def _restart(self, mask: np.ndarray, seeds: Optional[Sequence[Optional[int]]] = None) -> None:
+    def _seeds(self, seed: Any) -> Sequence[Optional[int]]:
+        if seed is None:
+            return [None] * self.num_envs
+        if isinstance(seed, (int, np.integer)):
+            seed = [int(seed) + i for i in range(self.num_envs)]
+        if not isinstance(seed, (list, tuple, np.ndarray)):
+            raise ArrayTypeError(f"seed must be a whole number, or one for each environment, not {_arrays.shown(seed)}")
+        if len(seed) != self.num_envs:
+            raise UsageError(f"{len(seed)} seeds were given for {self.num_envs} environments")
+        return [None if s is None else _arrays.integer(s, 0, 2**64 - 1, "seed") for s in seed]
+
+    def _restart(self, mask: np.ndarray, seeds: Sequence[Optional[int]] = ()) -> None:
         draws = self.np_random.integers(2**63, size=self.num_envs).astype(np.uint64)
-        for i, seed in enumerate(seeds or ()):
+        for i, seed in enumerate(seeds):
             if seed is not None:
                 draws[i] = seed
         self.sims.reset(draws, mask)
@@ -212,14 +227,10 @@ class Environments(gymnasium.vector.VectorEnv):
     ) -> Tuple[Any, Dict[str, Any]]:
         """New episodes. A seed stands for the seeds seed + i; a sequence gives each its own."""
         given = _options(options, ("state", "goal", "reset_mask"))
-        seeds = [seed + i for i in range(self.num_envs)] if isinstance(seed, (int, np.integer)) else seed
-        if seeds is not None and len(seeds) != self.num_envs:
-            raise UsageError(f"{len(seeds)} seeds were given for {self.num_envs} environments")
-        if seeds is not None and seeds[0] is not None:
-            super().reset(seed=int(seeds[0]))
-        mask = np.asarray(given.get("reset_mask", np.ones(self.num_envs, bool)), bool)
-        if mask.shape != (self.num_envs,):
-            raise UsageError(f"reset_mask must have the shape ({self.num_envs}), but has {mask.shape}")
+        seeds = self._seeds(seed)
+        if seeds[0] is not None:
+            super().reset(seed=seeds[0])
+        mask = _arrays.mask(given.get("reset_mask", np.ones(self.num_envs, bool)), self.num_envs, "reset_mask")
         self._restart(mask, seeds)
         state, goal = (self._rows(given, name) for name in ("state", "goal"))
         if state is not None or goal is not None:
@@ -230,11 +241,10 @@ class Environments(gymnasium.vector.VectorEnv):
     def _rows(self, options: Dict[str, Any], name: str) -> Optional[np.ndarray]:
         if name not in options:
             return None
-        array = np.asarray(options[name], np.float64)
-        shape = (self.num_envs, self.sims.info.state_dim)
-        if array.shape not in (shape, shape[1:]):
-            raise UsageError(f"options[{name!r}] must have the shape {shape} or {shape[1:]}, but has {array.shape}")
-        return np.broadcast_to(array, shape)
+        dim, words = self.sims.info.state_dim, f"options[{name!r}]"
+        given = _arrays.array(options[name], words, "an array of numbers")
+        array = _arrays.numbers(given, (dim,) if given.ndim == 1 else (self.num_envs, dim), words, np.float64)
+        return np.broadcast_to(array, (self.num_envs, dim))
 
     def step(self, actions: Any) -> Tuple[Any, np.ndarray, np.ndarray, np.ndarray, Dict[str, Any]]:
         """One control of each."""

@@ -22,7 +22,7 @@ from typing import Any, Dict, Iterator, List, Mapping, NoReturn, Optional, Seque
 import numpy as np
 
 from . import _arrays
-from .errors import Error, FormatError, UsageError
+from .errors import ArrayTypeError, Error, FormatError, UsageError
 from .program import environment, find, sentence_of, task_path
 from .tasks import Task
 
@@ -47,11 +47,9 @@ class Column:
 
     def __getitem__(self, rows: Any) -> np.ndarray:
         if isinstance(rows, (int, np.integer)):
-            if not -len(self) <= rows < len(self):
-                raise IndexError(f"row {rows} of {len(self)}")
-            return self._read(int(rows) % len(self), 1)[0]
+            return self._read(_arrays.place(rows, len(self), "row"), 1)[0]
         if not isinstance(rows, slice):
-            raise UsageError(f"a column takes a row or a slice, not {rows!r}; use numpy.asarray(column)[...]")
+            raise UsageError(f"a column takes a row or a slice, not {_arrays.shown(rows)}; use numpy.asarray(column)[...]")
         first, last, step = rows.indices(len(self))
         picked = range(first, last, step)
         if not picked:
@@ -112,7 +110,7 @@ class Episodes(Sequence[Episode]):
     task: a name, a firm.tasks.Task, or the path of a plug-in or task file. threads: that draw frames, 0 for all cores."""
 
     def __init__(self, task: Union[Task, str], path: PathLike, *, threads: int = 0):
-        self.path = os.fspath(path)
+        self.path = _arrays.path(path, "a file of episodes")
         words = [find(), "rows", task_path(task), "--data", self.path, "--threads", str(_arrays.integer(threads, 0, 1024, "threads"))]
         self._lock = threading.Lock()
         self._said = tempfile.TemporaryFile()
@@ -237,8 +235,7 @@ class Episodes(Sequence[Episode]):
     def __getitem__(self, i: Any) -> Any:
         if isinstance(i, slice):
             return [self[k] for k in range(*i.indices(len(self)))]
-        if not -len(self) <= i < len(self):
-            raise IndexError(f"episode {i} of {len(self)}")
+        i = _arrays.place(i, len(self), "episode")
         return Episode(self, int(self.offsets[i]), int(self.lengths[i]))
 
     def __iter__(self) -> Iterator[Episode]:
@@ -256,13 +253,15 @@ class Episodes(Sequence[Episode]):
         episodes: mappings of names to arrays. "states" (T + 1, state), "actions" (T, action), and if wanted "frames"
         (T + 1, H, W, 3) bytes; any other name becomes a column of T + 1 rows. Tasks of recordings (a task file) have no
         "states": give the columns that the file names. Columns of firm.Episodes are read piece by piece while they are written."""
+        if not isinstance(episodes, Sequence) or not all(isinstance(e, Mapping) for e in episodes):
+            raise ArrayTypeError("episodes must be a list of mappings of names to arrays")
         if not episodes:
             raise UsageError("there are no episodes to write")
         columns = _columns(episodes)
         lengths = np.array([_rows(e, i) for i, e in enumerate(episodes)], np.int32)
         header = [f"rows-1 {len(lengths)} {lengths.sum(dtype=np.int64)} {len(columns)}"]
         header += [" ".join([c.name, c.type, *map(str, c.shape)]) for c in columns]
-        words = [find(), "rows", task_path(task), "-o", os.fspath(path), "--json"]
+        words = [find(), "rows", task_path(task), "-o", _arrays.path(path, "a file of episodes"), "--json"]
         with tempfile.TemporaryFile() as said, tempfile.TemporaryFile() as result:
             child = subprocess.Popen(words, stdin=subprocess.PIPE, stdout=result, stderr=said, env=environment(), start_new_session=True)
             try:
@@ -287,11 +286,19 @@ class Episodes(Sequence[Episode]):
             raise sentence_of("rows", said.read().decode(errors="replace").splitlines(), status)
 
 
+def _rows_of(episode: Mapping[str, Any], key: str, i: int) -> Any:
+    """An array of an episode, which has rows, or a Column."""
+    value = episode[key]
+    array = value if isinstance(value, Column) else _arrays.array(value, f"{key!r} of episode {i}", "an array")
+    if not array.shape:
+        raise UsageError(f"{key!r} of episode {i} is one number; give one row for each moment")
+    return array
+
+
 class _Written:
     """A column of a new file, after the first episode's array."""
 
     def __init__(self, key: str, array: Any):
-        array = array if isinstance(array, Column) else np.asarray(array)
         self.key, self.shape = key, tuple(array.shape[1:])
         self.name = {"states": "@state", "actions": "action", "frames": "pixels"}.get(key, key)
         kind = array.dtype.kind
@@ -306,8 +313,7 @@ class _Written:
     def blocks(self, episode: Mapping[str, Any], i: int, rows: int) -> Iterator[bytes]:
         if self.key not in episode:
             raise UsageError(f"episode {i} has no {self.key!r}, which episode 0 has")
-        array = episode[self.key]
-        array = array if isinstance(array, Column) else np.asarray(array)
+        array = _rows_of(episode, self.key, i)
         short = self.key == "actions" and len(array) == rows - 1
         if tuple(array.shape[1:]) != self.shape or len(array) != rows - short:
             raise UsageError(f"{self.key!r} of episode {i} has the shape {tuple(array.shape)}, not {(rows - short, *self.shape)}")
@@ -320,7 +326,10 @@ class _Written:
 
 
 def _columns(episodes: Sequence[Mapping[str, Any]]) -> List[_Written]:
-    columns = [_Written(key, array) for key, array in episodes[0].items()]
+    for key in episodes[0]:
+        if not isinstance(key, str):
+            raise ArrayTypeError(f"names of columns are text, not {_arrays.shown(key)}")
+    columns = [_Written(key, _rows_of(episodes[0], key, 0)) for key in episodes[0]]
     for i, episode in enumerate(episodes):
         more = set(episode) - set(episodes[0])
         if more:
@@ -333,7 +342,7 @@ def _columns(episodes: Sequence[Mapping[str, Any]]) -> List[_Written]:
 def _rows(episode: Mapping[str, Any], i: int) -> int:
     """T + 1, from any array but the actions, which may have T rows."""
     key = next((key for key in episode if key != "actions"), "actions")
-    rows = len(episode[key]) if key in episode else 0
+    rows = len(_rows_of(episode, key, i)) if key in episode else 0
     if rows < 1:
         raise UsageError(f"episode {i} has no rows")
     return rows

@@ -54,7 +54,11 @@ class InternalError(Error, RuntimeError):
 
 
 class ArrayTypeError(Error, TypeError):
-    """An argument is no array of the right type of numbers."""
+    """An argument is of the wrong type, or an array of the wrong type of numbers."""
+
+
+class PlaceError(Error, IndexError):
+    """There is no such row, episode or controller."""
 
 
 # in the order of firm_status, from 1

@@ -58,9 +58,7 @@ def shipped() -> List[str]:
 
 def find(name: Union[str, "os.PathLike[str]"]) -> str:
     """The path of a shipped model ("tworoom"), or the given path if there is such a file."""
-    path = os.fspath(name)
-    if not isinstance(path, str):
-        path = os.fsdecode(path)
+    path = _arrays.path(name, "a model")
     inside = os.path.join(_MODELS, path + ".safetensors")
     if os.sep not in path and os.path.isfile(inside):
         return inside
@@ -79,7 +77,7 @@ class Model:
     """A world model, read-only. Any number of controllers in any threads may share it."""
 
     def __init__(self, path: Union[str, "os.PathLike[str]"]):
-        self.path = os.fspath(path)
+        self.path = _arrays.path(path, "a model")
         self._core = _core.Model(self.path)
         d = self._core.info()
         self.info = Info(
@@ -107,7 +105,7 @@ class Model:
 
         frames: (H, W, 3) or (N, H, W, 3) bytes. Returns (config,) or (N, config) float32, in the order of
         info.config. The interpreter runs on while it works; threads 0 uses all cores."""
-        array = np.asarray(frames)
+        array = _arrays.pixels(frames, "frames")
         one = array.ndim == 3
         array = _arrays.frames(array[None] if one else array, ("N", *self.info.frame), "frames")
         out = np.empty((len(array), len(self.info.config)), np.float32)
@@ -130,7 +128,7 @@ class Model:
         actions: (N, K * controls_per_macro, action) raw controls, K macro actions.
         goal: one picture for all (H, W, 3), one each (N, H, W, 3), or a dict of named numbers; for distances."""
         info = self.info
-        array = np.asarray(frames)
+        array = _arrays.pixels(frames, "frames")
         if array.ndim == 4:
             array = array[:, None]
         array = _arrays.frames(array, ("N", "T", *info.frame), "frames")
@@ -153,7 +151,7 @@ class Model:
         if isinstance(goal, Mapping):
             values, given = goal_numbers(info, goal)
         elif goal is not None:
-            picture = np.asarray(goal)
+            picture = _arrays.pixels(goal, "goal")
             shape = info.frame if picture.ndim == 3 else (n, *info.frame)
             picture = _arrays.frames(picture, shape, "goal")
         if goal is not None:
@@ -173,7 +171,7 @@ def goal_numbers(info: Info, goal: Mapping[str, float]) -> Tuple[np.ndarray, np.
         raise UsageError(f"the goal names nothing; it may name: {', '.join(info.config)}")
     for name, value in goal.items():
         if name not in info.config:
-            raise UsageError(f"the goal names {name!r}, which {info.task} does not have; it has: {', '.join(info.config)}")
+            raise UsageError(f"the goal names {_arrays.shown(name)}, which {info.task} does not have; it has: {', '.join(info.config)}")
         k = info.config.index(name)
         values[k] = _arrays.numbers(value, (), f"the goal's {name}")
         given[k] = 1

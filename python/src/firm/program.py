@@ -16,6 +16,7 @@ import tempfile
 from dataclasses import dataclass
 from typing import Any, Callable, Dict, List, Optional, Sequence, Union
 
+from . import _arrays
 from .errors import Error, GateError, UnavailableError
 from .tasks import Task
 
@@ -155,7 +156,7 @@ def _settings(settings: Optional[Dict[str, Any]]) -> List[str]:
 
 def task_path(task: Union[Task, str]) -> str:
     """A task as the program takes it."""
-    return task.path if isinstance(task, Task) else task
+    return task.path if isinstance(task, Task) else _arrays.path(task, "a task")
 
 
 @dataclass(frozen=True)

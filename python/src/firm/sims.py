@@ -6,7 +6,7 @@ import ctypes
 import importlib.util
 import os
 from dataclasses import dataclass
-from typing import Any, Dict, List, Optional, Tuple
+from typing import Any, Dict, List, Optional, Tuple, Union
 
 import numpy as np
 
@@ -82,7 +82,8 @@ class Simulators:
     States are float64, as the reference package's setters take them. Each simulator has a goal state, which success and
     distances refer to. The same seeds give the same bits, for any number of threads (0: all cores)."""
 
-    def __init__(self, task: str, count: int = 1, *, threads: int = 0):
+    def __init__(self, task: Union[str, "os.PathLike[str]"], count: int = 1, *, threads: int = 0):
+        task = _arrays.path(task, "a task")
         self._core = _core.Sims(
             task,
             _library(task),
@@ -100,19 +101,11 @@ class Simulators:
         return self.count
 
     def _mask(self, mask: Any) -> Optional[np.ndarray]:
-        if mask is None:
-            return None
-        array = np.ascontiguousarray(mask, np.uint8)
-        if array.shape != (self.count,):
-            raise UsageError(f"mask must have the shape ({self.count}), but has {array.shape}")
-        return array
+        return None if mask is None else _arrays.mask(mask, self.count).astype(np.uint8)
 
     def reset(self, seeds: Any, mask: Any = None) -> None:
         """Draws a random start and a random goal for each: seeds (count,) whole numbers from 0 on."""
-        array = np.ascontiguousarray(seeds, np.uint64)
-        if array.shape != (self.count,):
-            raise UsageError(f"seeds must have the shape ({self.count}), but has {array.shape}")
-        self._core.reset(self._mask(mask), array)
+        self._core.reset(self._mask(mask), _arrays.seeds(seeds, self.count))
 
     def set(self, i: int, state: Any = None, goal: Any = None) -> None:
         """Sets the state of simulator i, as the reference package's setter does, and its goal: (state_dim,) each."""

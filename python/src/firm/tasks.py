@@ -22,7 +22,7 @@ from typing import Any, Callable, Dict, List, Optional, Sequence, Tuple, Union
 import numpy as np
 
 from . import _arrays
-from .errors import MissingError, UnavailableError, UsageError
+from .errors import ArrayTypeError, MissingError, RangeError, UnavailableError, UsageError
 
 _PLUGIN = os.path.join(os.path.dirname(os.path.abspath(__file__)), "engines", "served_task.so")
 
@@ -152,23 +152,59 @@ class Served:
         return np.array(out, np.float32)
 
 
-def _distance_lines(config: Dict[str, Coordinate], distances: Dict[str, Sequence[Any]]) -> List[str]:
-    lines = []
-    for name, words in distances.items():
-        if not isinstance(words, (tuple, list)) or len(words) not in (3, 4):
-            raise UsageError(f"the distance {name!r} must be (coordinates, unit, tolerance) or (coordinates, unit, tolerance, scale)")
-        of = [words[0]] if isinstance(words[0], str) else list(words[0])
-        for one in of:
-            if one not in config:
-                raise UsageError(f"the distance {name!r} is of {one!r}, which config does not have")
-        scale = f"{words[3]:g} " if len(words) == 4 else "1 "
-        if len(of) == 1 and config[of[0]].is_angle:
-            lines.append(f"{name} = angle {of[0]}, {words[1]}, {words[2]:.9g}")
-        elif any(config[one].is_angle for one in of):
-            raise UsageError(f"the distance {name!r} joins an angle with others; give angles distances of their own")
-        else:
-            lines.append(f"{name} = norm {' '.join(of)}, {scale}{words[1]}, {words[2]:.9g}")
-    return lines
+def _word(value: Any, what: str) -> str:
+    if not isinstance(value, str) or not value.isidentifier():
+        raise UsageError(f"{what} {_arrays.shown(value)} must be a word of letters, digits and _")
+    return value
+
+
+def _above_zero(value: Any, what: str) -> float:
+    number = float(_arrays.numbers(value, (), what, np.float64))
+    if number <= 0:
+        raise RangeError(f"{what} is {number:g}; give a number above 0")
+    return number
+
+
+def _callable(of: Any, what: str) -> None:
+    if not callable(of):
+        raise ArrayTypeError(f"{what} must be a function, not {_arrays.shown(of)}")
+
+
+def _config_kinds(config: Any) -> List[bool]:
+    """Which coordinates are angles."""
+    if not isinstance(config, dict) or not config or not all(isinstance(c, Coordinate) for c in config.values()):
+        raise UsageError("config must map names to firm.tasks.angle(...) or firm.tasks.position(...)")
+    for name, coordinate in config.items():
+        _callable(coordinate.of, f"the coordinate {_word(name, 'the coordinate')}")
+    kinds = [c.is_angle for c in config.values()]
+    if kinds != sorted(kinds, reverse=True):
+        raise UsageError("angles come first in config")
+    return kinds
+
+
+def _distance_line(config: Dict[str, Coordinate], name: str, words: Any) -> str:
+    what = f"the distance {_word(name, 'the distance')!r}"
+    if not isinstance(words, (tuple, list)) or len(words) not in (3, 4) or not isinstance(words[0], (str, tuple, list)):
+        raise UsageError(f"{what} must be (coordinates, unit, tolerance) or (coordinates, unit, tolerance, scale)")
+    of = [words[0]] if isinstance(words[0], str) else list(words[0])
+    for one in of:
+        if not isinstance(one, str) or one not in config:
+            raise UsageError(f"{what} is of {_arrays.shown(one)}, which config does not have")
+    unit, tolerance = words[1], _above_zero(words[2], f"the tolerance of {what}")
+    if not isinstance(unit, str) or not unit.strip() or any(c in unit for c in ",\r\n"):
+        raise UsageError(f"the unit of {what} is {_arrays.shown(unit)}; give a word such as 'm'")
+    scale = _above_zero(words[3], f"the scale of {what}") if len(words) == 4 else 1.0
+    if len(of) == 1 and config[of[0]].is_angle:
+        return f"{name} = angle {of[0]}, {unit}, {tolerance:.9g}"
+    if not of or any(config[one].is_angle for one in of):
+        raise UsageError(f"{what} joins an angle with others, or is of nothing; give angles distances of their own")
+    return f"{name} = norm {' '.join(of)}, {scale:.9g} {unit}, {tolerance:.9g}"
+
+
+def _distance_lines(config: Dict[str, Coordinate], distances: Any) -> List[str]:
+    if not isinstance(distances, dict) or not distances:
+        raise UsageError("distances must map names to (coordinates, unit, tolerance)")
+    return [_distance_line(config, name, words) for name, words in distances.items()]
 
 
 def from_gymnasium(
@@ -198,13 +234,16 @@ def from_gymnasium(
 
     if not os.path.isfile(_PLUGIN):
         raise UnavailableError(f"{_PLUGIN} is missing; install firm-wm again")
-    if not name.isidentifier():
-        raise UsageError(f"the name {name!r} must be a word of letters, digits and _")
-    kinds = [c.is_angle for c in config.values() if isinstance(c, Coordinate)]
-    if not config or len(kinds) != len(config):
-        raise UsageError("config must map names to firm.tasks.angle(...) or firm.tasks.position(...)")
-    if kinds != sorted(kinds, reverse=True):
-        raise UsageError("angles come first in config")
+    _word(name, "the name")
+    kinds = _config_kinds(config)
+    folder = os.path.abspath(_arrays.path(folder, "the folder"))
+    for of, what in ((state, "state"), (set_state, "set_state"), *(() if render is None else ((render, "render"),))):
+        _callable(of, what)
+    if _arrays.integer(image, 64, 512, "image") % 16:
+        raise UsageError(f"image is {image}; give a multiple of 16")
+    controls = _arrays.integer(controls, 1, 100, "controls")  # the library says more about it
+    counts = dict(steps=steps, episodes=episodes, anchors=anchors, branches=branches)
+    counts = {what: _arrays.integer(count, 1, 10**7, what) for what, count in counts.items()}
     made = _make(env)
     made.reset(seed=0)
     dim = len(np.ravel(np.asarray(state(made), np.float64)))
@@ -216,13 +255,12 @@ def from_gymnasium(
     lines += ["[action]", f"count = {numbers}", "low = -1", "high = 1", "clamped = yes", "[config]"]
     lines += [f"{word} = {'angle' if c.is_angle else 'position'}" for word, c in config.items()]
     lines += ["[distance]", *_distance_lines(config, distances), ""]
-    folder = os.path.abspath(os.fspath(folder))
     task = Task(folder, name, dim, numbers, image, "\n".join(lines))
     if os.path.isdir(folder) and os.listdir(folder) and not os.path.isfile(os.path.join(folder, "typed")):
         raise UsageError(f"{folder} holds other things; name a new folder")
     os.makedirs(folder, exist_ok=True)
     title = f"{env if isinstance(env, str) else getattr(env, '__name__', 'an environment')} of gymnasium"
-    serve = dict(state=dim, action=numbers, config=wide, image=image, steps=steps, episodes=episodes, anchors=anchors, branches=branches)
+    serve: Dict[str, Any] = dict(state=dim, action=numbers, config=wide, image=image, **counts)
     serve.update(title=title, version=f"{name} 1", python=sys.executable)
     with open(os.path.join(folder, "functions.pickle"), "wb") as file:
         functions = dict(task=task, env=env, coordinates=list(config.values()), state=state, set_state=set_state, render=render)
@@ -237,7 +275,7 @@ def from_gymnasium(
 
 def open_folder(folder: Union[str, "os.PathLike[str]"]) -> Task:
     """The task that from_gymnasium() wrote there. It runs what is pickled there: open only what you made."""
-    path = os.path.join(os.fspath(folder), "functions.pickle")
-    if not os.path.isfile(path):
-        raise MissingError(f"{os.fspath(folder)} holds no task of from_gymnasium()")
-    return Served(os.fspath(folder)).task
+    folder = _arrays.path(folder, "the folder")
+    if not os.path.isfile(os.path.join(folder, "functions.pickle")):
+        raise MissingError(f"{folder} holds no task of from_gymnasium()")
+    return Served(folder).task
