@@ -281,6 +281,8 @@ void progress_step(progress* p, int64_t done, const char* note) {
 void progress_end(progress* p) {
     if (!p->enabled) return;
     p->enabled = 0;
+    if (p->part) progress_run_part(0);  // its part is done, whatever bar comes next
+    part_begun = 0;
     if (p->counts) {
         print_counts(p);
         return;
