@@ -217,6 +217,7 @@ def test_the_processes_of_simulators_end_with_them(task):
     assert children() <= before + 1  # one more answers for all that ask about states
 
 
+@pytest.mark.long
 def test_a_task_that_does_not_come_back_fails_its_check(tmp_path):
     """set_state forgets the speed: the program's check says so, and raises."""
     program()
