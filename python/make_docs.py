@@ -9,8 +9,8 @@ import sys
 
 HEAD = """# From Python
 
-Made from the docstrings by `python/make_docs.py`. The package `firm-wm` (import `firm`) binds libfirm and the simulators; shapes and
-types are checked, and every error is an exception with one sentence.
+The package `firm-wm` (import `firm`) binds libfirm and the simulators. It checks shapes and types, and every error is an exception with one sentence. `python/make_docs.py` makes this page from
+the docstrings.
 
 ```
 python3 -m venv v
@@ -31,28 +31,32 @@ make test-python                         # the package's tests
 | `firm.train`, `firm.evaluate`, `firm.program`, `firm.Episodes` | nothing more | the program `firm` (`make build`): it needs HDF5 and others, which the wheel does not have |
 | `firm.convert` | nothing more | the program, and `minari` (extra `[minari]`) or `lerobot` (extra `[lerobot]`, Python 3.12) |
 
+<!-- figures: given -->
 Python 3.9 to 3.13: the package was installed from source and its short tests ran with 3.9.18, 3.10.13, 3.11.7, 3.12.1 and 3.13.0. From 3.12 on the extension has the stable
 interface (abi3), so one wheel serves them all. `mujoco==3.11.0` needs Python 3.10.
 
-| measured on 2 busy virtual cores (Zen 4), both sides of each ratio in one alternating run | | command |
+Measured on 2 busy virtual cores (Zen 4). Both sides of a ratio ran in turn.
+
+<!-- figures: measured.jsonl#python- -->
+| what | figure | command |
 |---|---|---|
-| `Controller.act()` over `firm_controller_act()` in C | 2.4 microseconds more | `bench/python_overhead.py` |
-| `make_vec("firm/TwoRoom-v0", 64)` with pictures beside the reference in gymnasium's SyncVectorEnv | 27 to 73 times the steps/s, 3 rounds | `scripts/reference/vector_speed.py` |
+| time that `Controller.act()` adds to `firm_controller_act()` in C | 2.4 microseconds | `bench/python_overhead.py` |
+| steps/s of 64 TwoRooms with pictures, beside the reference in gymnasium's SyncVectorEnv | 27 to 73 times | `scripts/reference/vector_speed.py`, 3 rounds |
 | the same: Push-T | 17 to 34 times | |
-| steps equal to the reference's on a seed that no golden file has (20731) | TwoRoom, Push-T and Reacher bit for bit, Cube within 1.6e-12 | `scripts/reference/parity.py 20731` |
+| largest difference from the reference's steps, on a seed that no golden file has | TwoRoom, Push-T and Reacher: 0; Cube: 1.6e-12 | `scripts/reference/parity.py 20731` |
 
-`python/examples/own_task.py` trains and controls gymnasium's Pendulum-v1, which nobody here wrote, from pictures of 64 pixels, in one script. A goal is an angle
-and a speed: the rod must be within 0.15 rad of two angles, that of now and that of 0.3 s ago at its present speed. The blue of a picture shows the second. A goal of the angle alone would say
-little: a rod that swings passes it, and random actions reach 84 of 100 such goals.
+`python/examples/own_task.py` trains and controls gymnasium's Pendulum-v1 in one script, from pictures of 64 pixels. A goal is an angle and a speed at once. The rod must be within
+0.15 rad of two angles: that of now, and that of 0.3 s ago at its present speed, which the blue of a picture shows. An angle alone would say little: a rod that swings passes it, and random actions reach 84 % of such goals.
 
-| 100 goals 25 controls away, not solved at the start | reached (95 % interval) | random actions | CPU time of the whole script |
-|---|---|---|---|
-| full form, seeds 131 to 134: `FIRM_PROGRAM=build/firm python python/examples/own_task.py runs/pendulum` | 100 % (96 to 100) | 30 % (22 to 40) | 5.9 minutes |
-| test-sized form, seeds 171 to 174: the same with `FORM=test` | 100 % (96 to 100) | 33 % (25 to 43) | 3.4 minutes |
+The table has 100 goals 25 controls away, not solved at the start, and 95 % intervals.
 
-The full form's model grounds pictures to 0.13 tolerances and predicts 10 controls to 0.22. Another run of the test-sized form, with 500 instead of 700 updates of the grounder and the seeds 151 to 154, reached 96 %.
+<!-- figures: measured.jsonl#python-own-task -->
+| form | reached | random actions | CPU time of the whole script |
+|---|---:|---:|---:|
+| full, seeds 131 to 134: `FIRM_PROGRAM=build/firm python python/examples/own_task.py runs/pendulum` | 100 % (96 to 100) | 30 % (22 to 40) | 5.9 minutes |
+| test-sized, seeds 171 to 174: the same with `FORM=test` | 100 % (96 to 100) | 33 % (25 to 43) | 3.4 minutes |
 
-Ensembles have no form in `firm.torch`.
+With 500 instead of 700 updates of the grounder and the seeds 151 to 154 the test-sized form reaches 96 %. `firm.torch` has no ensembles.
 """
 
 

@@ -1,17 +1,30 @@
 #!/usr/bin/env python3
-"""check-docs.py [--fix] [FILE ...] - what a script can say of the documents; part of `make test`.
+"""check-docs.py [--fix] [--program FIRM] [FILE ...] - what a script can say of the documents; part of `make test`.
 
-  - no sentence has more than 35 words;
-  - links lead to files, headings and anchors that exist;
-  - a term is defined once, in docs/concepts.md, and none of the other words that the page lists for it is used instead;
-  - README's tables and the tables of docs/ below a line `<!-- figures: FILE ... -->` have only figures that are in these
-    files of docs/results, as they stand there or rounded;
+  - no sentence has more than 35 words, by either of two ways to cut a page into sentences;
+  - links lead to files, headings and anchors that exist; docs/README.md lists every page, docs/results/README.md every result file;
+  - a term is defined once, in docs/concepts.md, other documents use it, and none of the other words that the page lists for it is used instead;
+  - every figure is in a result file (below);
   - README's table of results is, line by line, one of docs/results/report.md, which `firm report` makes.
 
-With --fix README gets that table anew first. Without FILE all documents are read. Exit status 1 if something is wrong, with a line for each complaint.
+A figure is a number with a decimal point, a percentage, a time, a rate, a count like `97 of 100`. It stands below one of two marks, each of
+which holds to the next mark or heading:
+
+    <!-- figures: SOURCE ... -->   figures and all numbers of tables are in these files of docs/results, as they stand there or rounded.
+                                   A source is FILE, or FILE#WORD: only the lines of it that contain WORD. Where all sources are lines
+                                   of measured.jsonl, the numbers of a table's row also follow one another there
+    <!-- figures: given -->        nobody measured these: settings, limits, definitions
+
+Inline code, text in quotes and versions of other programs are no figures.
+
+With --fix README gets the table of results anew first. With --program the help texts of that program are read, too. Without FILE all
+documents are read. Exit status 1 if something is wrong, with a line for each complaint.
 """
+import argparse
+import json
 import os
 import re
+import subprocess
 import sys
 from decimal import ROUND_HALF_EVEN, ROUND_HALF_UP, Decimal
 
@@ -19,7 +32,7 @@ ROOT = os.path.normpath(os.path.join(os.path.dirname(os.path.abspath(__file__)),
 RESULTS = os.path.join(ROOT, "docs", "results")
 CONCEPTS = os.path.join(ROOT, "docs", "concepts.md")
 MOST_WORDS = 35
-MADE = {"docs/results/report.md"}  # by the program
+MADE = {"docs/results/report.md"}  # by the program, from the result files
 
 
 def documents():
@@ -82,12 +95,26 @@ def words(sentence):
     return [w for w in sentence.split() if re.search(r"[A-Za-z0-9]", w)]
 
 
+def lines_as_text(lines):
+    """(number of the line, sentence) with an inline piece of code counted word by word and a list item part of its sentence."""
+    kept = [(n, line) for n, line in enumerate(without_code(lines), 1) if not line.lstrip().startswith(("|", "#"))]
+    text, place = "\n".join(line for _, line in kept), 0
+    for cut in re.finditer(r"(?<=[.!?:])\s+|\n\s*[-*0-9]|\n\n|$", text):
+        if cut.start() > place:
+            yield kept[text.count("\n", 0, place)][0], text[place:cut.start()]
+        place = cut.end()
+
+
 def check_sentences(name, lines, complain):
+    found = {}
     for number, text in blocks(lines):
         for sentence in sentences(text):
-            count = len(words(sentence))
-            if count > MOST_WORDS:
-                complain(name, number, f"{count} words: {' '.join(words(sentence)[:9])} ...")
+            found.setdefault((number, len(words(sentence))), sentence)
+    for number, sentence in lines_as_text(lines):
+        found.setdefault((number, len(sentence.split())), sentence)
+    for (number, count), sentence in sorted(found.items()):
+        if count > MOST_WORDS:
+            complain(name, number, f"{count} words: {' '.join(sentence.split()[:9])} ...")
 
 
 # ---- links -------------------------------------------------------------------------------------------------------------------
@@ -137,48 +164,101 @@ def read_terms(complain):
     terms = {}
     with open(CONCEPTS, encoding="utf-8") as f:
         for number, line in enumerate(f, 1):
-            row = re.match(r"\|\s*\*\*(.+?)\*\*\s*\|(.+)\|([^|]*)\|\s*$", line)
-            if not row:
-                continue
-            term = row.group(1)
-            if term in terms:
-                complain("docs/concepts.md", number, f"{term} is defined twice")
-            terms[term] = [w.strip() for w in row.group(3).split(";") if w.strip() not in ("", "–", "-")]
+            row = re.match(r"\|\s*(\*\*.+?\*\*)\s*\|(.+)\|([^|]*)\|\s*$", line)
+            for term in re.findall(r"\*\*(.+?)\*\*", row.group(1)) if row else []:
+                if term in terms:
+                    complain("docs/concepts.md", number, f"{term} is defined twice")
+                terms[term] = [w.strip() for w in row.group(3).split(";") if w.strip() not in ("", "–", "-")]
     if len(terms) < 20:
         complain("docs/concepts.md", 1, f"only {len(terms)} terms were found")
     return terms
 
 
 def check_terms(name, lines, terms, complain):
-    if name == "docs/concepts.md":
-        return
+    """No word stands for a term that docs/concepts.md says it must not; returns the terms that are used."""
+    used = set()
     for number, line in enumerate(without_code(lines), 1):
         text = plain(line)
         for term, others in terms.items():
+            if re.search(rf"\b{re.escape(term)}(s|es)?\b", line, re.IGNORECASE):
+                used.add(term)
             for other in others:
                 if re.search(rf"\b{re.escape(other)}s?\b", text, re.IGNORECASE):
                     complain(name, number, f"'{other}' stands for '{term}'; docs/concepts.md has the word")
+    return used
+
+
+def check_index(complain):
+    """docs/README.md leads to every page, docs/results/README.md to every result file."""
+    pages = "\n".join(read("docs/README.md"))
+    for name in documents():
+        if name.startswith("docs/") and name != "docs/README.md" and f"({name[5:]})" not in pages:
+            complain("docs/README.md", 1, f"{name} is not in the index")
+    files = "\n".join(read("docs/results/README.md"))
+    for name in os.listdir(RESULTS):
+        if name != "README.md" and re.sub(r"^results-.*\.", "results-TASK.", name) not in files:
+            complain("docs/results/README.md", 1, f"{name} is not explained")
 
 
 # ---- figures -----------------------------------------------------------------------------------------------------------------
 
-NUMBER = r"(?<![\w.])[-−+]?\d[\d,\u2009]*(?:\.\d+)?(?:[eE][-+]?\d+)?(?![\w])"
+NUMBER = r"(?<![\w.])[-−+]?(?:\d{1,3}(?:[,\u2009]\d{3})+(?!\d)|\d+)(?:\.\d+)?(?:[eE][-+]?\d+)?(?!\w|\.\d)"
+RATIO = NUMBER.replace(r"(?!\w|\.\d)", r"x(?!\w)")  # 1.39x
+UNIT = r"\s*(%|(ms|s|min|px|dB|rad|seconds?|minutes?|hours?|microseconds?|milliseconds?|tolerances?|times|\S+/s)(?![\w]))"
+VERSIONS = (r"\b(version|Python|PyTorch|torch|MuJoCo|mujoco|CMake|HDF5|Chipmunk|Zen|Debian|gcc|oneDNN|BLIS|transformers|"
+            r"compute capability|Apache|C)[- ]v?\d+(\.\d+)*|\b95 %(?= intervals?\b)")
+
+
+def as_digits(found):
+    return re.sub(r"[,\u2009+x]", "", found).replace("−", "-")
 
 
 def numbers(text):
-    for found in re.findall(NUMBER, text):
-        digits = re.sub(r"[,\u2009+]", "", found).replace("−", "-")
-        if re.fullmatch(r"-?\d+(\.\d+)?([eE][-+]?\d+)?", digits):
-            yield found, digits
+    for found in re.findall(rf"{RATIO}|{NUMBER}", text):
+        yield found, as_digits(found)
 
 
-def file_numbers(path, known={}):
-    if path not in known:
-        with open(path, encoding="utf-8") as f:
-            known[path] = {Decimal(d) for _, d in numbers(re.sub(r"[\[\]{}\":;]", " ", f.read().replace(",", " , ")))}
-            f.seek(0)
-            known[path] |= {Decimal(d) for _, d in numbers(f.read())}
-    return known[path]
+def figures(text):
+    """The numbers of a text that look as if somebody had measured them."""
+    for match in re.finditer(rf"{RATIO}|{NUMBER}", text):
+        found, rest, before = match.group(), text[match.end():], text[:match.start()]
+        if ("." in found or "x" in found or re.search(r"\d[eE]-", found) or re.match(UNIT, rest) or re.match(r" of \d+\b", rest)
+                or re.search(r"\d of $", before)):
+            yield found, as_digits(found)
+
+
+def json_numbers(value):
+    """Numbers of a JSON value and of its texts; not of long lists, which hold something of every trial or frame."""
+    if isinstance(value, dict):
+        for key, item in value.items():
+            yield from (d for _, d in numbers(key))
+            yield from json_numbers(item)
+    elif isinstance(value, list):
+        for item in value if len(value) <= 16 else []:
+            yield from json_numbers(item)
+    elif isinstance(value, str):
+        yield from (d for _, d in numbers(value))
+    elif isinstance(value, (int, float)) and not isinstance(value, bool):
+        yield repr(value)
+
+
+def source_numbers(source, known={}):
+    """The numbers of FILE or of the lines of FILE#WORD that contain the word, in order; None if there is no such file or line."""
+    if source not in known:
+        file, _, word = source.partition("#")
+        path = os.path.join(RESULTS, file)
+        lines = []
+        if os.path.exists(path):
+            with open(path, encoding="utf-8") as f:
+                lines = [line for line in f.read().split("\n") if word in line and line.strip()]
+        if file.endswith(".jsonl"):
+            found = (d for line in lines for d in json_numbers(json.loads(line)))
+        elif file.endswith(".json"):
+            found = json_numbers(json.loads("\n".join(lines)))
+        else:
+            found = (d for line in lines for _, d in numbers(line))
+        known[source] = [Decimal(d) for d in found] if lines else None
+    return known[source]
 
 
 def is_in(digits, values):
@@ -194,34 +274,36 @@ def is_in(digits, values):
     return False
 
 
-def is_measured(digits, cell):
-    """A number with a decimal point, or beside a unit; small whole numbers name and count things."""
-    return "." in digits or re.search(re.escape(digits) + r"\s*(%|ms|s\b|frames|updates|px)", cell)
+def follow(row, values):
+    """Do the numbers of a row follow one another among the values?"""
+    return any(all(is_in(d, [v]) for d, v in zip(row, values[i:])) for i in range(len(values) - len(row) + 1))
 
 
 def check_figures(name, lines, complain):
-    files = None
+    sources, given = [], False
     for number, line in enumerate(without_code(lines), 1):
         mark = re.match(r"\s*<!-- figures: (.+?) -->", line)
-        if mark:
-            files = mark.group(1).split()
-            for file in files:
-                if not os.path.exists(os.path.join(RESULTS, file)):
-                    complain(name, number, f"docs/results/{file} does not exist")
-                    files = None
-                    break
+        if mark or line.startswith("#"):
+            given = bool(mark) and mark.group(1) == "given"
+            sources = mark.group(1).split() if mark and not given else []
+            for source in [s for s in sources if source_numbers(s) is None]:
+                complain(name, number, f"docs/results has no {source}")
+                sources.remove(source)
             continue
+        if line.startswith("    "):  # code, too
+            continue
+        text = re.sub(VERSIONS, " ", plain(re.sub(r"`+[^`]*`+", " ", re.sub(r"\"[^\"]*\"", " ", line))))
         table = line.lstrip().startswith("|")
-        if name == "README.md" and table and files is None and any("." in d for _, d in numbers(plain(line))):
-            complain(name, number, "a table of figures without a line <!-- figures: FILE -->")
-        if files is None or not table:
-            files = None if files and line.strip() and not table else files
-            continue
-        values = set().union(*(file_numbers(os.path.join(RESULTS, f)) for f in files))
-        for cell in plain(line).split("|"):
-            for shown, digits in numbers(cell):
-                if is_measured(digits, cell) and not is_in(digits, values):
-                    complain(name, number, f"{shown} is not in {' '.join(files)}")
+        found = list(numbers(text) if table and sources else figures(text))
+        missing = [shown for shown, digits in found if sources and not is_in(digits, sum(map(source_numbers, sources), []))]
+        if not sources and not given:
+            for shown, _ in found:
+                complain(name, number, f"{shown} stands below no mark <!-- figures: ... -->")
+        for shown in missing:
+            complain(name, number, f"{shown} is not in {' '.join(sources)}")
+        if (table and sources and not missing and all(s.startswith("measured.jsonl#") for s in sources)
+                and not any(follow([d for _, d in found], source_numbers(s)) for s in sources)):
+            complain(name, number, f"the numbers of this row do not follow one another in {' '.join(sources)}")
 
 
 MARK, HEADING = "<!-- figures: report.md -->", "## The shipped models on fresh trials"
@@ -265,28 +347,57 @@ def check_readme(lines, complain):
 # ---- all ---------------------------------------------------------------------------------------------------------------------
 
 
+def help_texts(program):
+    """(name, lines) of everything that `firm help` says: the usage is left out, the summary and every option stand alone."""
+
+    def ask(*words):
+        lines = subprocess.run([program, *words], check=True, capture_output=True, text=True).stdout.split("\n")
+        lines = ["" if re.match(r"(       )?firm [a-z]", line) else line for line in lines]
+        summary = next((i for i, line in enumerate(lines) if line), 0)
+        return [f"- {line.strip()}\n" if i == summary or line.startswith("  ") else line for i, line in enumerate(lines)]
+
+    commands = [m for line in ask("--help") for m in re.findall(r"^- firm (?!help )([a-z]+) ", line)]
+    for topic in ["", *commands, "settings"]:
+        yield f"firm help {topic}".strip(), "\n".join(ask("help", *topic.split())).split("\n")
+
+
+def read(name):
+    with open(os.path.join(ROOT, name), encoding="utf-8") as f:
+        return f.read().split("\n")
+
+
 def main():
     wrong = []
 
     def complain(name, number, text):
         wrong.append(f"{name}:{number}: {text}")
 
-    given = [a for a in sys.argv[1:] if a != "--fix"]
-    if len(given) + 1 < len(sys.argv):
+    parser = argparse.ArgumentParser(description="checks the documents", epilog=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--fix", action="store_true")
+    parser.add_argument("--program")
+    parser.add_argument("files", nargs="*")
+    options = parser.parse_args()
+    if options.fix:
         fix_readme()
-    terms = read_terms(complain)
-    names = [os.path.relpath(os.path.abspath(n), ROOT) for n in given] or documents()
+    terms, used = read_terms(complain), set()
+    names = [os.path.relpath(os.path.abspath(n), ROOT) for n in options.files] or documents()
     for name in names:
-        with open(os.path.join(ROOT, name), encoding="utf-8") as f:
-            lines = f.read().split("\n")
+        lines = read(name)
         check_links(name, lines, complain)
-        if name in MADE:
-            continue
         check_sentences(name, lines, complain)
-        check_terms(name, lines, terms, complain)
-        check_figures(name, lines, complain)
+        if name != "docs/concepts.md":
+            used |= check_terms(name, lines, terms, complain)
+        if name not in MADE:
+            check_figures(name, lines, complain)
         if name == "README.md":
             check_readme(lines, complain)
+    for name, lines in help_texts(options.program) if options.program else []:
+        check_sentences(name, lines, complain)
+        used |= check_terms(name, lines, terms, complain)
+    if not options.files:
+        check_index(complain)
+        for term in sorted(terms.keys() - used):
+            complain("docs/concepts.md", 1, f"no other document uses the term '{term}'")
     print("\n".join(wrong) if wrong else f"check-docs: {len(names)} documents, {len(terms)} terms, nothing wrong")
     return 1 if wrong else 0
 

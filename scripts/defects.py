@@ -8,9 +8,11 @@
     scripts/defects.py --check              only checks that every entry still matches its file
 
 A worker keeps a copy of the tree with its own build, so that one defect costs one compilation and a
-link. All tests are run once without a defect; those that fail are named and take no part. Then, for each
-defect, a worker runs the tests of the folder that should see it, then the other folders, and stops at the
-first failed test. Results are kept in build-defects/results.tsv: a stopped run goes on where it was. The
+link. The first worker builds with all cores before the others start; where ccache is installed, these
+find in its cache what the first compiled. All tests are run once without a defect; those that fail are
+named and take no part. Then, for each defect, a worker runs the tests of the folder that should see it,
+then the other folders, and stops at the first failed test. A folder that takes ten times as long as
+without a defect, and two minutes at least, hangs: that counts as seen. Results are kept in build-defects/results.tsv: a stopped run goes on where it was. The
 exit status is 0 when at least nine of ten defects are caught, else 1; an entry that does not match or does
 not compile ends the run with status 2.
 """
@@ -34,7 +36,8 @@ LEFT_OUT = "tests/measure/defects_test.c"
 FOLDERS = ["core", "io", "task", "nn", "plan", "measure", "eval", "report", "env", "data", "model", "train", "cli"]
 # tests of a folder use no source to the right of it; those of model and train use the planner, too
 FLOW = ["core", "nn", "task", "io", "env", "data", "model", "train", "plan", "measure", "eval", "report", "cli"]
-TEST_SECONDS = 1200  # a folder that takes longer hangs
+TEST_SECONDS = 1200  # the most for a folder without a defect
+HANG_TIMES, HANG_SECONDS = 10, 120  # with one it hangs after so many times its seconds, and no sooner than this
 NEEDED = 0.9
 SURVIVED, OWN_ONLY = "", "-"  # verdicts; any other is the test that saw the defect
 
@@ -105,15 +108,26 @@ def tree_files(root):
             if p and p != LEFT_OUT and os.path.isfile(os.path.join(root, p))]
 
 
+def build_environment(folder):
+    """For cmake and the compiler: with ccache, paths below the folder count as equal in all copies."""
+    env = dict(os.environ)
+    if shutil.which("ccache"):
+        env.setdefault("CMAKE_C_COMPILER_LAUNCHER", "ccache")
+        env.setdefault("CCACHE_BASEDIR", folder)
+        env.setdefault("CCACHE_NOHASHDIR", "1")
+    return env
+
+
 class Tree:
     """A worker's copy; files that are equal keep their time, so that little is built again."""
 
     def __init__(self, folder, jobs):
         self.folder, self.jobs = folder, str(jobs)
         self.build = os.path.join(folder, "build")
+        self.env = build_environment(os.path.dirname(folder))
         self.proc = None
 
-    def bring_up_to_date(self):
+    def bring_up_to_date(self, jobs):
         wanted = set(tree_files(ROOT))
         for base, folders, files in os.walk(self.folder):
             folders[:] = [f for f in folders if os.path.join(base, f) != self.build
@@ -140,16 +154,16 @@ class Tree:
             os.symlink(os.path.realpath(libraries), here)
         if not os.path.exists(os.path.join(self.build, "build.ninja")):
             self.run(["cmake", "--preset", "release", "--log-level=WARNING"])
-        self.compile()
+        self.compile(jobs)
 
     def run(self, command):
-        done = subprocess.run(command, cwd=self.folder, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-                              text=True, errors="replace")
+        done = subprocess.run(command, cwd=self.folder, env=self.env, stdout=subprocess.PIPE,
+                              stderr=subprocess.STDOUT, text=True, errors="replace")
         if done.returncode:
             raise Broken(f"{' '.join(command)} failed:\n{done.stdout[-4000:]}")
 
-    def compile(self):
-        self.run(["cmake", "--build", "build", "--target", "firm", "firm_tests", "-j", self.jobs])
+    def compile(self, jobs=None):
+        self.run(["cmake", "--build", "build", "--target", "firm", "firm_tests", "-j", jobs or self.jobs])
 
     def names(self, folder):
         out = subprocess.run([os.path.join(self.build, "firm_tests"), "--list"], cwd=self.folder, check=True,
@@ -166,14 +180,14 @@ class Tree:
             raise Broken(f"the tests of {folder} died without a defect:\n{done.stdout[-2000:]}")
         return failed
 
-    def first_failure(self, folder, left_out=()):
-        """The first test of the folder that fails, or None."""
+    def first_failure(self, folder, limit, left_out=()):
+        """The first test of the folder that fails, or None; beyond the limit, in seconds, it hangs."""
         names = self.names(folder)
         self.proc = subprocess.Popen([os.path.join(self.build, "firm_tests"), folder + "/"] +
                                      [f"--not={name}" for name in left_out], cwd=self.folder,
                                      stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
                                      errors="replace", start_new_session=True)
-        alarm = threading.Timer(TEST_SECONDS, self.stop)
+        alarm = threading.Timer(limit, self.stop)
         alarm.start()
         begun, done, verdict, skipped = time.time(), set(), None, 0
         try:
@@ -193,7 +207,7 @@ class Tree:
             self.stop()
         if verdict:
             return verdict
-        if time.time() - begun >= TEST_SECONDS:
+        if time.time() - begun >= limit:
             return f"{folder}: hangs"
         if status == 0:
             return None
@@ -209,7 +223,7 @@ class Tree:
     def restore(self, path):
         shutil.copyfile(os.path.join(ROOT, path), os.path.join(self.folder, path))
 
-    def try_defect(self, d, folders, left_out):
+    def try_defect(self, d, study):
         path = os.path.join(self.folder, d.path)
         with open(path, encoding="utf-8") as f:
             text = d.applied(f.read())
@@ -217,8 +231,8 @@ class Tree:
             with open(path, "w", encoding="utf-8") as f:
                 f.write(text)
             self.compile()
-            for folder in folders:
-                seen = self.first_failure(folder, left_out)
+            for folder in d.folders(study.own):
+                seen = self.first_failure(folder, study.limits[folder], study.left_out)
                 if seen:
                     return seen
             return None
@@ -253,25 +267,54 @@ def take(items):
         return None
 
 
-def work(tree, sound, left_out, todo, results, own, failed):
-    """First the tests without a defect, shared among the workers: one that fails anyway sees nothing."""
-    try:
-        tree.bring_up_to_date()
-        while not failed and (folder := take(sound)):
+class Study:
+    """What the workers share."""
+
+    def __init__(self, results, own):
+        self.results, self.own = results, own
+        self.sound, self.todo = queue.Queue(), queue.Queue()  # folders without a defect, then defects
+        self.built = threading.Event()
+        self.left_out, self.limits, self.failed = [], {}, []
+
+    def build(self, tree, first):
+        """The first worker has all cores; the others wait for it, as they would only compile the same."""
+        if not first:
+            self.built.wait()
+        try:
+            if not self.failed:
+                tree.bring_up_to_date(str(os.cpu_count() or 1) if first else tree.jobs)
+        finally:
+            self.built.set()
+
+    def try_sound(self, tree):
+        """The tests without a defect, shared among the workers: one that fails anyway sees nothing."""
+        while not self.failed and (folder := take(self.sound)):
+            begun = time.time()
             for name in tree.failures(folder):
                 print(f"left out: {name} fails without a defect", flush=True)
-                left_out.append(name)
-            sound.task_done()
-        while not failed and sound.unfinished_tasks:
+                self.left_out.append(name)
+            self.limits[folder] = max(HANG_SECONDS, HANG_TIMES * (time.time() - begun))
+            self.sound.task_done()
+        while not self.failed and self.sound.unfinished_tasks:
             time.sleep(0.2)
-        while not failed and (d := take(todo)):
+
+    def try_defects(self, tree):
+        while not self.failed and (d := take(self.todo)):
             begun = time.time()
-            seen = tree.try_defect(d, d.folders(own), left_out)
-            results.add(d, seen or (OWN_ONLY if own else SURVIVED))
+            seen = tree.try_defect(d, self)
+            if self.failed:  # we were stopped: that the tests died says nothing
+                return
+            self.results.add(d, seen or (OWN_ONLY if self.own else SURVIVED))
             took = time.time() - begun
             print(f"{'caught  ' if seen else 'SURVIVED'} {d.name:32} {seen or d.why} ({took:.0f} s)", flush=True)
-    except (Broken, OSError, subprocess.SubprocessError) as e:
-        failed.append(str(e))
+
+    def work(self, tree, first):
+        try:
+            self.build(tree, first)
+            self.try_sound(tree)
+            self.try_defects(tree)
+        except (Broken, OSError, subprocess.SubprocessError) as e:
+            self.failed.append(str(e))
 
 
 def summarise(defects, results):
@@ -307,36 +350,36 @@ def main():
     path = os.path.join(a.dir, "results.tsv")
     if a.fresh and os.path.exists(path):
         os.remove(path)
-    results, sound, todo, failed = Results(path), queue.Queue(), queue.Queue(), []
-    needed, left_out = set(), []
+    results, needed = Results(path), set()
+    study = Study(results, a.own)
     for d in defects:
         verdict = results.seen.get(d.key())
         named = not a.only or any(d.name.startswith(o) for o in a.only)
         due = verdict is None or (verdict == OWN_ONLY and not a.own)
         due = due or (a.survivors and verdict in (SURVIVED, OWN_ONLY))
         if named and (due or a.only):
-            todo.put(d)
+            study.todo.put(d)
             needed.update(d.folders(a.own))
     for folder in reversed(FOLDERS):  # the longest first
         if folder in needed:
-            sound.put(folder)
+            study.sound.put(folder)
     trees = [Tree(os.path.join(a.dir, str(i + 1)), max(1, (os.cpu_count() or 1) // a.workers))
-             for i in range(max(1, min(a.workers, todo.qsize())))]
+             for i in range(max(1, min(a.workers, study.todo.qsize())))]
     for t in trees:
         os.makedirs(t.folder, exist_ok=True)
-    threads = [threading.Thread(target=work, args=(t, sound, left_out, todo, results, a.own, failed))
-               for t in trees]
+    threads = [threading.Thread(target=study.work, args=(t, t is trees[0])) for t in trees]
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # ends like Ctrl-C: no test stays behind
     try:
         for t in threads:
             t.start()
         for t in threads:
             t.join()
     except KeyboardInterrupt:
-        failed.append("interrupted; the same command goes on where it was")
+        study.failed.append("interrupted; the same command goes on where it was")
         for t in trees:
             t.stop()
-    if failed:
-        print("\n".join(failed), file=sys.stderr)
+    if study.failed:
+        print("\n".join(study.failed), file=sys.stderr)
         return 2
     return 0 if summarise(defects, results) else 1
 

@@ -204,9 +204,9 @@ static firm_status run(const args* a, firm_error* err) {
 const cli_command cli_check = {
     "check",
     "check TASK [--only NAME --limit S]",
-    "find out whether a task does what a task must",
-    "Starts, moves, restores, replays, draws and repeats the task's simulator, also in\n"
-    "threads. A crash or a hang of the simulator is a failed check.\n",
+    "check a task of your own for mistakes",
+    "Starts the task's simulator, moves, restores, replays, draws and repeats it, also in\n"
+    "threads. A simulator that crashes or hangs fails the check.\n",
     options,
     sizeof options / sizeof *options,
     1,

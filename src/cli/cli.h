@@ -78,18 +78,18 @@ firm_status cli_check_output(const char* path, firm_error* err);
 firm_mode cli_mode(const char* text);
 // --solver; without it the model's own.
 firm_solver cli_solver(const args* a);
-#define CLI_SOLVER_OPTION                                           \
-    {                                                               \
-        "solver", 0, ARG_CHOICE, 0, 0, NULL, "cem|mppi|icem", NULL, \
-            "update rule of the search; else from the settings"     \
+#define CLI_SOLVER_OPTION                                               \
+    {                                                                   \
+        "solver", 0, ARG_CHOICE, 0, 0, NULL, "cem|mppi|icem", NULL,     \
+            "update rule of the search; from the settings if not given" \
     }
 // --device and --precision; without the latter fp32 on the CPU and tf32 on a GPU.
 firm_status cli_device(const args* a, firm_device* device, firm_precision* precision,
                        firm_error* err);
-#define CLI_DEVICE_OPTIONS                                                            \
-    {"device", 0, ARG_CHOICE, 0, 0, "cpu", "cpu|cuda", NULL, "where to compute"}, {   \
-        "precision", 0, ARG_CHOICE, 0, 0, NULL, "fp32|tf32|bf16", NULL,               \
-            "operands of the planner's products; else tf32 on a GPU, fp32 on the CPU" \
+#define CLI_DEVICE_OPTIONS                                                                     \
+    {"device", 0, ARG_CHOICE, 0, 0, "cpu", "cpu|cuda", NULL, "device to compute on"}, {        \
+        "precision", 0, ARG_CHOICE, 0, 0, NULL, "fp32|tf32|bf16", NULL,                        \
+            "precision of the planner's products; tf32 on a GPU, fp32 on the CPU if not given" \
     }
 
 // "a1,a2;b1,b2" into out (rows, columns); FIRM_E_USAGE where it is anything else. NULL is "".

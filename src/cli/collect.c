@@ -22,7 +22,7 @@ static void show(const cJSON* j) {
            cJSON_GetObjectItemCaseSensitive(j, "file")->valuestring, json_get(j, "episodes", 0),
            json_get(j, "rows", 0), json_get(j, "mean_rows", 0), json_get(j, "seed", 0),
            json_get(j, "seconds", 0));
-    printf("%.2f %% of pairs %d rows apart are within tolerance already\n",
+    printf("%.2f %% of pairs %d rows apart are solved at the start\n",
            json_get(j, "solved_at_offset", 0), PAIR_OFFSET);
 }
 

@@ -207,7 +207,7 @@ static void show(const cJSON* j) {
            json_get(j, "solves", 0), json_get(j, "ms_per_solve", 0));
     if (cJSON_IsNumber(rate))
         printf(
-            "  further goals, none within tolerance at the start: %.0f of %.0f reached "
+            "  further goals, none solved at the start: %.0f of %.0f reached "
             "(random actions: %.0f)\n",
             json_get(j, "successes", 0), json_get(j, "trials", 0),
             json_get(j, "random_successes", 0));

@@ -132,7 +132,7 @@ static firm_status run(const args* a, firm_error* err) {
 
 const cli_command cli_describe = {"describe",
                                   "describe TASK --data F.h5",
-                                  "the distribution of a data set: lengths, actions, states, pairs",
+                                  "show what a data set holds: lengths, actions, states, pairs",
                                   "",
                                   options,
                                   sizeof options / sizeof *options,

@@ -11,17 +11,16 @@ static const arg_option options[] = {
     {"model", 0, ARG_TEXT, 0, 0, NULL, NULL, "M", "model file; the shipped one if not given"},
     {"lewm", 0, ARG_TEXT, 0, 0, NULL, NULL, "M", "model file of LeWM, for the arm lewm"},
     {"data", 0, ARG_TEXT, 0, 0, NULL, NULL, "F.h5",
-     "trials from its validation episodes; else fresh ones are collected"},
+     "trials from its validation episodes; fresh episodes if not given"},
     {"trials-file", 0, ARG_TEXT, 0, 0, NULL, NULL, "T.h5",
      "trials made by firm trials, instead of --data"},
     {"trials", 0, ARG_INT, 1, TRIAL_SET_MAX, "100", NULL, "N",
-     "start and goal pairs; with --trials-file at most its number, else all of it"},
-    {"mode", 0, ARG_CHOICE, 0, 0, "contract", "contract|reach", NULL, "planner"},
+     "pairs; with --trials-file at most its number; all of it if not given"},
+    {"mode", 0, ARG_CHOICE, 0, 0, "contract", "contract|reach", NULL, "mode of planning"},
     CLI_SOLVER_OPTION,
     {"offset", 0, ARG_INT, 1, TRIAL_OFFSET_MAX, "25", NULL, "N",
      "controls from start to goal in the recording; the budget is twice that"},
-    {"arms", 0, ARG_TEXT, 0, 0, "firm", NULL, "a,b",
-     "firm, lewm, oracle-config, oracle-dynamics, random"},
+    {"arms", 0, ARG_TEXT, 0, 0, "firm", NULL, "a,b", "arms to run, see above"},
     {"unsolved", 0, ARG_SWITCH, 0, 0, NULL, NULL, NULL,
      "only pairs that are not solved at the start"},
     {"seed", 0, ARG_SEED, 0, 0, "42", NULL, "S", "seed of trials, fresh episodes and planner"},
@@ -31,16 +30,15 @@ static const arg_option options[] = {
     {"seconds", 0, ARG_REAL, 0, 1e9, "0", NULL, "T",
      "time for the whole evaluation, shared among its decisions; 0: no limit"},
     {"candidates", 0, ARG_INT, 2, 65535, NULL, NULL, "N",
-     "candidates per iteration; else from the settings"},
+     "candidates per iteration; from the settings if not given"},
     {"iterations", 0, ARG_INT, 1, 10000, NULL, NULL, "N",
-     "iterations of a search; else from the settings"},
+     "iterations of a search; from the settings if not given"},
     {"horizon", 0, ARG_INT, 1, 100, NULL, NULL, "N",
-     "macro actions to look ahead; else from the settings"},
+     "macro actions to look ahead; from the settings if not given"},
     CLI_DEVICE_OPTIONS,
     {"batch", 0, ARG_INT, 1, 1000, NULL, NULL, "N",
-     "cuda, contract: trials in step, their searches solved as one; else 25. Outcomes do not "
-     "depend "
-     "on it"},
+     "cuda, contract: trials that run in step, their searches solved as one; 25 if not given. "
+     "Outcomes do not depend on it"},
     {"traces", 0, ARG_INT, 0, 1000, "0", NULL, "N", "trials of the first arm to record beside -o"},
     {"output", 'o', ARG_OUTPUT, 0, 0, NULL, NULL, "FILE", "also write the JSON result there"},
 };
@@ -305,12 +303,15 @@ const cli_command cli_eval = {"eval",
                               "| --seed S] [--trials N --mode "
                               "contract|reach --offset N "
                               "--arms a,b]",
-                              "success of one or more arms on the same trials",
-                              "arms: firm (pixels), lewm (pixels, the model of --lewm), "
-                              "oracle-config (true configurations, learned transition),\n"
-                              "oracle-dynamics (search through the true simulator), random\n"
-                              "A task of recorded data alone has no trials: held-out errors of "
-                              "--data are reported.\n",
+                              "count the goals that a model reaches, beside other arms",
+                              "  firm             the model, from pixels\n"
+                              "  lewm             the model of --lewm, from pixels\n"
+                              "  oracle-config    the learned transition from true configurations\n"
+                              "  oracle-dynamics  a search through the true simulator\n"
+                              "  random           random actions\n"
+                              "All arms meet the same trials. A task of recorded data alone has no "
+                              "trials: the command\n"
+                              "reports held-out errors of --data.\n",
                               options,
                               sizeof options / sizeof *options,
                               1,

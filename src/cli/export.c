@@ -29,7 +29,7 @@ static const arg_option options[] = {
      "LeWM's weights from elsewhere: means, then deviations of the raw controls they learned from"},
     {"half", 0, ARG_SWITCH, 0, 0, NULL, NULL, NULL, "weights in float16"},
     {"accept-changes", 0, ARG_SWITCH, 0, 0, NULL, NULL, NULL,
-     "MODEL was rewritten by another program: take its numbers"},
+     "read a MODEL that another program rewrote, without believing its digest"},
 };
 
 static void show(const cJSON* j) {
@@ -212,14 +212,12 @@ const cli_command cli_export = {
     "export MODEL -o OUT [--half --recorded P.h5 | --episodes F.h5 --frames N --member B]\n"
     "       firm export WEIGHTS -o OUT --task TASK --statistics 'm1,m2;s1,s2'",
     "write a model file to ship",
-    "With --config or --set the settings stored in the model change too, e.g. the\n"
-    "planner's defaults: --set plan.reach_candidates=256\n"
-    "With --accept-changes a model whose numbers or texts another program changed is\n"
-    "read without believing its digest, and OUT gets a right one.\n"
-    "Members of an ensemble are of one task, shape and data set; MODEL's settings,\n"
-    "support and recorded segments count.\n"
-    "LeWM's weights from elsewhere (the reference's tensor names in a safetensors file)\n"
-    "become a model file with --task TASK --statistics 'means;deviations'.\n",
+    "--config and --set change the settings that are stored in the model, such as the\n"
+    "planner's defaults: --set plan.reach_candidates=256.\n"
+    "Members of an ensemble have one task, shape and data set. OUT has the settings,\n"
+    "support and recorded segments of MODEL.\n"
+    "LeWM's weights from elsewhere are a safetensors file with the reference's tensor\n"
+    "names. --task and --statistics make a model file of them.\n",
     options,
     sizeof options / sizeof *options,
     1,

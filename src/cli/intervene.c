@@ -335,7 +335,7 @@ const cli_command cli_intervene = {
     "intervene TASK --data F.h5 -o I.h5 [--anchors N --branches N --proposal NAME]\n"
     "       firm intervene TASK --proposal attempts --moments T.h5 --pack P.h5 --model M -o Q.h5\n"
     "       firm intervene TASK --proposal searched --moments T.h5 --pack P.h5 -o Q.h5",
-    "branch off recorded moments with other actions",
+    "restore recorded moments and try other actions from them",
     PROPOSAL_LINES,
     options,
     sizeof options / sizeof *options,

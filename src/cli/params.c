@@ -64,4 +64,5 @@ static firm_status run(const args* a, firm_error* err) {
 }
 
 const cli_command cli_params = {
-    "params", "params [TASK]", "parameters by module beside the paper's", "", NULL, 0, 0, 1, run};
+    "params", "params [TASK]", "count parameters by module, beside the paper's", "", NULL, 0, 0, 1,
+    run};

@@ -210,7 +210,7 @@ static firm_status run(const args* a, firm_error* err) {
 const cli_command cli_plan = {
     "plan",
     "plan TASK [--model M] --frames a.png b.png c.png --actions 'a1,a2;b1,b2' --goal g.png",
-    "one decision from pictures",
+    "plan once, from pictures",
     "",
     options,
     sizeof options / sizeof *options,

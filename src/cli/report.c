@@ -9,7 +9,7 @@ static const arg_option options[] = {
     {"markdown", 0, ARG_OUTPUT, 0, 0, NULL, NULL, "FILE.md",
      "the tables beside the paper's as Markdown; -o may be left out then"},
     {"lines", 0, ARG_OUTPUT, 0, 0, NULL, NULL, "DIR",
-     "all results as DIR/results-TASK.jsonl, one a line; -o may be left out then"},
+     "all results as DIR/results-TASK.jsonl; later RUNs replace results of the same name"},
 };
 
 static void show(const cJSON* j) {

@@ -227,8 +227,8 @@ static firm_status run(const args* a, firm_error* err) {
 const cli_command cli_reproduce = {
     "reproduce",
     "reproduce [--tasks a,b --seeds 1,2 --quick --plus -o OUT]",
-    "the whole study, resumable",
-    "Steps whose result is in OUT are skipped; a stopped training resumes.\n",
+    "run the whole study; a stopped one continues",
+    "It skips steps whose result is in OUT and resumes a stopped training.\n",
     options,
     sizeof options / sizeof *options,
     0,

@@ -61,11 +61,11 @@ const cli_command cli_rows = {
     "rows",
     "rows TASK --data F.h5\n"
     "       firm rows TASK -o F.h5",
-    "hand episodes to or take them from another program, as plain bytes",
-    "With --data: one line of JSON says what the file holds; then every line of standard input,\n"
-    "NAME FIRST COUNT, is answered with the number of bytes and the bytes. With -o: standard "
-    "input\n"
-    "holds the rows to write. docs/formats.md, \"Rows\", has the words.\n",
+    "exchange episodes with another program, as plain bytes",
+    "With --data one line of JSON says what the file holds. Then the command answers every line\n"
+    "of standard input, NAME FIRST COUNT, with the number of bytes and the bytes.\n"
+    "With -o it reads the rows to write from standard input. docs/formats.md, \"Rows\", has the\n"
+    "words.\n",
     options,
     sizeof options / sizeof *options,
     1,

@@ -27,7 +27,7 @@ static const arg_option options[] = {
     {"world", 0, ARG_CHOICE, 0, 0, "firm", "firm|lewm", NULL,
      "kind of world model; lewm needs --data alone and reads the [lewm] settings"},
     {"seed", 0, ARG_SEED, 0, 0, "1", NULL, "S", "initial weights and batches"},
-    {"device", 0, ARG_CHOICE, 0, 0, "cpu", "cpu|cuda", NULL, "where to compute"},
+    {"device", 0, ARG_CHOICE, 0, 0, "cpu", "cpu|cuda", NULL, "device to compute on"},
     {"init", 0, ARG_TEXT, 0, 0, NULL, NULL, "C",
      "weights to begin with: a run's checkpoint.safetensors, or a model, of the same shapes"},
     {"from", 0, ARG_TEXT, 0, 0, NULL, NULL, "STAGE", "with --init: leave out the stages before it"},

@@ -11,7 +11,7 @@ static const arg_option options[] = {
     {"data", 0, ARG_TEXT, 0, 0, NULL, NULL, "F.h5",
      "recorded episodes; trials come from the validation ones"},
     {"output", 'o', ARG_OUTPUT, 0, 0, NULL, NULL, "T.h5", "the file to write"},
-    {"trials", 0, ARG_INT, 1, TRIAL_SET_MAX, "100", NULL, "N", "start and goal pairs"},
+    {"trials", 0, ARG_INT, 1, TRIAL_SET_MAX, "100", NULL, "N", "pairs of the evaluation"},
     {"offset", 0, ARG_INT, 1, TRIAL_OFFSET_MAX, "25", NULL, "N",
      "controls from start to goal in the recording"},
     {"unsolved", 0, ARG_SWITCH, 0, 0, NULL, NULL, NULL,

@@ -29,9 +29,9 @@ extern const int proposal_count;
 #define PROPOSAL_LINES                                                                       \
     "  own         the task's own noise, the paper's\n"                                      \
     "  structured  manoeuvres from balanced moments, of tasks that have them\n"              \
-    "  mixed       wider: independent, smooth and disturbed recorded actions, unclipped\n"   \
-    "  planned     what a contract search through --model does: where it is too hopeful\n"   \
+    "  mixed       wider: independent noise, smooth noise and disturbed recorded actions\n"  \
+    "  planned     contract plans of --model, which show where it is too hopeful\n"          \
     "  attempts    two contract plans of --model in a row from --moments, added to --pack\n" \
-    "  searched    what searches through the true simulator try there, added to --pack\n"
+    "  searched    candidates of searches through the true simulator, added to --pack\n"
 
 #endif

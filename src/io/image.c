@@ -88,6 +88,8 @@ static void on_flush(png_structp png) {
 static int decode(codec* c, int width, int height, uint8_t* rgb) {
     if (setjmp(png_jmpbuf(c->png))) return 0;
     png_set_read_fn(c->png, c, on_read);
+    // texts, profiles and the like are passed over, however long they claim to be
+    png_set_keep_unknown_chunks(c->png, PNG_HANDLE_CHUNK_NEVER, NULL, -1);
     png_read_info(c->png, c->info);
     c->width = (int)png_get_image_width(c->png, c->info);
     c->height = (int)png_get_image_height(c->png, c->info);

@@ -106,11 +106,10 @@ static void plan_chain(nn_layout* l, const nn_graph* g, const nn_chain* c, nn_sp
         save[i].bytes = 0;
         if (i < c->last) value[g->node[i].out].bytes = grad[g->node[i].out].bytes = 0;
     }
-    int back = l->runs_back[c->first];
-    stretch(&value[g->tensor[g->node[c->first].in[0]].root], back ? 2 * n - c->first : c->last);
-    if (back) stretch(&grad[out], 2 * n - c->first);
-    save[c->last] =
-        (nn_span){.start = c->last, .end = back ? 2 * n - c->first : c->last, .bytes = c->save};
+    int back = nn_chain_back(l, c), end = back >= 0 ? 2 * n - back : c->last;
+    stretch(&value[g->tensor[g->node[c->first].in[0]].root], end);
+    if (back >= 0) stretch(&grad[out], end);
+    save[c->last] = (nn_span){.start = c->last, .end = end, .bytes = c->save};
     if (c->scratch > l->scratch_bytes) l->scratch_bytes = c->scratch;
 }
 

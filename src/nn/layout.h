@@ -42,8 +42,9 @@ typedef enum nn_layout_kind {
 } nn_layout_kind;
 
 // Consecutive nodes that a device runs as one step: forward in the place of the last, backward in
-// that of the first. What the others produce is never written.
+// that of the first which runs back. What the others produce is never written.
 typedef struct nn_chain {
+    int kind;  // of the device's
     int first, last;
     size_t save, scratch;  // bytes
 } nn_chain;
@@ -74,6 +75,13 @@ typedef struct nn_layout {
 firm_status nn_layout_make(const nn_graph* g, const nn_backend* b, int rows, int kind,
                            const nn_chains* chains, nn_layout* out, firm_error* err);
 void nn_layout_free(nn_layout* l);
+
+// The node in whose place a chain runs back, or -1.
+static inline int nn_chain_back(const nn_layout* l, const nn_chain* c) {
+    for (int i = c->first; i <= c->last; i++)
+        if (l->runs_back[i]) return i;
+    return -1;
+}
 
 // The value of a tensor in a slot; parameters lie in their own block of `real`s.
 static inline void* nn_layout_value(const nn_layout* l, const nn_graph* g, size_t real, char* slot,

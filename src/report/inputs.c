@@ -258,11 +258,26 @@ static firm_status add_line(report_data* data, int run, const char* path, cJSON*
                 path);
 }
 
+// A name that two lines share: one of them would count twice in every table.
+static const char* shared_name(const cJSON* lines) {
+    const cJSON* line;
+    cJSON_ArrayForEach(line, lines) {
+        const char* file = report_text(line, "file");
+        for (const cJSON* other = line->next; other; other = other->next)
+            if (strcmp(report_text(other, "file"), file) == 0) return file;
+    }
+    return NULL;
+}
+
 static firm_status add_lines(report_data* data, int run, const char* path, firm_error* err) {
     cJSON *lines, *line;
     firm_status status = FIRM_OK;
     TRY(json_read_lines(path, &lines, err));
-    cJSON_ArrayForEach(line, lines) {
+    const char* twice = shared_name(lines);
+    if (twice)
+        status =
+            FAIL(err, FIRM_E_FORMAT, "%s has two lines of %.100s; leave one of them", path, twice);
+    for (line = status == FIRM_OK ? lines->child : NULL; line; line = line->next) {
         status = add_line(data, run, path, line, err);
         if (status != FIRM_OK) break;
     }

@@ -23,6 +23,19 @@ static cJSON* line_of(const char* file, const report_doc* d) {
     return NULL;
 }
 
+// A result takes the place of an earlier one of its name. 0: no memory.
+static int put_line(cJSON* lines, const char* file, cJSON* line) {
+    int at = 0;
+    const cJSON* old;
+    if (!line) return 0;
+    cJSON_ArrayForEach(old, lines) {
+        if (strcmp(report_text(old, "file"), file) == 0)
+            return cJSON_ReplaceItemInArray(lines, at, line);
+        at++;
+    }
+    return cJSON_AddItemToArray(lines, line);
+}
+
 static firm_status add_line(const report_data* data, const report_doc* d, const char* task,
                             cJSON* lines, firm_error* err) {
     char stem[120], file[128];
@@ -39,7 +52,7 @@ static firm_status add_line(const report_data* data, const report_doc* d, const 
             d->path);
     snprintf(file, sizeof file, "%s.json", stem);
     cJSON* line = line_of(file, d);
-    if (line && cJSON_AddItemToArray(lines, line)) return FIRM_OK;
+    if (put_line(lines, file, line)) return FIRM_OK;
     cJSON_Delete(line);
     return no_memory(err);
 }

@@ -102,7 +102,8 @@ static const char* lede(const report_data* data) {
     if (!has_model(data))
         return "Planning to a goal image by search through the true simulator. No trained model "
                "took part.";
-    return "A compact world model sees camera frames and one goal image, and plans its way there.";
+    return "A compact world model sees camera frames and one goal image, and plans actions that "
+           "lead there.";
 }
 
 static void put_head(html* h, const report_data* data) {
@@ -167,11 +168,13 @@ static firm_status put_episode(page* p, const report_doc* d, int number, firm_er
 }
 
 static void put_legend(page* p) {
-    html_put(&p->body,
-             "<p class=\"note\">Thin lines are candidates of the last search. The strong line is "
-             "the plan, with a dot per macro action. Green rings mark the goal. Distances are the "
-             "planner\u2019s own: firm reads them from the pixels, the oracles from the true "
-             "state.</p>\n");
+    html_put(
+        &p->body,
+        "<p class=\"note\">Thin lines are candidates of the last search. The strong line is "
+        "the plan, with a dot per macro action; it may go on after it arrives. Green rings mark "
+        "the goal. ");
+    html_put(&p->body, has_model(p->data) ? "The model reads distances from the pixels.</p>\n"
+                                          : "Distances come from the true state.</p>\n");
 }
 
 // The first episode is what the page opens with; others are folded.
@@ -240,7 +243,7 @@ static void put_offsets(page* p) {
 
 static const char success_note[] =
     "All arms meet the same trials. A trial succeeds when every named distance falls below its "
-    "tolerance at some step. Trials within tolerance before the first control are counted apart.";
+    "tolerance at some control. Trials that are solved at the start are counted apart.";
 
 // One or two groups of trials are their own answer; of many, the overview is, and the groups fold.
 static firm_status section_success(page* p, firm_error* err) {
@@ -362,7 +365,7 @@ static void fold_rollout(page* p) {
         if (!open++) {
             open_fold(p, "rollout", "Error by horizon",
                       "Error of the predicted configuration on held-out data by look-ahead, in "
-                      "units of the task\u2019s success tolerance: 1 is as wrong as a miss.");
+                      "tolerance units: 1 is as far off as a goal that is just missed.");
             html_put(&p->body, "<div class=\"figures\">\n");
         }
         put_figure(p, f, paper_task_title(task));

@@ -113,7 +113,7 @@ static void table_data(const report_data* data, sheet_list* list) {
     const char* task;
     sheet_new(list, "data", "Data sets",
               "Ours, and the paper\u2019s in brackets. The last column is the share of recorded "
-              "pairs 25 controls apart that are within tolerance of each other already.",
+              "pairs 25 controls apart that are solved at the start.",
               "task|episodes|of them validation|factual segments|intervention states|branches per "
               "state|branch rollouts|pairs solved at the start;%");
     for (int i = 0; (task = study_task(data, i)); i++) data_row(data, list, task);
@@ -141,7 +141,7 @@ static void replay_row(sheet_list* list, const cJSON* j) {
 static void table_replay(const report_data* data, sheet_list* list) {
     const char* task;
     sheet_new(list, "replay", "Reset-replay audit",
-              "Error of replayed recordings after 25 controls, in success tolerances. The gate "
+              "Error of replayed recordings after 25 controls, in tolerance units. The gate "
               "asks for a 95th percentile below 0.25 at every horizon and a maximum below 1.",
               "task|anchors|mean|95th percentile|maximum|gate|~paper;anchors|~paper;mean|~paper;"
               "95th percentile|~paper;maximum");
@@ -230,12 +230,11 @@ static void training_row(const report_data* data, sheet_list* list, const report
 }
 
 static void table_training(const report_data* data, sheet_list* list) {
-    sheet_new(
-        list, "runs", "Training runs",
-        "Held-out errors in success tolerances: of the configuration read from pixels, and of "
-        "rollouts after 25 controls.",
-        "task|<settings|<seed|<device|time;minutes|recurrent updates|~paper;recurrent "
-        "updates|grounding error;tolerances|rollout error;tolerances|<gates");
+    sheet_new(list, "runs", "Training runs",
+              "Held-out errors in tolerance units: of the configuration read from pixels, and of "
+              "rollouts after 25 controls.",
+              "task|<settings|<seed|<device|time;minutes|recurrent updates|~paper;recurrent "
+              "updates|grounding error;tolerances|rollout error;tolerances|<gates");
     const char* task;
     for (int i = 0; (task = study_task(data, i)); i++) {
         for (int k = 0; k < data->doc_count; k++) {

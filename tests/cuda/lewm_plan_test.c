@@ -1,5 +1,6 @@
-// lewm_plan_test.c - LeWM's planner on a GPU against the one on the CPU: rollouts in every precision,
-// one iteration of a search, whole searches, many at once. Skipped where there is no GPU.
+// lewm_plan_test.c - LeWM's planner on a GPU against the one on the CPU: rollouts in every
+// precision, one iteration of a search, whole searches, many at once. Skipped where there is no
+// GPU.
 #include "../plan/lewm_toys.h"
 #include "check.h"
 #include "core/mem.h"
@@ -8,11 +9,11 @@
 #include "plan/lewm_gpu.h"
 #include "plan/lewm_net.h"
 
-enum { N = 37, P = 6, MANY = 3 };
+enum { N = 37, FULL = 300, P = 6, MANY = 3 };
 
-static plan_options options(int iterations) {
+static plan_options options(int candidates, int iterations) {
     return (plan_options){.mode = FIRM_MODE_CONTRACT,
-                          .candidates = N,
+                          .candidates = candidates,
                           .iterations = iterations,
                           .elites = 7,
                           .horizon = P,
@@ -22,11 +23,13 @@ static plan_options options(int iterations) {
 }
 
 // 0 and skipped where there is no GPU; any other failure fails the test.
-static int make(const lewm_model* m, plan_precision precision, int iterations, int searches,
+static int make(const lewm_model* m, plan_precision precision, int candidates, int searches,
                 lewm_gpu** g) {
     firm_error err = {0};
-    lewm_gpu_setup setup = {
-        .model = m, .options = options(iterations), .precision = precision, .searches = searches};
+    lewm_gpu_setup setup = {.model = m,
+                            .options = options(candidates, 1),
+                            .precision = precision,
+                            .searches = searches};
     if (lewm_gpu_create(&setup, g, &err) == FIRM_OK) return 1;
     if (strstr(err.message, "no CUDA GPU") || strstr(err.message, "NVIDIA driver"))
         test_skip(err.message);
@@ -41,48 +44,64 @@ static float* normals(int n, uint64_t key) {
     return p;
 }
 
-TEST(cuda, lewm_rollouts_equal_the_cpus) {
-    static const struct {
-        plan_precision precision;
-        double tolerance;
-    } cases[] = {{PLAN_FP32, 5e-5}, {PLAN_TF32, 5e-3}, {PLAN_BF16, 5e-2}};
-    for (int context = 1; context <= 3; context++) {
-        lewm_model* m = toy_lewm_even(context, 5);
-        lewm_net* net;
-        firm_error err = {0};
-        if (!m) return;
-        REQUIRE_OK(lewm_net_create(m, &net, &err), err);
-        const int width = m->shape.width, action = lewm_action_dim(m), size = N * P * width;
-        float *z0 = normals(width, 1), *u = normals(N * P * action, 2),
-              *want = malloc((size_t)size * sizeof *want),
-              *got = malloc((size_t)size * sizeof *got);
-        void* scratch = mem_alloc(lewm_net_scratch_bytes(net));
-        lewm_net_rollout(net, scratch, N, P, z0, u, want);
-        for (size_t c = 0; c < sizeof cases / sizeof *cases; c++) {
-            lewm_gpu* g;
-            if (!make(m, cases[c].precision, 1, 1, &g)) break;
-            int bad = -1;
-            REQUIRE_OK(lewm_gpu_rollout(g, N, P, z0, u, got, &bad, &err), err);
-            double worst = 0;
-            for (int i = 0; i < size; i++)
-                worst = test_worse(worst, fabs((double)got[i] - (double)want[i]));
-            printf("  context %d, %s: off by %.2e\n", context,
-                   plan_precision_name(cases[c].precision), worst);
-            EXPECT_INT(bad, 0);
-            EXPECT_NEAR(worst, 0, cases[c].tolerance);
-            // fewer candidates and steps, one of them not finite
-            const float kept = u[2 * 4 * action];
-            u[2 * 4 * action] = NAN;
-            REQUIRE_OK(lewm_gpu_rollout(g, 5, 4, z0, u, got, &bad, &err), err);
-            EXPECT_INT(bad, 1);
-            u[2 * 4 * action] = kept;
-            lewm_gpu_free(g);
+typedef struct rollout_case {
+    plan_precision precision;
+    double tolerance;
+} rollout_case;
+
+// Rollouts of n candidates of a model, which it frees, on the GPU against the CPU's.
+static void compare_rollouts(lewm_model* m, int n, const rollout_case* cases, size_t count) {
+    lewm_net* net;
+    firm_error err = {0};
+    if (!m) return;
+    REQUIRE_OK(lewm_net_create(m, &net, &err), err);
+    const int width = m->shape.width, action = lewm_action_dim(m), size = n * P * width;
+    float *z0 = normals(width, 1), *u = normals(n * P * action, 2),
+          *want = malloc((size_t)size * sizeof *want), *got = malloc((size_t)size * sizeof *got),
+          *again = malloc((size_t)size * sizeof *again);
+    void* scratch = mem_alloc(lewm_net_scratch_bytes(net));
+    lewm_net_rollout(net, scratch, n, P, z0, u, want);
+    for (size_t c = 0; c < count; c++) {
+        lewm_gpu* g;
+        if (!make(m, cases[c].precision, n, 1, &g)) break;
+        int bad = -1;
+        REQUIRE_OK(lewm_gpu_rollout(g, n, P, z0, u, got, &bad, &err), err);
+        double worst = 0, square = 0;
+        for (int i = 0; i < size; i++) {
+            worst = test_worse(worst, fabs((double)got[i] - (double)want[i]));
+            square += (double)want[i] * (double)want[i];
         }
-        mem_free(scratch);
-        free(got), free(want), free(u), free(z0);
-        lewm_net_free(net);
-        lewm_free(m);
+        printf("  context %d, %s: off by %.2e of %.2g\n", m->shape.context,
+               plan_precision_name(cases[c].precision), worst, sqrt(square / size));
+        EXPECT_INT(bad, 0);
+        EXPECT_NEAR(worst, 0, cases[c].tolerance);
+        REQUIRE_OK(lewm_gpu_rollout(g, n, P, z0, u, again, &bad, &err), err);
+        EXPECT(memcmp(got, again, (size_t)size * sizeof *got) == 0);
+        // fewer candidates and steps, one of them not finite
+        const float kept = u[2 * 4 * action];
+        u[2 * 4 * action] = NAN;
+        REQUIRE_OK(lewm_gpu_rollout(g, 5, 4, z0, u, got, &bad, &err), err);
+        EXPECT_INT(bad, 1);
+        u[2 * 4 * action] = kept;
+        lewm_gpu_free(g);
     }
+    mem_free(scratch);
+    free(again), free(got), free(want), free(u), free(z0);
+    lewm_net_free(net);
+    lewm_free(m);
+}
+
+TEST(cuda, lewm_rollouts_equal_the_cpus) {
+    static const rollout_case cases[] = {{PLAN_FP32, 5e-5}, {PLAN_TF32, 5e-3}, {PLAN_BF16, 5e-2}};
+    for (int context = 1; context <= 3; context++)
+        compare_rollouts(toy_lewm_even(context, 5), N, cases, sizeof cases / sizeof *cases);
+}
+
+// The published widths, which few candidates take in one kernel.
+TEST(cuda, lewm_rollouts_of_full_width_equal_the_cpus) {
+    static const rollout_case bf16 = {PLAN_BF16, 5e-2};
+    for (int context = 1; context <= 3; context++)
+        compare_rollouts(toy_lewm_wide(context, 5), context == 2 ? N : FULL, &bf16, 1);
 }
 
 typedef struct cpu_world {
@@ -112,7 +131,7 @@ TEST(cuda, lewm_searches_equal_the_cpus) {
     firm_error err = {0};
     lewm_gpu* g;
     if (!m) return;
-    if (!make(m, PLAN_FP32, 1, MANY, &g)) {
+    if (!make(m, PLAN_FP32, N, MANY, &g)) {
         lewm_free(m);
         return;
     }
@@ -126,7 +145,7 @@ TEST(cuda, lewm_searches_equal_the_cpus) {
     REQUIRE_OK(lewm_net_create(m, &cpu.net, &err), err);
     cpu.scratch = mem_alloc(lewm_net_scratch_bytes(cpu.net));
     plan_setup setup = {
-        .options = options(1),
+        .options = options(N, 1),
         .actions = {.dim = 2, .controls = 5, .deviation = {1, 1}},
         .seed = 4,
         .world = {.model = {.context = &cpu,
@@ -180,6 +199,52 @@ TEST(cuda, lewm_searches_equal_the_cpus) {
     plan_solver_free(s);
     mem_free(cpu.scratch);
     lewm_net_free(cpu.net);
+    lewm_gpu_free(g);
+    free(path), free(u), free(z0);
+    lewm_free(m);
+}
+
+// One iteration of the published widths in bfloat16 ends with the mean of the cheapest, as its own
+// costs have them; whole searches have the same bits twice, and come nearer to a goal.
+TEST(cuda, lewm_searches_of_full_width) {
+    lewm_model* m = toy_lewm_wide(3, 5);
+    firm_error err = {0};
+    lewm_gpu* g;
+    if (!m) return;
+    if (!make(m, PLAN_BF16, FULL, 1, &g)) {
+        lewm_free(m);
+        return;
+    }
+    const int width = m->shape.width, action = lewm_action_dim(m);
+    float *z0 = normals(width, 1), *u = normals(P * action, 2),
+          *path = malloc((size_t)(P * width) * sizeof *path), plan[P * 64];
+    int bad;
+    REQUIRE_OK(lewm_gpu_rollout(g, 1, P, z0, u, path, &bad, &err), err);
+    const float* goal = path + (P - 1) * width;
+    const cpu_world price = {.width = width};
+    const plan_problem q = {z0, NULL, goal, 4, 0};
+    plan_answer a;
+    REQUIRE_OK(lewm_gpu_solve(g, 1, &q, 1, 1, &a, &err), err);
+    EXPECT_INT(a.elites, 7);
+    double sum = 0;
+    for (int k = 0; k < FULL; k++) {
+        const float cost = cpu_cost(&price, a.paths + ((size_t)k * P + P - 1) * width, goal);
+        EXPECT_NEAR(a.value[k], cost, 1e-4 * (double)cost);
+        int rank = 0;
+        for (int j = 0; j < FULL; j++)
+            rank += a.value[j] < a.value[k] || (a.value[j] == a.value[k] && j < k);
+        if (rank < 7) sum += (double)a.value[k];
+    }
+    EXPECT_NEAR(a.elite_cost, sum / 7, 1e-5 * sum);
+    const float start = a.value[0];  // of doing nothing
+    for (int round = 0; round < 2; round++) {
+        REQUIRE_OK(lewm_gpu_solve(g, 1, &q, 15, 0, &a, &err), err);
+        if (round) EXPECT(memcmp(plan, a.plan, (size_t)(P * action) * 4) == 0);
+        memcpy(plan, a.plan, (size_t)(P * action) * 4);
+        const float left = cpu_cost(&price, a.path + (P - 1) * width, goal);
+        printf("  %g of %g is left\n", (double)left, (double)start);
+        EXPECT(left < 0.25f * start);
+    }
     lewm_gpu_free(g);
     free(path), free(u), free(z0);
     lewm_free(m);

@@ -179,45 +179,98 @@ static void compare_gradients(const lewm_shape* shape, nn_precision precision, i
     scene_close(&s);
 }
 
-// ---- a block alone ------------------------------------------------------------------------------
+// ---- steps alone --------------------------------------------------------------------------------
 
 static firm_status fill_noise(void* ctx, const nn_feed* f) {
     (void)ctx;
     for (int id = 0; id < f->graph->tensors; id++) {
         const nn_tensor* t = &f->graph->tensor[id];
-        if (t->kind != NN_INPUT) continue;
-        for (int64_t i = 0; i < (int64_t)f->count * t->size; i++)
-            nn_feed_real(f, id)[i] =
-                2 * lewm_noise(t->name, (size_t)f->first * (size_t)t->size + (size_t)i);
+        if (t->kind != NN_INPUT && t->kind != NN_BYTES) continue;
+        for (int64_t i = 0; i < (int64_t)f->count * t->size; i++) {
+            float x = lewm_noise(t->name, (size_t)f->first * (size_t)t->size + (size_t)i);
+            if (t->kind == NN_BYTES)
+                nn_feed_bytes(f, id)[i] = (uint8_t)(127.5f + 127.5f * x);
+            else
+                nn_feed_real(f, id)[i] = 2 * x;
+        }
     }
     return FIRM_OK;
 }
 
-// Two blocks in a row, so that the second one's input gradient is seen, with weights that give
-// every op work to do; in bfloat16 and op by op in float32. first: of the second block's tokens the
-// first alone is read.
-static void compare_block(int tokens, int heads, int groups, int first) {
+// Some nodes that run as one step in bfloat16.
+typedef struct step_case {
+    char name[96];
+    int tokens, heads, groups, first;
+    nn_id (*build)(nn_graph* g, const lewm_shape* shape, const struct step_case* c);
+} step_case;
+
+// Two blocks in a row, so that the second one's input gradient is seen. first: of the second
+// block's tokens the first alone is read.
+static nn_id build_blocks(nn_graph* g, const lewm_shape* shape, const step_case* c) {
+    int size = c->tokens * shape->width;
+    nn_id x = nn_input(g, "x", 3, (int[]){c->groups, c->tokens, shape->width});
+    x = nn_addp(g, x, nn_param(g, "encoder.shift", NN_INIT_ZERO, 0, 1, &size));
+    x = lewm_block(g, shape, 0, x);
+    x = lewm_block(g, shape, 1, x);
+    return c->first ? nn_slice(g, x, 1, 0, 1) : x;
+}
+
+static nn_id build_embedding(nn_graph* g, const lewm_shape* shape, const step_case* c) {
+    static const float mean[3] = {0.485f, 0.456f, 0.406f}, std[3] = {0.229f, 0.224f, 0.225f};
+    nn_id x =
+        nn_patches(g, nn_frames(g, "frames", c->groups, shape->image), shape->patch, mean, std);
+    x = nn_linear(g, "encoder.patches", x, shape->width, 1);
+    x = nn_prepend(g, x, nn_param(g, "encoder.class", NN_INIT_NORMAL, 0.02f, 1, &shape->width));
+    return nn_addp(g, x,
+                   nn_param(g, "encoder.positions", NN_INIT_NORMAL, 0.02f, 2,
+                            (int[]){c->tokens, shape->width}));
+}
+
+typedef struct step_result {
+    float* grad;
+    size_t count;
+    double loss;
+} step_result;
+
+// the largest error of a parameter's gradient over its norm
+static double compare_entries(const step_case* c, const nn_exec* e, const nn_store* store,
+                              const step_result* want, const step_result* got) {
+    const nn_trained* list;
+    int entries = nn_exec_trained(e, &list);
+    double worst = 0;
+    for (int i = 0; i < entries; i++) {
+        const char* name = store->entry[list[i].entry].name;
+        double miss = 0, size = 0;
+        for (size_t j = 0; j < list[i].count; j++) {
+            // a bias of keys has no gradient
+            if (strstr(name, "qkv.bias") && j / (list[i].count / 3) == 1) continue;
+            double a = got->grad[list[i].offset + j], b = want->grad[list[i].offset + j];
+            miss += (a - b) * (a - b);
+            size += b * b;
+        }
+        double error = sqrt(miss / (size + 1e-30));
+        worst = test_worse(worst, error);
+        if (!(error <= 0.02 * test_tolerance_scale()))
+            test_fail(__FILE__, __LINE__, "%s: gradient of %s is off by %.3g", c->name, name,
+                      error);
+    }
+    return worst;
+}
+
+// Weights that give every op work to do; in bfloat16 and op by op in float32.
+static void compare_step(const step_case* c, const lewm_shape* shape) {
     firm_error err = {0};
-    float* grad[2] = {NULL, NULL};
-    double loss[2];
-    size_t count = 0;
+    step_result result[2] = {{0}};
     for (int run = 0; run < 2; run++) {
         nn_device d;
         if (!gpu_open(&d, run ? NN_MIXED : NN_FP32)) return;
-        lewm_shape shape = lewm_small();
-        shape.width = 64 * heads, shape.heads = heads, shape.mlp = 256 * heads;
         nn_store* store;
         nn_graph* g;
         REQUIRE_OK(nn_store_create(&store, &err), err);
         REQUIRE_OK(nn_graph_create(store, &g, &err), err);
         nn_train(g, "");
-        nn_id x = nn_input(g, "x", 3, (int[]){groups, tokens, shape.width});
-        int size = tokens * shape.width;
-        x = nn_addp(g, x, nn_param(g, "encoder.shift", NN_INIT_ZERO, 0, 1, &size));
-        x = lewm_block(g, &shape, 0, x);
-        x = lewm_block(g, &shape, 1, x);
-        if (first) x = nn_slice(g, x, 1, 0, 1);
-        nn_id r = nn_input(g, "r", 3, (int[]){groups, first ? 1 : tokens, shape.width});
+        nn_id x = c->build(g, shape, c);
+        nn_id r = nn_input(g, "r", 3, (int[]){c->groups, nn_dims(g, x)[1], shape->width});
         nn_loss(g, "loss", nn_mul(g, x, r), 1);
         REQUIRE_OK(nn_store_seal(store, 4, &err), err);
         for (size_t i = 0; i < store->count; i++) store->value[i] *= 4;  // 0.02 is hardly there
@@ -231,41 +284,47 @@ static void compare_block(int tokens, int heads, int groups, int first) {
         nn_exec_options opt = {.batch = 3, .shard = 3, .lanes = 1, .train = 1, .queue = d.queue};
         REQUIRE_OK(nn_exec_create(g, d.backend, &opt, NULL, &e, &err), err);
         EXPECT_INT(nn_exec_gradient(e, fill_noise, NULL), FIRM_OK);
-        loss[run] = nn_exec_loss(e);
-        count = nn_exec_grad_count(e);
-        grad[run] = malloc(count * sizeof(float));
-        memcpy(grad[run], nn_exec_grad(e), count * sizeof(float));
-        const nn_trained* list;
-        int entries = nn_exec_trained(e, &list);
-        double worst = 0;
-        for (int i = 0; run && i < entries; i++) {
-            const char* name = store->entry[list[i].entry].name;
-            double miss = 0, size = 0;
-            for (size_t j = 0; j < list[i].count; j++) {
-                // a bias of keys has no gradient
-                if (strstr(name, "qkv.bias") && j / (list[i].count / 3) == 1) continue;
-                double a = grad[1][list[i].offset + j], b = grad[0][list[i].offset + j];
-                miss += (a - b) * (a - b);
-                size += b * b;
-            }
-            double error = sqrt(miss / (size + 1e-30));
-            worst = test_worse(worst, error);
-            if (!(error <= 0.02 * test_tolerance_scale()))
-                test_fail(__FILE__, __LINE__,
-                          "%d tokens, %d heads, first %d: gradient of %s is off by %.3g", tokens,
-                          heads, first, name, error);
-        }
+        step_result* now = &result[run];
+        *now = (step_result){.count = nn_exec_grad_count(e), .loss = nn_exec_loss(e)};
+        now->grad = malloc(now->count * sizeof(float));
+        memcpy(now->grad, nn_exec_grad(e), now->count * sizeof(float));
         if (run)
-            printf("  blocks of %d tokens, %d heads%s: gradients off by up to %.2g\n", tokens,
-                   heads, first ? ", the first read" : "", worst);
+            printf("  %s: gradients off by up to %.2g\n", c->name,
+                   compare_entries(c, e, store, &result[0], now));
         nn_exec_free(e);
         nn_graph_free(g);
         nn_store_free(store);
         nn_device_close(&d);
     }
-    EXPECT_NEAR(loss[1], loss[0], 0.02 * fabs(loss[0]) + 1e-3);
-    free(grad[0]);
-    free(grad[1]);
+    EXPECT_NEAR(result[1].loss, result[0].loss, 0.02 * fabs(result[0].loss) + 1e-3);
+    free(result[0].grad);
+    free(result[1].grad);
+}
+
+static void compare_block(int tokens, int heads, int groups, int first) {
+    lewm_shape shape = lewm_small();
+    shape.width = 64 * heads, shape.heads = heads, shape.mlp = 256 * heads;
+    step_case c = {
+        .tokens = tokens, .heads = heads, .groups = groups, .first = first, .build = build_blocks};
+    snprintf(c.name, sizeof c.name, "blocks of %d tokens, %d heads%s", tokens, heads,
+             first ? ", the first read" : "");
+    compare_step(&c, &shape);
+}
+
+static void compare_embedding(int image, int patch, int width, int groups) {
+    lewm_shape shape = lewm_small();
+    shape.image = image, shape.patch = patch, shape.width = width;
+    int side = image / patch;
+    step_case c = {.tokens = side * side + 1, .groups = groups, .build = build_embedding};
+    snprintf(c.name, sizeof c.name, "%d pictures of %d x %d as tokens of %d", groups, image, image,
+             width);
+    compare_step(&c, &shape);
+}
+
+TEST(cuda, lewm_embedding_equals_its_ops) {
+    compare_embedding(56, 14, 64, 1);
+    compare_embedding(16, 4, 24, 3);
+    compare_embedding(224, 14, 192, 11);
 }
 
 TEST(cuda, lewm_block_equals_its_ops) {

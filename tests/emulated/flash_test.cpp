@@ -30,12 +30,17 @@ static float noise(uint32_t* state) {
     return (float)(*state >> 8) / (1 << 23) - 1;
 }
 
-static scene scene_of(int groups, int heads, int tokens, int queries) {
+// steep: later keys are longer, so that the highest score of a query rises again and again
+static scene scene_of(int groups, int heads, int tokens, int queries, bool steep) {
     scene s = {groups, heads, tokens, queries, {}, {}, {}, {}, {}, {}, {}};
     size_t n = (size_t)groups * tokens * heads * 64;
     uint32_t state = (uint32_t)tokens;
     const bf16 unwritten = {0x7fff};
-    for (size_t i = 0; i < 3 * n; i++) s.qkv.push_back(__float2bfloat16(2 * noise(&state)));
+    for (size_t i = 0; i < 3 * n; i++) {
+        size_t row = i / ((size_t)heads * 64), token = row / 3 % (size_t)tokens;
+        float size = steep && row % 3 == 1 ? 0.1f * (float)token : 2;
+        s.qkv.push_back(__float2bfloat16(size * noise(&state)));
+    }
     for (size_t i = 0; i < n; i++) s.dy.push_back(__float2bfloat16(noise(&state)));
     s.y.assign(n, unwritten);
     s.dqkv.assign(3 * n, unwritten);
@@ -45,15 +50,15 @@ static scene scene_of(int groups, int heads, int tokens, int queries) {
     return s;
 }
 
+template <bool GROUPS>
 static void run(scene* s) {
     unsigned blocks = (unsigned)(s->groups * s->heads);
     flash f = {s->tokens,      s->queries,     s->heads,       3 * s->heads * 64,
                s->qkv.data(),  s->y.data(),    s->lse.data(),  s->dy.data(),
                s->dqkv.data(), s->mean.data(), s->sums.data(), 0.125f * LOG2E};
-    emulate(blocks, FORWARD_WARPS * 32, 2 * TILE_BYTES, [&] { forward_kernel(f); });
-    emulate(blocks, QUERY_WARPS * 32, 2 * TILE_BYTES, [&] { queries_kernel(f); });
-    emulate(blocks, KEY_WARPS * 32, 2 * TILE_BYTES + 2 * ROWS * sizeof(float),
-            [&] { keys_kernel(f); });
+    emulate(blocks, FLASH_WARPS * 32, FORWARD_ROOM, [&] { forward<GROUPS>(f); });
+    emulate(blocks, FLASH_WARPS * 32, QUERIES_ROOM, [&] { queries<GROUPS>(f); });
+    emulate(blocks, FLASH_WARPS * 32, KEYS_ROOM, [&] { keys<GROUPS>(f); });
 }
 
 // The largest error of each kind, over the largest value.
@@ -110,14 +115,16 @@ static void compare_head(const scene& s, int g, int h, errors* e) {
         e->see(4, sum[i], s.sums[((size_t)g * 3 + i / 64) * s.heads * 64 + h * 64 + i % 64]);
 }
 
-static void compare(int groups, int heads, int tokens, int queries) {
+template <bool GROUPS>
+static void compare_form(int groups, int heads, int tokens, int queries, bool steep) {
     static const char* const kind[] = {"y", "dq", "dk", "dv", "sums"};
-    scene s = scene_of(groups, heads, tokens, queries);
-    run(&s);
+    scene s = scene_of(groups, heads, tokens, queries, steep);
+    run<GROUPS>(&s);
     errors e;
     for (int g = 0; g < groups; g++)
         for (int h = 0; h < heads; h++) compare_head(s, g, h, &e);
-    printf("  %d tokens, %d of them look, %d heads: off by", tokens, queries, heads);
+    printf("  %d tokens, %d of them look, %d heads, %s: off by", tokens, queries, heads,
+           GROUPS ? "warpgroups" : "warps");
     for (int i = 0; i < 5; i++) {
         // results have 8 bits; gradients are sums of products of such
         double allowed = (0.01 * e.size[i] + 1e-6) * test_tolerance_scale();
@@ -128,11 +135,22 @@ static void compare(int groups, int heads, int tokens, int queries) {
     }
 }
 
+static void compare(int groups, int heads, int tokens, int queries, bool steep = false) {
+    compare_form<false>(groups, heads, tokens, queries, steep);
+    compare_form<true>(groups, heads, tokens, queries, steep);
+}
+
 TEST(emulated, flash_equals_double_arithmetic) {
     compare(1, 1, 1, 1);
     compare(2, 2, 17, 17);
+    compare(1, 1, 64, 64);
     compare(1, 1, 100, 100);
     compare(1, 1, 257, 257);
+    compare(1, 1, NN_CUDA_FLASH_TOKENS, NN_CUDA_FLASH_TOKENS);
+}
+
+TEST(emulated, flash_of_rising_scores) {
+    compare(1, 1, 257, 257, true);
 }
 
 TEST(emulated, flash_of_the_first_token_alone) {

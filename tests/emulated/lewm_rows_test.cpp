@@ -1,9 +1,9 @@
 // lewm_rows_test.cpp - the kernels between the products of LeWM's GPU search
-// (src/plan/cuda/lewm_rows.cuh) on the CPU against double arithmetic: tokens placed, gated and
-// normed, and attention, in float32 and bfloat16.
-#include "plan/cuda/lewm_rows.cuh"
-
+// (src/plan/cuda/lewm_rows.cuh, lewm_price.cuh) on the CPU against double arithmetic: tokens
+// placed, gated and normed, attention and costs, in float32 and bfloat16.
 #include <vector>
+
+#include "plan/cuda/lewm_price.cuh"
 
 extern "C" {
 #include "check.h"
@@ -226,4 +226,36 @@ TEST(emulated, lewm_attention_keeps_what_is_not_finite) {
         for (int head = 0; head < 2; head++)
             EXPECT_INT(isfinite(j.o[(size_t)row * j.s.inner + head * 16]) != 0,
                        !(row == 1 && head == 0));
+}
+
+// two searches of three candidates: the first goal's distance, then the second's; one latent that
+// is not finite, of a step before the last
+TEST(emulated, lewm_candidates_are_priced) {
+    const int width = 72, each = 3, rows = 6, bad = 4;
+    job<float> j(width, 2, 8, rows);
+    j.r.each = each;
+    j.r.s.goal_at = j.s.z0_at + (size_t)width * 4;
+    j.r.s.stride = j.r.s.goal_at + (size_t)width * 4;
+    std::vector<char> searches(2 * j.r.s.stride);
+    j.r.searches = searches.data();
+    for (int i = 0; i < 2; i++)
+        for (int f = 0; f < width; f++)
+            lewm_part(lewm_search_at(j.r.searches, j.r.s, i), j.r.s.goal_at)[f] = noise();
+    std::vector<float> value((size_t)rows);
+    j.r.value = value.data();
+    j.path[((size_t)bad * STEPS + 1) * width + 70] = NAN;
+    emulate(j.blocks(1), 32 * WARPS, 0, [&] { lewm_price_kernel(j.r); });
+    for (int row = 0; row < rows; row++) {
+        const float* goal =
+            lewm_part(lewm_search_at(j.r.searches, j.r.s, row / each), j.r.s.goal_at);
+        double want = 0;
+        for (int f = 0; f < width; f++)
+            want += pow(j.path[((size_t)row * STEPS + STEPS - 1) * width + f] - goal[f], 2);
+        if (row == bad)
+            EXPECT(isinf(value[row]) && value[row] > 0);
+        else
+            EXPECT_NEAR(value[row], want, 1e-5 * want);
+    }
+    EXPECT_INT(lewm_search_at(j.r.searches, j.r.s, 0)->nonfinite, 0);
+    EXPECT_INT(lewm_search_at(j.r.searches, j.r.s, 1)->nonfinite, 1);
 }

@@ -1,4 +1,4 @@
-// warps.cpp - the threads of a block as contexts that take turns.
+// warps.cpp - the threads of one or more blocks as contexts that take turns.
 #include "warps.h"
 
 #include <ucontext.h>
@@ -21,41 +21,68 @@ struct warp {
     int arrived, phase;
 };
 
-static std::vector<fiber> fibers;
+struct warpgroup {
+    uint64_t what;
+    int arrived, phase;
+};
+
+// a block at work
+struct block {
+    unsigned number, alive, arrived, phase;
+    unsigned char* room;
+    std::vector<warpgroup> groups;
+};
+
+static std::vector<fiber> fibers;  // of all blocks at work, one after the other
 static std::vector<warp> warps;
-static unsigned current, alive, arrived, phase;
+static std::vector<block> blocks_at_work;
+static unsigned current;
 static ucontext_t scheduler;
 static const std::function<void()>* body;
 
-static void let_others(void) {
+void let_others(void) {
     unsigned mine = current;
     swapcontext(&fibers[mine].context, &scheduler);
 }
 
+static block* own_block(void) {
+    return &blocks_at_work[current / blockDim.x];
+}
+
 // A barrier counts the threads that still run.
-static void pass_if_complete(void) {
-    if (arrived && arrived == alive) arrived = 0, phase++;
+static void pass_if_complete(block* b) {
+    if (b->arrived && b->arrived == b->alive) b->arrived = 0, b->phase++;
 }
 
 void __syncthreads(void) {
-    unsigned before = phase;
-    arrived++;
-    pass_if_complete();
-    while (phase == before) let_others();
+    block* b = own_block();
+    unsigned before = b->phase;
+    b->arrived++;
+    pass_if_complete(b);
+    while (b->phase == before) let_others();
 }
 
 static void entry(void) {
     (*body)();
     fibers[current].done = true;
-    alive--;
-    pass_if_complete();
+    own_block()->alive--;
+    pass_if_complete(own_block());
     let_others();
 }
 
-static void run_block(unsigned threads) {
-    warps.assign((threads + 31) / 32, warp());
-    alive = threads, arrived = 0;
-    for (unsigned i = 0; i < threads; i++) {
+static void run_blocks(unsigned first, unsigned count, size_t room) {
+    const unsigned threads = blockDim.x;
+    unsigned alive = count;
+    warps.assign(count * ((threads + 31) / 32), warp());
+    blocks_at_work.assign(count, block());
+    if (fibers.size() < count * threads) fibers.resize(count * threads);
+    for (unsigned i = 0; i < count; i++) {
+        unsigned char* p = (unsigned char*)aligned_alloc(128, (room + 128) / 128 * 128);
+        memset(p, 0xff, room);  // what nobody wrote is not a number
+        std::vector<warpgroup> groups((threads + 127) / 128);
+        blocks_at_work[i] = block{first + i, threads, 0, 0, p, groups};
+    }
+    for (unsigned i = 0; i < count * threads; i++) {
         fiber& f = fibers[i];
         f.done = false;
         f.stack.resize(STACK);
@@ -65,26 +92,35 @@ static void run_block(unsigned threads) {
         f.context.uc_link = &scheduler;
         makecontext(&f.context, entry, 0);
     }
-    while (alive)
-        for (current = 0; current < threads; current++) {
+    while (alive) {
+        for (current = 0; current < count * threads; current++) {
             if (fibers[current].done) continue;
-            threadIdx = dim3{current, 0, 0};
+            threadIdx = dim3{current % threads, 0, 0};
+            blockIdx = dim3{own_block()->number, 0, 0};
+            launched_room = own_block()->room;
             swapcontext(&scheduler, &fibers[current].context);
         }
+        alive = 0;
+        for (const block& b : blocks_at_work) alive += b.alive;
+    }
+    for (const block& b : blocks_at_work) free(b.room);
 }
 
-void emulate(unsigned blocks, unsigned threads, size_t room, const std::function<void()>& kernel) {
+static void launch(unsigned blocks, unsigned threads, const std::function<void()>& kernel) {
     body = &kernel;
     blockDim = dim3{threads, 1, 1};
     gridDim = dim3{blocks, 1, 1};
-    if (fibers.size() < threads) fibers.resize(threads);
-    launched_room = (unsigned char*)aligned_alloc(128, (room + 128) / 128 * 128);
-    for (unsigned i = 0; i < blocks; i++) {
-        blockIdx = dim3{i, 0, 0};
-        memset(launched_room, 0xff, room);  // what nobody wrote is not a number
-        run_block(threads);
-    }
-    free(launched_room);
+}
+
+void emulate(unsigned blocks, unsigned threads, size_t room, const std::function<void()>& kernel) {
+    launch(blocks, threads, kernel);
+    for (unsigned i = 0; i < blocks; i++) run_blocks(i, 1, room);
+}
+
+void emulate_together(unsigned blocks, unsigned threads, size_t room,
+                      const std::function<void()>& kernel) {
+    launch(blocks, threads, kernel);
+    run_blocks(0, blocks, room);
 }
 
 warp_words warp_instruction(const uint32_t* words, int count, void (*work)(warp_exchange*)) {
@@ -103,6 +139,18 @@ warp_words warp_instruction(const uint32_t* words, int count, void (*work)(warp_
     return result;
 }
 
+void group_meets(uint64_t what) {
+    warpgroup* g = &own_block()->groups[current % blockDim.x / 128];
+    if (g->arrived && g->what != what) abort();
+    g->what = what;
+    int before = g->phase;
+    if (++g->arrived == 128) {
+        g->arrived = 0;
+        g->phase++;
+    }
+    while (g->phase == before) let_others();
+}
+
 float __shfl_xor_sync(unsigned, float x, int other) {
     uint32_t words[2] = {bits_of(x), (uint32_t)other};
     warp_words w = warp_instruction(words, 2, [](warp_exchange* e) {
@@ -119,4 +167,8 @@ int __any_sync(unsigned, int x) {
         for (int i = 0; i < 32; i++) e->out[i][0] = any;
     });
     return (int)w.word[0];
+}
+
+int __all_sync(unsigned lanes, int x) {
+    return !__any_sync(lanes, !x);
 }

@@ -1,7 +1,7 @@
 // warps.h - just enough of CUDA's language to run a kernel on the CPU: the threads of one block
-// take turns as contexts of one thread, and an instruction of a warp waits until all 32 lanes are
-// there. Kernels see this file through cuda_bf16.h and nn/cuda/warp.cuh of this folder. It checks
-// what a kernel computes; it knows no races, no speed and no registers.
+// (or of all) take turns as contexts of one thread, and an instruction of a warp waits until all 32
+// lanes are there. Kernels see this file through cuda_bf16.h and nn/cuda/warp.cuh of this folder.
+// It checks what a kernel computes; it knows no races, no speed and no registers.
 #ifndef EMULATED_WARPS_H
 #define EMULATED_WARPS_H
 
@@ -40,12 +40,21 @@ static inline float4 make_float4(float x, float y, float z, float w) {
     return float4{x, y, z, w};
 }
 
+static inline uint4 make_uint4(unsigned x, unsigned y, unsigned z, unsigned w) {
+    return uint4{x, y, z, w};
+}
+
 extern dim3 blockIdx, blockDim, gridDim, threadIdx;
 extern unsigned char* launched_room;  // shared memory of the block at work
 
 // Runs a kernel: `kernel` is called once for every thread of every block.
 void emulate(unsigned blocks, unsigned threads, size_t room, const std::function<void()>& kernel);
+// The same with all blocks at work at once, so that they can wait for one another; threads of a
+// block must be a multiple of 32.
+void emulate_together(unsigned blocks, unsigned threads, size_t room,
+                      const std::function<void()>& kernel);
 void __syncthreads(void);
+void let_others(void);  // a thread that waits
 
 // One instruction of a warp: every lane hands in words; when all have, `work` fills in what each
 // lane gets.
@@ -57,6 +66,9 @@ struct warp_words {
     uint32_t word[WARP_WORDS];
 };
 warp_words warp_instruction(const uint32_t* words, int count, void (*work)(warp_exchange*));
+
+// One instruction of a warpgroup: waits until the 128 threads are there; all must hand in the same.
+void group_meets(uint64_t what);
 
 static inline float float_of(uint32_t bits) {
     float x;
@@ -75,8 +87,19 @@ static inline float emulated_rsqrt(float x) {
     return 1.0f / sqrtf(x);
 }
 #define rsqrtf emulated_rsqrt
+static inline float __fdividef(float x, float y) {
+    return x / y;
+}
 
 float __shfl_xor_sync(unsigned lanes, float x, int other);
 int __any_sync(unsigned lanes, int x);
+int __all_sync(unsigned lanes, int x);
+
+// threads take turns only where they wait
+static inline int atomicAdd(int* at, int x) {
+    int before = *at;
+    *at += x;
+    return before;
+}
 
 #endif

@@ -46,6 +46,7 @@ TEST(env, expression_values_by_hand) {
     EXPECT_NEAR(value_of("sqrt(abs(-16))", v), 4, 0);
     EXPECT_NEAR(value_of("sin(pi/2) + cos(0)", v), 2, 1e-15);
     EXPECT_NEAR(value_of("atan2(y, x) - atan2(2, 3)", v), 0, 0);
+    EXPECT_NEAR(value_of("atan2(1, 0)", v), 1.5707963267948966, 1e-15);  // y first
     EXPECT_NEAR(value_of(" 1.5e1 +\t.5 ", v), 15.5, 0);
     EXPECT_NEAR(value_of("xpos(ball/red-1)[2] * q(w)", v), 6, 0);
     EXPECT_NEAR(value_of("observation.state[6]", v), 2, 0);

@@ -153,6 +153,27 @@ TEST(env, mjcf_numbers_by_hand) {
     env_free(e);
 }
 
+TEST(env, mjcf_starts_fill_their_range) {
+    NEEDS_MUJOCO;
+    const env_spec* spec = open_task("r.ini", WORDS SIMULATOR "[start]\nslide = 0.3 0.5\n");
+    if (!spec) return;
+    firm_error err = {0};
+    env* e;
+    REQUIRE_OK(env_create(spec, &e, &err), err);
+    rng r = rng_start(4, RNG_STREAM(RNG_TEST, 1));
+    double least = 1, most = 0, s[ENV_MAX_STATE];
+    float c[FIRM_MAX_CONFIG];
+    for (int i = 0; i < 200; i++) {
+        spec->sim->reset(e, &r);
+        spec->sim->state_get(e, s);
+        env_config(spec, s, c);
+        least = fmin(least, (double)c[2]);
+        most = fmax(most, (double)c[2]);
+    }
+    EXPECT(least >= 0.2999999 && least < 0.31 && most > 0.49 && most <= 0.5000001);
+    env_free(e);
+}
+
 TEST(env, mjcf_pictures_and_what_is_hidden) {
     NEEDS_MUJOCO;
     const env_spec* seen = open_task("c.ini", WORDS SIMULATOR);
@@ -272,7 +293,7 @@ TEST(env, mjcf_files_stay_in_their_folder) {
 TEST(env, mjcf_examples_open_and_draw) {
     NEEDS_MUJOCO;
     static const char* const name[] = {"point_mass", "ball_in_cup", "finger",
-                                       "cartpole",   "pole",    "pusher"};
+                                       "cartpole",   "pole",        "pusher"};
     for (size_t i = 0; i < sizeof name / sizeof *name; i++) {
         char path[700];
         const env_spec* spec;

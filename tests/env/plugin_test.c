@@ -39,8 +39,10 @@ static void line_reset(void* sim, firm_random* r) {
     *(double*)sim = firm_random_between(r, -1, 1) + 0 * r->gauss(r);
 }
 
+static double lost;  // what a step adds to the state: NAN or an infinity for one that goes wrong
+
 static void line_step(void* sim, const float* action) {
-    *(double*)sim += 0.1 * (double)action[0];
+    *(double*)sim += 0.1 * (double)action[0] + lost;
 }
 
 static void line_get(const void* sim, double* state) {
@@ -87,12 +89,12 @@ TEST(env, plugin_defaults) {
     EXPECT(spec->collection->policy[0].terminated == NULL && spec->study == NULL);
     EXPECT_INT(spec->collection->interventions.anchors, 128);
     EXPECT_INT(spec->collection->interventions.per_anchor, 32);
-    const double here = 0.5, near = 0.59, far = 0.61, lost = NAN;
+    const double here = 0.5, near = 0.59, far = 0.61, nowhere = NAN;
     float chi;
     env_chi(spec, &far, &near, &here, &chi);
     EXPECT_NEAR(chi, 0.02, 1e-6);  // since the last control
     EXPECT(env_success(spec, &near, &here) && !env_success(spec, &far, &here));
-    EXPECT(env_fits(spec, &here) && !env_fits(spec, &lost));
+    EXPECT(env_fits(spec, &here) && !env_fits(spec, &nowhere));
     REQUIRE_OK(env_create(spec, &e, &err), err);
     spec->sim->state_set(e, &here);
     spec->sim->step(e, (float[]){7});  // clamped for the library
@@ -103,8 +105,28 @@ TEST(env, plugin_defaults) {
     EXPECT(e->fault == FIRM_E_VALUE);
     spec->sim->state_set(e, &here);
     EXPECT(e->fault == FIRM_OK);
-    spec->sim->state_set(e, &lost);
+    spec->sim->state_set(e, &nowhere);
     EXPECT(e->fault == FIRM_E_VALUE);
+    env_free(e);
+}
+
+// A step that ends in no number is a fault, until a state is set again.
+TEST(env, plugin_steps_that_lose_the_state_are_faults) {
+    const firm_task t = {.size = sizeof t, .typed = typed, .state_dim = 1, .simulator = &line};
+    const double wrong[] = {NAN, INFINITY, -INFINITY}, here = 0.5;
+    const env_spec* spec;
+    env* e;
+    firm_error err;
+    REQUIRE_OK(plugin_spec(&t, "the test", &spec, &err), err);
+    REQUIRE_OK(env_create(spec, &e, &err), err);
+    for (int i = 0; i < 3; i++) {
+        spec->sim->state_set(e, &here);
+        EXPECT_INT(e->fault, FIRM_OK);
+        lost = wrong[i];
+        spec->sim->step(e, (float[]){0});
+        lost = 0;
+        EXPECT_INT(e->fault, FIRM_E_VALUE);
+    }
     env_free(e);
 }
 

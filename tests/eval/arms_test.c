@@ -3,7 +3,9 @@
 #include "eval/arms.h"
 
 #include "check.h"
+#include "core/clock.h"
 #include "env/env.h"
+#include "eval/arm_trial.h"
 #include "eval/eval.h"
 #include "eval/settings.h"
 #include "model/model.h"
@@ -406,4 +408,29 @@ TEST(eval, goals_that_are_not_shown_are_counted) {
     cJSON_Delete(json);
     config_free(settings);
     trial_set_free(set);
+}
+
+static int64_t deadline_given;
+
+static firm_status note_deadline(eval_arm* arm, int64_t deadline_ns, firm_step* step) {
+    (void)arm;
+    *step = (firm_step){0};
+    deadline_given = deadline_ns;
+    return FIRM_OK;
+}
+
+// A decision's time runs from the moment its frame came, so that perception counts.
+TEST(eval, a_deadline_counts_from_the_frame) {
+    const arm_ops ops = {.name = "noting", .act = note_deadline};
+    eval_outcome out = {0};
+    eval_arm arm = {.ops = &ops, .setup = {.deadline_ms = 20}};
+    arm_trial t = {.arm = &arm, .out = &out};
+    firm_error err = {0};
+    arm.seen_ns = clock_ns() - 5000000;
+    REQUIRE_OK(arm_trial_decide(&t, NULL, &err), err);
+    EXPECT(deadline_given == arm.seen_ns + 20000000);
+    arm.seen_ns = 0;  // an arm without frames: from now
+    int64_t before = clock_ns();
+    REQUIRE_OK(arm_trial_decide(&t, NULL, &err), err);
+    EXPECT(deadline_given >= before + 20000000 && deadline_given <= clock_ns() + 20000000);
 }

@@ -31,8 +31,8 @@ for file in README.md CONTRIBUTING.md docs/*.md; do
     if grep -nE '@@[A-Z0-9_]+@@' "$file"; then complain "$file: numbers are missing"; fi
 done
 
-# sentences, links, terms and figures
-python3 scripts/check-docs.py || complain "scripts/check-docs.py found the above"
+# sentences, links, terms and figures; sentences and terms of the help texts
+python3 scripts/check-docs.py --program "$program" || complain "scripts/check-docs.py found the above"
 
 # the tables that are kept are those of the results that are kept
 kept=docs/results

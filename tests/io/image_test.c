@@ -155,6 +155,40 @@ TEST(io, image_damage) {
     mem_free(bytes);
 }
 
+// allocations of reading a picture whose second chunk has this name and claims a gigabyte
+static int64_t allocations_with(const char* name, const uint8_t* png, size_t n) {
+    enum { HEAD = 33, SIDE = 12 };
+    uint8_t back[SIDE * SIDE * 3], claim[12] = {0x40, 0, 0, 0, 0, 0, 0, 0, 'a', 0, 'b', 'c'};
+    uint8_t* longer = mem_alloc(n + sizeof claim);
+    firm_error err = {0};
+    const char* path = in_temp("claim.png");
+    if (!longer) return -1;
+    memcpy(claim + 4, name, 4);
+    memcpy(longer, png, HEAD);
+    memcpy(longer + HEAD, claim, sizeof claim);
+    memcpy(longer + HEAD + sizeof claim, png + HEAD, n - HEAD);
+    put_bytes(path, longer, n + sizeof claim);
+    mem_free(longer);
+    int64_t before = mem_count();
+    EXPECT_INT(image_read_png(path, SIDE, SIDE, back, &err), FIRM_E_FORMAT);
+    EXPECT(strstr(err.message, "cut off") != NULL);
+    return mem_count() - before;
+}
+
+// Texts and profiles take as little memory as a chunk that nobody knows: none of their own.
+TEST(io, image_takes_no_memory_for_texts) {
+    static const char* const names[] = {"tEXt", "zTXt", "iTXt", "iCCP", "sPLT", "eXIf"};
+    uint8_t rgb[12 * 12 * 3], *bytes;
+    size_t n;
+    firm_error err = {0};
+    noise(rgb, sizeof rgb, 5);
+    REQUIRE_OK(image_encode_png(12, 12, rgb, &bytes, &n, &err), err);
+    const int64_t unknown = allocations_with("teSt", bytes, n);
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        EXPECT_INT(allocations_with(names[i], bytes, n), unknown);
+    mem_free(bytes);
+}
+
 TEST(io, image_base64) {
     static const char* cases[][2] = {{"", ""},
                                      {"f", "Zg=="},

@@ -74,6 +74,33 @@ TEST(nn, backend_cpu_equals_ref) {
     }
 }
 
+// the cases' numbers, but logits in the hundreds
+static firm_status fill_large_logits(void* ctx, const nn_feed* feed) {
+    firm_status st = nn_case_fill(ctx, feed);
+    for (int id = 0; id < feed->graph->tensors; id++) {
+        const nn_tensor* t = &feed->graph->tensor[id];
+        if (t->kind != NN_INPUT || strcmp(t->name, "logits") != 0) continue;
+        for (size_t k = 0; k < (size_t)feed->count * (size_t)t->size; k++)
+            nn_feed_real(feed, id)[k] *= 300;
+    }
+    return st;
+}
+
+// exp(300) is no float32: a softmax takes its largest logit away first
+TEST(nn, softpool_of_large_logits_equals_ref) {
+    nn_setup ref, cpu;
+    const nn_case* c = nn_cases;
+    while (c->op != NN_SOFTPOOL) c++;
+    if (!nn_setup_case(&ref, c, nn_backend_ref(), NULL, c->shard, 0)) return;
+    if (nn_setup_case(&cpu, c, nn_backend_cpu(), NULL, c->shard, 0)) {
+        EXPECT_INT(nn_exec_forward(ref.exec, ref.batch, fill_large_logits, NULL), FIRM_OK);
+        EXPECT_INT(nn_exec_forward(cpu.exec, cpu.batch, fill_large_logits, NULL), FIRM_OK);
+        expect_same_results(nn_case_text(c), &cpu, &ref, 0);
+        nn_setup_free(&cpu);
+    }
+    nn_setup_free(&ref);
+}
+
 // an op that mixes up which of its inputs has a gradient already shows only when one has
 TEST(nn, backend_inputs_add_each_by_its_own_flag) {
     for (int i = 0; i < nn_case_count(); i++)

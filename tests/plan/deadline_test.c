@@ -9,6 +9,7 @@
 #include "check.h"
 #include "core/clock.h"
 #include "members.h"
+#include "plan/cem_internal.h"
 #include "plan/pace.h"
 #include "toys.h"
 
@@ -194,6 +195,18 @@ TEST(plan, too_little_time_for_an_iteration_tries_fewer_candidates) {
         }
         done(s);
     }
+}
+
+// however few candidates there is time for, two elites say how far apart good plans are
+TEST(plan, a_narrow_search_has_two_elites) {
+    slow w;
+    plan_solver* s = make(&w, FIRM_MODE_CONTRACT, 100000);
+    int64_t over;
+    solve(s, 3 * MS, &over);  // finds out how long a candidate takes
+    plan_result r = solve(s, 3 * MS, &over);
+    EXPECT(r.iterations >= 1 && s->now.candidates < 10);
+    EXPECT_INT(s->now.elites, 2);
+    done(s);
 }
 
 TEST(plan, too_little_time_for_the_horizon_cuts_it) {

@@ -81,3 +81,16 @@ lewm_model* toy_lewm_even(int context, uint64_t seed) {
     shape.action_mlp = 32;
     return make(&shape, seed);
 }
+
+lewm_model* toy_lewm_wide(int context, uint64_t seed) {
+    const lewm_shape full = lewm_shape_default();
+    lewm_shape shape = odd_shape(context);
+    shape.width = full.width;
+    shape.projector = full.projector;
+    shape.predictor_depth = 2;
+    shape.predictor_heads = full.predictor_heads;
+    shape.predictor_head = full.predictor_head;
+    shape.predictor_mlp = full.predictor_mlp;
+    shape.action_mlp = 32;
+    return make(&shape, seed);
+}

@@ -10,5 +10,7 @@ task_typed toy_lewm_task(void);  // TwoRoom's
 lewm_model* toy_lewm(int context, uint64_t seed);
 // Widths that are multiples of 8, as a GPU wants them.
 lewm_model* toy_lewm_even(int context, uint64_t seed);
+// The published predictor's widths, two blocks deep.
+lewm_model* toy_lewm_wide(int context, uint64_t seed);
 
 #endif

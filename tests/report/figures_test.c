@@ -6,6 +6,7 @@
 #include "core/mem.h"
 #include "report/report.h"
 #include "report/series.h"
+#include "report/svg.h"
 #include "sample.h"
 
 static int contains(const char* text, const char* part) {
@@ -214,4 +215,20 @@ TEST(report, missed_gates_are_called_missed) {
                  "| 128 | 0.100 | 0.300 | 0.500 | missed |");
     expect_gates(3, 1, "| missed: grounder 0.75 > 0.03, factual 0.75 > 0.2, joint 0.75 > 0.1 |",
                  "| passed |");
+}
+
+static void expect_ticks(double hi, int want, double step) {
+    double ticks[16];
+    int n = svg_ticks(0, hi, want, ticks);
+    EXPECT_INT(n, (int)(hi / step + 1e-9) + 1);
+    for (int i = 0; i < n; i++) EXPECT_NEAR(ticks[i], i * step, 1e-9 * hi);
+}
+
+// one, two or five times a power of ten, whichever is nearest to what was asked for
+TEST(report, ticks_are_round_numbers) {
+    expect_ticks(10, 8, 1);
+    expect_ticks(10, 6, 2);
+    expect_ticks(10, 3, 2);
+    expect_ticks(100, 2, 50);
+    expect_ticks(0.9, 1, 1);
 }

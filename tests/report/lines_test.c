@@ -97,6 +97,29 @@ TEST(report, lines_of_a_study_have_flat_names) {
     cJSON_Delete(lines);
 }
 
+// a result that is made again takes the old one's place
+TEST(report, lines_hold_a_result_once) {
+    char old[1024], again[1024], packed[1024], path[1100];
+    firm_error err = {0};
+    cJSON *files = NULL, *lines = NULL;
+    sample_folder("old", old);
+    sample_folder("again", again);
+    sample_folder("once", packed);
+    sample_put_json(old, "eval-cube-1-contract-25.json",
+                    sample_eval("cube", "contract", 25, 1, 70));
+    sample_put_json(old, "eval-cube-1-reach-25.json", sample_eval("cube", "reach", 25, 1, 80));
+    sample_put_json(again, "eval-cube-1-contract-25.json",
+                    sample_eval("cube", "contract", 25, 8, 90));
+    REQUIRE_OK(report_lines((const char* const[]){old, again}, 2, packed, &files, &err), err);
+    cJSON_Delete(files);
+    snprintf(path, sizeof path, "%s/results-cube.jsonl", packed);
+    REQUIRE_OK(json_read_lines(path, &lines, &err), err);
+    EXPECT_INT(cJSON_GetArraySize(lines), 2);
+    const cJSON* first = cJSON_GetObjectItem(cJSON_GetArrayItem(lines, 0), "result");
+    EXPECT(strstr(cJSON_GetObjectItem(first, "provenance")->valuestring, "seed=8"));
+    cJSON_Delete(lines);
+}
+
 TEST(report, lines_damaged) {
     static const struct {
         const char *text, *part;
@@ -109,6 +132,9 @@ TEST(report, lines_damaged) {
         {"[1]\n", "a line of"},
         {"{\"file\":\"eval-cube-1-contract-25.json\",\"result\":[1]}\n", "not a JSON object"},
         {"{\"file\":\"eval-cube-1-contract-25.json\",\"result\":{\"task\":\"cube\"}}\n", "keys"},
+        {"{\"file\":\"audit-cube.json\",\"result\":{}}\n{\"file\":\"audit-cube.json\",\"result\":{}"
+         "}\n",
+         "two lines of audit-cube.json"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         char folder[1024], name[32], out[1100];

@@ -4,26 +4,32 @@
 
 namespace {
 
-static flash flash_of(const nn_cuda_flash* f) {
-    return flash{f->tokens,
-                 f->queries,
-                 f->heads,
-                 (int64_t)3 * f->heads * DEPTH,
-                 (const bf16*)f->qkv,
-                 (bf16*)f->y,
-                 f->lse,
-                 (const bf16*)f->dy,
-                 (bf16*)f->dqkv,
-                 f->mean,
-                 f->sums,
-                 0.125f * LOG2E};
+__global__ void __launch_bounds__(FLASH_WARPS * 32, 3) forward_kernel(flash f) {
+    forward<HAS_WARPGROUPS>(f);
 }
 
-static void run(nn_cuda_queue* q, const nn_cuda_flash* f, void (*kernel)(flash), int warps,
-                int bytes) {
-    cudaError_t st = cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes);
+__global__ void __launch_bounds__(FLASH_WARPS * 32, 3) queries_kernel(flash f) {
+    queries<HAS_WARPGROUPS>(f);
+}
+
+__global__ void __launch_bounds__(FLASH_WARPS * 32, 3) keys_kernel(flash f) {
+    keys<HAS_WARPGROUPS>(f);
+}
+
+static flash flash_of(const nn_cuda_flash* f) {
+    return flash{f->tokens,           f->queries,  f->heads, (int64_t)3 * f->heads * DEPTH,
+                 (const bf16*)f->qkv, (bf16*)f->y, f->lse,   (const bf16*)f->dy,
+                 (bf16*)f->dqkv,      f->mean,     f->sums,  0.125f * LOG2E};
+}
+
+static void run(nn_cuda_queue* q, const nn_cuda_flash* f, void (*kernel)(flash), int bytes) {
+    cudaError_t st =
+        cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes);
+    if (st == cudaSuccess)  // room for three blocks a processor
+        st = cudaFuncSetAttribute(kernel, cudaFuncAttributePreferredSharedMemoryCarveout,
+                                  cudaSharedmemCarveoutMaxShared);
     if (st != cudaSuccess) nn_cuda_note(q, "attention: %s", cudaGetErrorString(st));
-    kernel<<<f->groups * f->heads, warps * 32, bytes, (cudaStream_t)nn_cuda_stream(q)>>>(
+    kernel<<<f->groups * f->heads, FLASH_WARPS * 32, bytes, (cudaStream_t)nn_cuda_stream(q)>>>(
         flash_of(f));
     nn_cuda_check(q, "attention");
 }
@@ -31,10 +37,10 @@ static void run(nn_cuda_queue* q, const nn_cuda_flash* f, void (*kernel)(flash),
 }  // namespace
 
 void nn_cuda_flash_forward(nn_cuda_queue* q, const nn_cuda_flash* f) {
-    run(q, f, forward_kernel, FORWARD_WARPS, 2 * TILE_BYTES);
+    run(q, f, forward_kernel, FORWARD_ROOM);
 }
 
 void nn_cuda_flash_backward(nn_cuda_queue* q, const nn_cuda_flash* f) {
-    run(q, f, queries_kernel, QUERY_WARPS, 2 * TILE_BYTES);
-    run(q, f, keys_kernel, KEY_WARPS, 2 * TILE_BYTES + 2 * ROWS * (int)sizeof(float));
+    run(q, f, queries_kernel, QUERIES_ROOM);
+    run(q, f, keys_kernel, KEYS_ROOM);
 }

@@ -1,4 +1,4 @@
-// flash.h - attention of a vision transformer in bfloat16: heads of 64, up to 288 tokens, tokens
+// flash.h - attention of a vision transformer in bfloat16: heads of 64, up to 272 tokens, tokens
 // look at all. Scores never leave the processor.
 #ifndef NN_CUDA_FLASH_H
 #define NN_CUDA_FLASH_H
@@ -9,7 +9,7 @@ extern "C" {
 
 #include "nn/cuda/cuda.h"
 
-enum { NN_CUDA_FLASH_TOKENS = 288, NN_CUDA_FLASH_DEPTH = 64 };
+enum { NN_CUDA_FLASH_TOKENS = 272, NN_CUDA_FLASH_DEPTH = 64 };
 
 typedef struct nn_cuda_flash {
     int groups, tokens, heads;  // groups: independent sets of tokens

@@ -106,7 +106,7 @@ static void* gradient_of(const nn_cuda_pass* s, nn_id id) {
 static nn_cuda_vit block_of(const nn_cuda_pass* s, const nn_chain* c, int rows, int back) {
     nn_cuda_vit v = nn_cuda_chain_block(s->g, c, rows);
     nn_id param[VIT_PARAMS];
-    nn_cuda_chain_params(s->g, c, param);
+    nn_cuda_chain_block_params(s->g, c, param);
     for (int i = 0; i < VIT_PARAMS; i++) {
         v.param[i] = nn_cuda_pass_value(s, param[i]);
         if (back) v.grad[i] = gradient_of(s, param[i]);
@@ -123,14 +123,41 @@ static nn_cuda_vit block_of(const nn_cuda_pass* s, const nn_chain* c, int rows, 
     return v;
 }
 
+// likewise for one that makes pictures tokens
+static nn_cuda_embed embed_of(const nn_cuda_pass* s, const nn_chain* c, int rows, int back) {
+    nn_cuda_embed e = nn_cuda_chain_embed(s->g, c, rows);
+    nn_id param[EMBED_PARAMS];
+    nn_cuda_chain_embed_params(s->g, c, param);
+    for (int i = 0; i < EMBED_PARAMS; i++) {
+        e.param[i] = nn_cuda_pass_value(s, param[i]);
+        if (back) e.grad[i] = gradient_of(s, param[i]);
+    }
+    nn_id y = s->g->node[c->last].out;
+    e.frames = nn_cuda_pass_value(s, s->g->node[c->first].in[0]);
+    e.y = nn_cuda_pass_value(s, y);
+    e.save = s->arena + s->at.save_at[c->last];
+    e.scratch = s->scratch;
+    if (back) e.dy = gradient_of(s, y);
+    return e;
+}
+
+static void run_chain(const nn_cuda_pass* s, const nn_chain* c, int rows, int back) {
+    if (c->kind == CHAIN_EMBED) {
+        nn_cuda_embed e = embed_of(s, c, rows, back);
+        (back ? nn_cuda_embed_backward : nn_cuda_embed_forward)(s->q, &e);
+    } else {
+        nn_cuda_vit v = block_of(s, c, rows, back);
+        (back ? nn_cuda_vit_backward : nn_cuda_vit_forward)(s->q, &v);
+    }
+}
+
 void nn_cuda_pass_forward(const nn_cuda_pass* s, int rows) {
     const nn_backend* b = nn_backend_cuda();
     for (int i = 0; i < s->g->nodes; i++) {
         nn_call c;
         const nn_chain* chain = chain_of(s, i);
         if (chain) {
-            nn_cuda_vit v = block_of(s, chain, rows, 0);
-            if (i == chain->last) nn_cuda_vit_forward(s->q, &v);
+            if (i == chain->last) run_chain(s, chain, rows, 0);
             continue;
         }
         prepare(s, i, rows, &c);
@@ -146,8 +173,7 @@ void nn_cuda_pass_backward(const nn_cuda_pass* s, int rows) {
         if (!s->at.runs_back[i]) continue;
         const nn_chain* chain = chain_of(s, i);
         if (chain) {
-            nn_cuda_vit v = block_of(s, chain, rows, 1);
-            if (i == chain->first) nn_cuda_vit_backward(s->q, &v);
+            if (i == nn_chain_back(&s->at, chain)) run_chain(s, chain, rows, 1);
             continue;
         }
         nn_call c;

@@ -6,8 +6,8 @@
 #include <cuda_bf16.h>
 #include <stdint.h>
 
-// the shared memory that a kernel is launched with
-#define LAUNCHED_ROOM(name) extern __shared__ __align__(128) unsigned char name[]
+// the shared memory that a kernel is launched with, aligned as operands of warpgroups need it
+#define LAUNCHED_ROOM(name) extern __shared__ __align__(1024) unsigned char name[]
 
 __device__ __forceinline__ uint32_t shared_address(const void* p) {
     return (uint32_t)__cvta_generic_to_shared(p);

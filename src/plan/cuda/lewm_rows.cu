@@ -4,6 +4,7 @@
 // them out.
 #include "plan/cuda/fit.cuh"
 #include "plan/cuda/lewm.cuh"
+#include "plan/cuda/lewm_price.cuh"
 #include "plan/cuda/lewm_rows.cuh"
 #include "plan/cuda/noise.cuh"
 
@@ -18,7 +19,7 @@ static __device__ __forceinline__ float real(__nv_bfloat16 x) {
     return __bfloat162float(x);
 }
 
-static rows_args args_of(const lewm_gpu* g, const lewm_job* j) {
+rows_args lewm_rows_args(const lewm_gpu* g, const lewm_job* j) {
     rows_args r = {g->size,
                    j->count * j->each,
                    j->each,
@@ -64,7 +65,7 @@ __global__ void __launch_bounds__(256)
 }
 
 firm_status lewm_draw(lewm_gpu* g, const lewm_job* j, lewm_drawn kind, firm_error* err) {
-    const rows_args r = args_of(g, j);
+    const rows_args r = lewm_rows_args(g, j);
     const int quads = (j->horizon * g->size.action + 3) / 4;
     lewm_draw_kernel<<<(unsigned)((r.rows * quads + 255) / 256), 256, 0, g->stream>>>(
         r, kind == LEWM_MEANS);
@@ -109,7 +110,7 @@ __global__ void __launch_bounds__(128)
     } while (0)
 
 firm_status lewm_embed(lewm_gpu* g, const lewm_job* j, firm_error* err) {
-    const rows_args r = args_of(g, j);
+    const rows_args r = lewm_rows_args(g, j);
     const embed_args e = {(const float*)g->patch.w, g->patch.b, (const float*)g->embed_up.w,
                           g->embed_up.b};
     BY_PRECISION(g, lewm_embed_kernel, (unsigned)(r.rows * j->horizon), 128, r, e);
@@ -126,7 +127,7 @@ __global__ void __launch_bounds__(256)
 }
 
 firm_status lewm_silu(lewm_gpu* g, const lewm_job* j, firm_error* err) {
-    const rows_args r = args_of(g, j);
+    const rows_args r = lewm_rows_args(g, j);
     const size_t n = (size_t)r.rows * (size_t)(j->horizon * g->size.width);
     BY_PRECISION(g, lewm_silu_kernel, (unsigned)((n + 255) / 256), 256, r, g->embed_down.b);
     return FIRM_OK;
@@ -135,21 +136,21 @@ firm_status lewm_silu(lewm_gpu* g, const lewm_job* j, firm_error* err) {
 // ---- tokens -------------------------------------------------------------------------------------
 
 // kernels for rows of up to 64, 192 and 512 numbers
-#define BY_WIDTH(g, kernel, grid, ...)                                                          \
-    do {                                                                                        \
-        const bool half = (g)->setup.precision == PLAN_BF16;                                    \
-        const int width = (g)->size.width;                                                      \
-        const auto chosen = width <= 64    ? half ? kernel<__nv_bfloat16, 1> : kernel<float, 1> \
-                            : width <= 192 ? half ? kernel<__nv_bfloat16, 3> : kernel<float, 3> \
-                            : half         ? kernel<__nv_bfloat16, 8>                           \
-                                           : kernel<float, 8>;                                  \
-        chosen<<<(grid), 32 * WARPS, 0, (g)->stream>>>(__VA_ARGS__);                            \
-        GPU(cudaGetLastError());                                                                \
+#define BY_WIDTH(g, kernel, grid, ...)                                                             \
+    do {                                                                                           \
+        const bool half = (g)->setup.precision == PLAN_BF16;                                       \
+        const int width = (g)->size.width;                                                         \
+        const auto chosen = width <= 64    ? half ? kernel<__nv_bfloat16, 1> : kernel<float, 1>    \
+                               : width <= 192 ? half ? kernel<__nv_bfloat16, 3> : kernel<float, 3> \
+                               : half ? kernel<__nv_bfloat16, 8>                                   \
+                                           : kernel<float, 8>;                                             \
+        chosen<<<(grid), 32 * WARPS, 0, (g)->stream>>>(__VA_ARGS__);                               \
+        GPU(cudaGetLastError());                                                                   \
     } while (0)
 
 firm_status lewm_place(lewm_gpu* g, const lewm_job* j, int t, int first, int last,
                        firm_error* err) {
-    const rows_args r = args_of(g, j);
+    const rows_args r = lewm_rows_args(g, j);
     BY_WIDTH(g, lewm_place_kernel, blocks_of((last - first + 1) * r.rows), r, t, first, last,
              g->head_down.b);
     return FIRM_OK;
@@ -157,7 +158,7 @@ firm_status lewm_place(lewm_gpu* g, const lewm_job* j, int t, int first, int las
 
 firm_status lewm_gate(lewm_gpu* g, const lewm_job* j, int t, int block, int branch, int first,
                       int last, firm_error* err) {
-    const rows_args r = args_of(g, j);
+    const rows_args r = lewm_rows_args(g, j);
     const gpu_block* w = &g->block[block];
     BY_WIDTH(g, lewm_gate_kernel, blocks_of((last - first + 1) * r.rows), r, t, block, branch,
              first, last, branch ? w->down.b : w->out.b);
@@ -170,7 +171,7 @@ enum { ATTENTION_BLOCKS = 1056 };  // eight for each of 132 processors
 
 firm_status lewm_attention(lewm_gpu* g, const lewm_job* j, int block, int window, int first,
                            int last, firm_error* err) {
-    const rows_args r = args_of(g, j);
+    const rows_args r = lewm_rows_args(g, j);
     const size_t at = (size_t)(window * g->size.context) * (size_t)r.rows * 3 *
                       (size_t)g->size.inner * g->element;
     const int heads = 32 / lanes_of(g->size.head), groups = (g->size.heads + heads - 1) / heads;
@@ -224,7 +225,7 @@ __global__ void __launch_bounds__(256)
 }
 
 firm_status lewm_finish(lewm_gpu* g, const lewm_job* j, firm_error* err) {
-    const rows_args r = args_of(g, j);
+    const rows_args r = lewm_rows_args(g, j);
     const size_t n = (size_t)r.rows * (size_t)g->size.width;
     lewm_finish_kernel<<<(unsigned)((n + 255) / 256), 256, 0, g->stream>>>(r, g->head_down.b);
     GPU(cudaGetLastError());
@@ -233,31 +234,19 @@ firm_status lewm_finish(lewm_gpu* g, const lewm_job* j, firm_error* err) {
 
 // ---- fit ----------------------------------------------------------------------------------------
 
-// One block per search; a warp prices a candidate.
+// One block per search.
 __global__ void __launch_bounds__(512) lewm_fit_kernel(const __grid_constant__ rows_args r) {
-    extern __shared__ uint32_t key[];  // (candidates), then the elites' numbers
-    const int n = r.each, tid = (int)threadIdx.x, lane = tid % 32, width = r.s.width;
-    int* elite = (int*)(key + n);
+    extern __shared__ uint32_t key[];  // (candidates), then their costs and the elites' numbers
+    const int n = r.each, tid = (int)threadIdx.x;
+    float* value = (float*)(key + n);
+    int* elite = (int*)(value + n);
     lewm_search* q = lewm_search_at(r.searches, r.s, (int)blockIdx.x);
-    const float* goal = lewm_part(q, r.s.goal_at);
     const size_t first = (size_t)blockIdx.x * n;
-    __shared__ int count, nonfinite;
-    if (tid == 0) count = nonfinite = 0;
-    __syncthreads();
-    for (int i = tid / 32; i < n; i += (int)blockDim.x / 32) {
-        const float* path = r.path + (first + i) * r.horizon * width;
-        int finite = 1;
-        for (int k = lane; k < r.horizon * width; k += 32) finite &= isfinite(path[k]) != 0;
-        finite = __all_sync(~0u, finite);
-        const float* end = path + (size_t)(r.horizon - 1) * width;
-        float sum = 0;
-        for (int f = lane; f < width; f += 32) sum += (end[f] - goal[f]) * (end[f] - goal[f]);
-        sum = warp_sum(sum);
-        if (lane) continue;
-        const float v = finite ? sum : __int_as_float(0x7f800000);
-        if (!finite) atomicAdd(&nonfinite, 1);
-        r.value[first + i] = v;
-        key[i] = order_key(v);
+    __shared__ int count;
+    if (tid == 0) count = 0;
+    for (int i = tid; i < n; i += (int)blockDim.x) {
+        value[i] = r.value[first + i];
+        key[i] = order_key(value[i]);
     }
     __syncthreads();
     const fit_ranked ranked = {n,
@@ -265,20 +254,19 @@ __global__ void __launch_bounds__(512) lewm_fit_kernel(const __grid_constant__ r
                                r.horizon * r.s.action,
                                key,
                                elite,
-                               r.value + first,
+                               value,
                                r.u + first * r.horizon * r.s.action};
     fit_result result =
         fit_elites(ranked, lewm_part(q, r.s.mean_at), lewm_part(q, r.s.spread_at), &count);
     if (tid == 0) {
         q->elites = result.elites;
         q->elite_cost = result.cost;
-        q->nonfinite += nonfinite;
         q->iteration++;
     }
 }
 
 static size_t fit_bytes(const lewm_gpu* g) {
-    return (size_t)(g->size.candidates + g->size.elites) * 4;
+    return (size_t)(2 * g->size.candidates + g->size.elites) * 4;
 }
 
 firm_status lewm_rows_prepare(lewm_gpu* g, firm_error* err) {
@@ -288,7 +276,9 @@ firm_status lewm_rows_prepare(lewm_gpu* g, firm_error* err) {
 }
 
 firm_status lewm_fit(lewm_gpu* g, const lewm_job* j, firm_error* err) {
-    const rows_args r = args_of(g, j);
+    const rows_args r = lewm_rows_args(g, j);
+    lewm_price_kernel<<<blocks_of(r.rows), 32 * WARPS, 0, g->stream>>>(r);
+    GPU(cudaGetLastError());
     lewm_fit_kernel<<<(unsigned)j->count, 512, fit_bytes(g), g->stream>>>(r);
     GPU(cudaGetLastError());
     return FIRM_OK;
