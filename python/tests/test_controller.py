@@ -3,7 +3,9 @@
 import ctypes
 import gc
 import os
+import sys
 import threading
+import time
 
 import numpy as np
 import pytest
@@ -112,6 +114,23 @@ def test_a_deadline_is_kept_or_said(model, frame, goal):
             ctl.act(deadline_ms=bad)
 
 
+def test_a_deadline_is_in_milliseconds(model, frame, goal):
+    """A search of minutes ends soon after its time, whether the controller or the call names it."""
+    ctl = firm.Controller(model, mode="contract", deadline_ms=40, threads=1, candidates=4096, iterations=10000)
+    ctl.goal(goal)
+    ctl.push(frame)
+    for given, most in ((None, 4.0), (20, 4.0), (400, 8.0)):
+        ctl.reset()
+        ctl.goal(goal)
+        ctl.push(frame)
+        begin = time.perf_counter()
+        step = ctl.act(given)
+        took = time.perf_counter() - begin
+        assert step.late and took < most  # a busy machine may take its time
+        if given == 400:
+            assert took > 0.2  # and this one was not given 40 ms
+
+
 def test_save_and_restore_continue_with_the_same_actions(model, frame, goal):
     a, b = small(model), small(model)
     a.goal(goal)
@@ -145,6 +164,12 @@ def test_controllers_in_step_equal_single_ones(model, sims, goal):
         actions = steps.action
         sims.step(actions)
     assert steps.action.shape == (3, 2) and steps.reached.dtype == bool and len(steps) == 3
+    many.goal({"agent_x": float(many[0].config()[0])})  # the first is there already
+    steps = many.act(deadline_ms=0.001)
+    assert steps.reached.tolist()[0] and not steps.reached.all() and steps.late.all()
+    for name in ("action", "distance_now", "reached", "late"):
+        assert np.array_equal(getattr(steps, name), np.stack([getattr(s, name) for s in steps.steps]))
+    np.testing.assert_allclose(steps.strange, [s.strange for s in steps.steps], rtol=1e-6)
 
 
 def test_one_of_many_is_a_controller(model, sims, goal):
@@ -171,9 +196,13 @@ def test_one_of_many_is_a_controller(model, sims, goal):
         many[2].reset()
         many[2].push(frames[2])
         many[2].act()
+    held = sys.getrefcount(many._core)
+    last = many[2]
+    now = sys.getrefcount(many._core)
+    assert now == held + 1  # one keeps all of them alive
     del many
     gc.collect()
-    assert one.config().shape == (2,)  # it keeps the others alive
+    assert one.config().shape == last.config().shape == (2,)
 
 
 def test_many_are_reset_to_their_own_seeds(model, sims, goal):
@@ -254,6 +283,12 @@ def test_wrong_options_say_so(model, options, words):
 def test_a_gpu_that_is_not_there_is_not_replaced(model):
     with pytest.raises(firm.errors.UnavailableError):
         firm.Controller(model, device="cuda")
+
+
+def test_a_device_names_its_gpu():
+    from firm.controller import _place
+
+    assert [_place(d) for d in ("cpu", "cuda", "cuda:3")] == [dict(device=0, gpu=0), dict(device=1, gpu=0), dict(device=1, gpu=3)]
 
 
 # ---- arrays ----
@@ -350,18 +385,46 @@ def test_threads_may_share_a_controller_and_a_model(model, frame, goal):
     assert not errors
 
 
-def test_the_interpreter_runs_on_while_a_search_works(model, frame, goal):
-    ctl = firm.Controller(model, mode="contract", threads=1, candidates=1000, iterations=10)
-    ctl.goal(goal)
-    ctl.push(frame)
+def test_threads_may_ask_one_model_different_things(model, sims):
+    """Each answer is for its own question."""
+    frames = sims.frames()
+    want = model.ground(frames, threads=1)
+    wrong = []
+
+    def work(i):
+        for _ in range(60):
+            if not np.array_equal(model.ground(frames[i], threads=1), want[i]):
+                wrong.append(i)
+
+    threads = [threading.Thread(target=work, args=(i,)) for i in range(3)]
+    [t.start() for t in threads]
+    [t.join() for t in threads]
+    assert not wrong
+
+
+def ticks_during(call):
+    """How often this thread woke up, each millisecond, while another made one call."""
     done = threading.Event()
-    thread = threading.Thread(target=lambda: (ctl.act(), done.set()))
+    thread = threading.Thread(target=lambda: (call(), done.set()))
     thread.start()
     ticks = 0
     while not done.wait(0.001):
         ticks += 1
     thread.join()
-    assert ticks > 5  # none if the search kept the interpreter's lock
+    return ticks
+
+
+def test_the_interpreter_runs_on_while_a_search_works(model, frame, goal):
+    ctl = firm.Controller(model, mode="contract", threads=1, candidates=1000, iterations=10)
+    ctl.goal(goal)
+    ctl.push(frame)
+    assert ticks_during(ctl.act) > 5  # none if the search kept the interpreter's lock
+
+
+def test_the_interpreter_runs_on_while_something_is_made_or_looks(model, frame):
+    frames = np.stack([frame] * 200)
+    assert ticks_during(lambda: firm.Controllers(model, 100, candidates=8, iterations=1, horizon=1, threads=1)) > 5
+    assert ticks_during(lambda: model.ground(frames, threads=1)) > 5
 
 
 def resident():

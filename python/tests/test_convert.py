@@ -18,7 +18,7 @@ def data(file):
 def few(data, tmp_path):
     """Two episodes of 30 rows."""
     path = tmp_path / "few.h5"
-    firm.Episodes.write("tworoom", path, [{"states": e.states[:30], "actions": e.actions[:29]} for e in data[:2]])
+    firm.Episodes.write("tworoom", path, [{"states": e.states[:30], "actions": e.actions[:29], "reward": 0.25 * np.arange(30) + i} for i, e in enumerate(data[:2])])
     with firm.Episodes("tworoom", path) as episodes:
         yield episodes
 
@@ -92,9 +92,13 @@ def test_minari_there_and_back(few, tmp_path, monkeypatch, frames):
     theirs = minari.load_dataset("tworoom/expert-v0")[1]
     assert np.array_equal(theirs.observations["state"], few[1].states) and np.array_equal(theirs.actions, few[1].actions)
     assert theirs.terminations.sum() + theirs.truncations.sum() == 1
+    reward = few[1].columns["reward"][:]
+    assert np.array_equal(theirs.rewards, reward[1:])
     path = tmp_path / "back.h5"
     firm.convert.from_minari("tworoom", path, "tworoom/expert-v0", frames=(lambda seen: seen["pixels"]) if frames else None)
     same(path, few, frames, lossy=frames)
+    with firm.Episodes("tworoom", path) as back:
+        assert np.array_equal(back[1].columns["reward"][1:], reward[1:])
 
 
 def test_lerobot_there_and_back(few, tmp_path, monkeypatch):

@@ -26,6 +26,12 @@ def test_the_page_is_what_the_docstrings_say():
         assert file.read() == made, "make it again: python/make_docs.py"
 
 
+def test_every_seeded_defect_matches_its_file():
+    import seeded
+
+    assert len(seeded.entries()) == 66  # seeded.py tries them
+
+
 @pytest.mark.parametrize("script", ["control.py", "many.py"])
 def test_examples_run(script):
     path = os.path.join(ROOT, "python", "examples", script)

@@ -125,6 +125,13 @@ def test_no_autoreset_and_a_mask():
     single = gymnasium.make("firm/TwoRoom-v0")
     assert np.array_equal(info["state"][0], single.reset(seed=5)[1]["state"])
     assert np.array_equal(info["state"][1], single.reset(seed=2)[1]["state"])
+    _, info = envs.reset(seed=np.array([7, 8]))
+    assert np.array_equal(info["state"][1], single.reset(seed=8)[1]["state"])
+    _, info = envs.reset(seed=[9, None])
+    assert np.array_equal(info["state"][0], single.reset(seed=9)[1]["state"])
+    for bad, words in (([1, 2, 3], "3 seeds were given for 2"), ([1, -1], "seed is -1"), ("x", "seed must be a whole number, or one")):
+        with pytest.raises(firm.Error, match=words):
+            envs.reset(seed=bad)
 
 
 def test_limits_and_copies():
@@ -132,6 +139,12 @@ def test_limits_and_copies():
     envs.reset(seed=1)
     ends = [envs.step(np.zeros((2, 2)))[3].tolist() for _ in range(4)]
     assert ends == [[False] * 2, [False] * 2, [True] * 2, [False] * 2]
+    # the end of one episode does not lengthen the other
+    envs = gymnasium.make_vec("firm/TwoRoom-v0", num_envs=2, max_episode_steps=4)
+    envs.reset(seed=1, options={"state": [50.0, 100.0], "goal": [[75.0, 100.0], [190.0, 190.0]]})
+    steps = [envs.step(np.float32([[1, 0]] * 2)) for _ in range(4)]
+    assert [s[2].tolist() for s in steps[1:3]] == [[True, False], [False, False]]
+    assert [s[3].tolist() for s in steps] == [[False, False]] * 3 + [[False, True]]
     for copy in (True, False):
         envs = gymnasium.make_vec("firm/TwoRoom-v0", num_envs=2, copy=copy)
         first, _ = envs.reset(seed=1)

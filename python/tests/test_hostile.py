@@ -129,6 +129,44 @@ def test_whatever_is_given_there_is_a_sentence():
     assert try_all(calls()) == []
 
 
+def test_the_extension_itself_refuses_wrong_sizes():
+    """What the Python layer checks is checked again before memory is touched."""
+    from firm import _core
+
+    model, f4, u1 = firm.load("tworoom")._core, np.float32, np.uint8
+    ctl = firm.Controller("tworoom", candidates=8, iterations=1, horizon=1, threads=1)._core
+    sims, batch = _core.Sims("tworoom", None, 2, 1), _core.Batch(model, 1, 1)
+    frame, out = np.zeros((224, 224, 3), u1), np.zeros(2, f4)
+    for call in (
+        lambda: ctl.push(frame[1:], None),
+        lambda: ctl.push(frame, np.zeros(1, f4)),
+        lambda: ctl.goal(frame[:, 1:].copy()),
+        lambda: ctl.goal_config(np.zeros(3, f4), None),
+        lambda: ctl.goal_config(out, np.zeros(1, u1)),
+        lambda: ctl.config(np.zeros(1, f4)),
+        lambda: ctl.predict(np.zeros((4, 2), f4), 1, np.zeros((2, 2), f4), None),
+        lambda: ctl.predict(np.zeros((5, 2), f4), 1, np.zeros((1, 2), f4), None),
+        lambda: ctl.predict(np.zeros((5, 2), f4), 1, np.zeros((2, 2), f4), np.zeros((1, 1), f4)),
+        lambda: ctl.predict(np.zeros((5, 2), f4), 0, np.zeros((2, 2), f4), None),
+        lambda: batch.ground(frame[1:], out),
+        lambda: batch.ground(frame, np.zeros(1, f4)),
+        lambda: batch.predict(frame, None, np.zeros((10, 2), f4), None, None, None, np.zeros((3, 2), f4), None, 2),
+        lambda: batch.predict(np.stack([frame, frame]), None, np.zeros((5, 2), f4), None, None, None, np.zeros((2, 2), f4), None, 1),
+        lambda: batch.predict(frame, None, np.zeros((5, 2), f4), frame[1:], None, None, np.zeros((2, 2), f4), None, 1),
+        lambda: batch.predict(frame, None, np.zeros((5, 2), f4), None, None, None, np.zeros((2, 2), f4), np.zeros((2, 1), f4), 1),
+        lambda: sims.reset(None, np.zeros(1, np.uint64)),
+        lambda: sims.reset(np.zeros(1, u1), np.zeros(2, np.uint64)),
+        lambda: sims.set(0, np.zeros(3), None),
+        lambda: sims.set(0, None, np.zeros(1)),
+        lambda: sims.step(None, np.zeros((2, 1), f4)),
+        lambda: sims.look(None, frame),
+        lambda: sims.look(None, success=np.zeros(1, u1)),
+        lambda: sims.picture(np.zeros(2), frame[1:].copy()),
+    ):
+        with pytest.raises(firm.errors.UsageError, match="wrong size|no goal"):
+            call()
+
+
 def test_descriptions_of_tasks_too(tmp_path):
     from test_tasks import make
 

@@ -98,6 +98,27 @@ def test_predict_takes_goals_of_numbers(model, sims):
     assert model.predict(frames, plan).distances is None
 
 
+def test_predict_takes_a_goal_for_each(model, sims):
+    frames, plan = sims.frames(), np.zeros((3, 5, 2))
+    goals = np.stack([sims.picture([x, 100.0]) for x in (40.0, 60.0, 180.0)])
+    each = model.predict(frames, plan, goal=goals).distances
+    for i in range(3):
+        alone = model.predict(frames, plan, goal=goals[i]).distances
+        assert np.array_equal(each[i], alone[i]) and not np.array_equal(each, alone)
+
+
+def test_plans_of_any_length_follow_one_another(model, sims):
+    """A longer plan begins with the shorter one's path, whichever was asked for first."""
+    frames, plan = sims.frames(), np.tile(np.float32([0.3, -0.2]), (3, 20, 1))
+    long = model.predict(frames, plan, threads=1).configurations
+    short = model.predict(frames, plan[:, :5], threads=1).configurations
+    assert long.shape == (3, 5, 2) and short.shape == (3, 2, 2)
+    np.testing.assert_allclose(short, long[:, :2], atol=1e-6)
+    other = firm.load(model.path)
+    np.testing.assert_allclose(other.predict(frames, plan[:, :5], threads=1).configurations, short, atol=1e-6)
+    np.testing.assert_allclose(other.predict(frames, plan, threads=1).configurations, long, atol=1e-6)
+
+
 def test_predict_says_what_is_wrong(model, sims):
     frames, plan = sims.frames(), np.zeros((3, 5, 2))
     with pytest.raises(ValueError, match="a multiple of 5"):

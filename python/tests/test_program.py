@@ -65,6 +65,17 @@ def test_a_failure_has_the_program_s_sentence(file, tmp_path):
         program.run("fly")
 
 
+def test_keywords_are_flags_and_settings(file, capfd):
+    result = firm.evaluate("tworoom", arms=["random"], trials=8, deadline_ms=5, unsolved=True, seed=3, quiet=True)
+    (row,) = result.rows
+    assert row["arm"] == "random" and row["ci95_low"] < row["ci95_high"] and row["ci95_low"] <= row["success_rate"] <= row["ci95_high"]
+    assert len(result.outcomes["random"]) == 8 and 100 * sum(result.outcomes["random"]) / 8 == row["success_rate"]
+    assert result.pairs == []
+    with pytest.raises(firm.Error, match="plan.wings"):
+        firm.evaluate("tworoom", arms=["random"], trials=8, settings={"plan.wings": 2}, quiet=True)
+    assert program._options(dict(a_b=1, c=None, d=True, e=False, f="x")) == ["--a-b", "1", "--d", "--f", "x"]
+
+
 @pytest.mark.long
 def test_a_training_that_was_stopped_continues(file, tmp_path, interrupt):
     branches, out = tmp_path / "i.h5", tmp_path / "run"

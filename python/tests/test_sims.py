@@ -4,6 +4,7 @@ import os
 import shutil
 import struct
 import subprocess
+import zipfile
 
 import numpy as np
 import pytest
@@ -106,6 +107,13 @@ def test_the_same_seed_gives_the_same_bits_for_any_number_of_threads(task):
     assert not np.array_equal(runs[0][0][0], runs[0][0][1])
 
 
+def test_a_seed_means_the_same_start_and_goal_for_ever():
+    sims = firm.Simulators("tworoom", 2)
+    sims.reset([11, 2**40 + 1])
+    assert sims.states().tolist() == [[160.66981506347656, 146.8267059326172], [158.01791381835938, 148.31362915039062]]
+    assert sims.goals().tolist() == [[66.80731201171875, 45.83884048461914], [38.46535110473633, 92.71595764160156]]
+
+
 @pytest.mark.parametrize("task", ["tworoom", "pusht", "reacher", "cube"])
 def test_a_drawn_start_does_not_solve_its_goal(task):
     sims = available(task)
@@ -129,6 +137,8 @@ def test_a_mask_leaves_simulators_alone(sims):
     assert moved.tolist() == [False, True, False]
     sims.reset([1, 2, 3], mask=[0, 0, 1])
     assert np.array_equal(sims.states()[0], before[0])
+    info = sims.info
+    assert (info.action_low, info.action_high) == (-1.0, 1.0)
 
 
 def test_pictures_are_drawn_into_the_callers_array(sims):
@@ -155,12 +165,55 @@ def test_wrong_arguments_say_so(sims):
         (lambda: sims.set(0, None, [-5.0, 1.0]), "tworoom cannot be in such a goal"),
         (lambda: sims.set(3, [1.0, 1.0]), "i is 3; give 0 to 2"),
         (lambda: sims.reset([1, 2]), "seeds must have the shape"),
+        (lambda: sims.reset([1, -1, 2]), "seeds has -1; give whole numbers from 0 on"),
+        (lambda: sims.reset([1, 1.5, 2]), "seeds must be whole numbers"),
+        (lambda: sims.step(np.zeros((3, 2)), mask=[0.5, 1, 1]), "mask must be True or False for each"),
         (lambda: sims.picture([np.inf, 0]), "state is not finite"),
     ]
     for call, words in cases:
         with pytest.raises(firm.Error, match=words):
             call()
     assert np.array_equal(sims.states(), before)
+
+
+def test_another_mujoco_is_refused(monkeypatch):
+    pytest.importorskip("mujoco")
+    available("reacher")
+    monkeypatch.setattr(firm.sims, "_MUJOCO", "9.9.9")
+    with pytest.raises(firm.errors.UnavailableError, match="need the package mujoco 9.9.9, which is of another version; run: pip install"):
+        firm.Simulators("reacher")
+
+
+def test_scenes_are_looked_for_where_the_variable_says(monkeypatch, tmp_path):
+    from firm import scenes
+
+    available("reacher")
+    monkeypatch.setenv("FIRM_MODELS_DIR", str(tmp_path))
+    assert scenes.find("reacher") is None
+    with pytest.raises(firm.errors.UnavailableError, match="the scene of 'reacher' is not there; run: python -m firm.scenes"):
+        scenes.find_or_fail("reacher")
+    (tmp_path / "reacher").mkdir()
+    (tmp_path / "reacher" / "reacher.xml").write_text("")
+    assert scenes.find("reacher") == str(tmp_path)
+
+
+def test_a_package_of_scenes_that_was_changed_is_not_used(monkeypatch, tmp_path):
+    """pip finds a package of the right name and version in a folder; it is not the one that the digest names."""
+    from firm import scenes
+
+    shelf, version = tmp_path / "shelf", scenes._PINS["dm_control"][0]
+    shelf.mkdir()
+    with zipfile.ZipFile(shelf / f"dm_control-{version}-py3-none-any.whl", "w") as wheel:
+        wheel.writestr("dm_control/suite/reacher.xml", "<mujoco/>")
+        info = f"dm_control-{version}.dist-info/"
+        wheel.writestr(info + "METADATA", f"Metadata-Version: 2.1\nName: dm_control\nVersion: {version}\n")
+        wheel.writestr(info + "WHEEL", "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n")
+        wheel.writestr(info + "RECORD", "")
+    monkeypatch.setenv("PIP_NO_INDEX", "1")
+    monkeypatch.setenv("PIP_FIND_LINKS", str(shelf))
+    with pytest.raises(firm.errors.UnavailableError, match="is not the file that was expected; nothing of it was used"):
+        scenes.fetch(str(tmp_path / "to"))
+    assert not (tmp_path / "to").exists()
 
 
 PLUGIN = """

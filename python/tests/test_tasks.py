@@ -89,6 +89,9 @@ def test_pictures_shrink_by_means():
     picture = np.arange(4 * 6 * 3, dtype=np.uint8).reshape(4, 6, 3)
     half = firm.tasks._resize(picture, 2)
     assert half.shape == (2, 2, 3) and half[0, 0, 0] == round(picture[:2, :3, 0].mean())
+    noise = np.random.default_rng(4).integers(0, 256, (6, 4, 3)).astype(np.uint8)
+    means = noise.reshape(2, 3, 2, 2, 3).mean(axis=(1, 3))
+    assert np.array_equal(firm.tasks._resize(noise, 2), np.rint(means)) and (means % 1 > 0.5).any()
     assert np.array_equal(firm.tasks._resize(picture[:, :4], 4), picture[:, :4])
     assert firm.tasks._resize(picture, 8).shape == (8, 8, 3)
 
@@ -151,6 +154,79 @@ def test_a_missing_program_says_what_to_do(task, monkeypatch):
     monkeypatch.setenv("FIRM_PROGRAM", "/none/firm")
     with pytest.raises(firm.errors.UnavailableError, match="make build"):
         firm.program.collect(task, "x.h5")
+
+
+def test_angles_are_a_sine_and_a_cosine(tmp_path):
+    config = {"turn": firm.tasks.angle(lambda s: 0.1 + s[0]), "x": firm.tasks.position(lambda s: s[0])}
+    task = make(tmp_path / "t", config=config, distances={"turn": ("turn", "rad", 0.2), "cart": ("x", "m", 0.05)})
+    sims = firm.Simulators(task.path)
+    sims.set(0, [0.5, 0.0], [0.3, 0.0])
+    assert sims.info.config == ("turn_sin", "turn_cos", "x")
+    np.testing.assert_allclose(sims.configs()[0], [np.sin(0.6), np.cos(0.6), 0.5], rtol=1e-6)
+    np.testing.assert_allclose(sims.distances()[0], [0.2, 0.2], rtol=1e-5)
+    with pytest.raises(ValueError, match="angles come first"):
+        make(tmp_path / "u", config=dict(reversed(list(config.items()))))
+
+
+def test_a_start_has_nothing_that_its_state_does_not_tell(tmp_path):
+    """The environment remembers its last push; a random start is brought back through the setter, as any other is."""
+
+    class Remembers(Cart):
+        def reset(self, **options):
+            self.last = 0.5
+            return super().reset(**options)
+
+        def step(self, action):
+            moved = super().step(np.asarray(action) + self.last)
+            self.last = float(action[0])
+            return moved
+
+    def set_both(env, state):
+        env.place, env.last = np.array(state), 0.0
+
+    options = dict(config={"x": firm.tasks.position(lambda s: s[0])}, distances={"cart": ("x", "m", 0.05)}, state=place_of)
+    task = firm.tasks.from_gymnasium(Remembers, tmp_path / "t", set_state=set_both, name="cart", image=64, **options)
+    sims = firm.Simulators(task.path)
+    sims.reset([1])
+    start = sims.states()[0]
+    sims.step([[0.25]])
+    moved = sims.states()[0]
+    sims.set(0, start)
+    sims.step([[0.25]])
+    assert np.array_equal(sims.states()[0], moved)
+
+
+def children():
+    """Processes that serve simulators of this one."""
+    found = 0
+    for pid in filter(str.isdigit, os.listdir("/proc")):
+        try:
+            with open(f"/proc/{pid}/stat") as stat, open(f"/proc/{pid}/cmdline") as line:
+                found += stat.read().rsplit(")", 1)[1].split()[1] == str(os.getpid()) and "firm._serve" in line.read()
+        except OSError:
+            pass
+    return found
+
+
+def test_the_processes_of_simulators_end_with_them(task):
+    before = children()
+    sims = firm.Simulators(task.path, 2)
+    sims.reset([1, 2])
+    assert children() >= before + 2
+    del sims
+    assert children() <= before + 1  # one more answers for all that ask about states
+
+
+@pytest.mark.long
+def test_a_task_that_does_not_come_back_fails_its_check(tmp_path):
+    """set_state forgets the speed: the program's check says so, and raises."""
+    program()
+
+    def forgets(env, state):
+        env.place = np.array([state[0], 0.0])
+
+    with pytest.raises(firm.errors.GateError, match="replays: restored moments replay up to .* the state leaves something out"):
+        firm.program.check(make(tmp_path / "t", set_state=forgets))
 
 
 def program():

@@ -13,6 +13,7 @@ last row says nothing."""
 
 from __future__ import annotations
 
+import functools
 import os
 from typing import Any, Callable, Dict, Iterator, Mapping, Optional, Sequence, Union
 
@@ -81,7 +82,7 @@ def to_minari(episodes: Episodes, dataset_id: str, *, frames: bool = True, **opt
     from minari.data_collector import EpisodeBuffer
 
     first = episodes[0]
-    shape = {"state": spaces.Box(-np.inf, np.inf, (episodes.states.shape[1],), np.float64)}
+    shape: Dict[str, Any] = {"state": spaces.Box(-np.inf, np.inf, (episodes.states.shape[1],), np.float64)}
     if frames:
         shape["pixels"] = spaces.Box(0, 255, episodes.frames.shape[1:], np.uint8)
     buffers = []
@@ -205,7 +206,7 @@ def from_lerobot(
 
     chosen = columns
     return Episodes.write(
-        task, path, [_Later({ours: (lambda n=int(n), key=key: read(n, key)) for key, ours in chosen.items()}) for n in wanted]
+        task, path, [_Later({ours: functools.partial(read, int(n), key) for key, ours in chosen.items()}) for n in wanted]
     )
 
 

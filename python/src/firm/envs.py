@@ -60,7 +60,8 @@ def _observation_space(sims: Simulators, kind: str) -> spaces.Space:
     size = sims.info.image_size
     pixels = spaces.Box(0, 255, (size, size, 3), np.uint8)
     state = spaces.Box(-np.inf, np.inf, (sims.info.state_dim,), np.float64)
-    return {"pixels": pixels, "state": state, "both": spaces.Dict(pixels=pixels, state=state)}[kind]
+    forms: Dict[str, spaces.Space] = {"pixels": pixels, "state": state, "both": spaces.Dict(pixels=pixels, state=state)}
+    return forms[kind]
 
 
 def _action_space(sims: Simulators) -> spaces.Box:

@@ -166,7 +166,7 @@ class Episodes(Sequence[Episode]):
             self._failed()
         if int(head) != out.nbytes:
             raise Error(f"{int(head)} bytes came from {self.path}, and {out.nbytes} were expected")
-        view, got = memoryview(out.reshape(-1).view(np.uint8)), 0
+        view, got = memoryview(out.reshape(-1).view(np.uint8).data), 0
         while got < out.nbytes:
             more = pipe.readinto(view[got:])
             if not more:

@@ -122,7 +122,7 @@ class Simulators:
     def look(self) -> Dict[str, np.ndarray]:
         """All numbers at once: states, goals, configs, distances and success, by these names."""
         n = self.count
-        out = {
+        out: Dict[str, np.ndarray] = {
             "states": np.empty((n, self.info.state_dim)),
             "goals": np.empty((n, self.info.state_dim)),
             "configs": np.empty((n, len(self.info.config)), np.float32),
