@@ -29,6 +29,7 @@ typedef struct trial {
     int members, teams;
     char* scratch;  // (threads)
     meet at[MOST];
+    plan_net_claims claims[MOST];
     plan_net_spent spent[MOST];
 } trial;
 
@@ -57,9 +58,12 @@ static void roll(void* arg, int item, int worker) {
     job.n = (to < n ? to : n) - from;
     job.u += (size_t)from * STEPS * 10;
     job.c_out += (size_t)from * STEPS * 2;
-    plan_net_team team = {t->members,
-                          t->scratch + (size_t)(of * t->members) * plan_net_scratch_bytes(t->net),
-                          &t->at[of], &t->spent[of * t->members]};
+    plan_net_team team = {
+        .members = t->members,
+        .scratch = t->scratch + (size_t)(of * t->members) * plan_net_scratch_bytes(t->net),
+        .at = &t->at[of],
+        .claims = &t->claims[of * t->members],
+        .spent = &t->spent[of * t->members]};
     if (job.n > 0) plan_net_rollout_share(t->net, &job, &team, worker % t->members);
 }
 

@@ -40,6 +40,7 @@ struct plan_learned {
     size_t stride;  // bytes of one thread's scratch
     char* scratch;  // (workers)
     meet* at;       // (workers) where the members of a team meet, by team
+    plan_net_claims* claims;  // (workers)
     float c0[FIRM_MAX_CONFIG];
     float* m0;  // (fiber)
     // the rollout at work
@@ -64,7 +65,8 @@ firm_status plan_learned_create(const plan_net* net, pool* threads, plan_learned
     l->scratch = mem_calloc(workers, l->stride);
     l->m0 = mem_calloc((size_t)l->shape.fiber + 1, sizeof(float));
     l->at = mem_calloc(workers, sizeof *l->at);
-    if (!l->scratch || !l->m0 || !l->at) {
+    l->claims = mem_calloc(workers, sizeof *l->claims);
+    if (!l->scratch || !l->m0 || !l->at || !l->claims) {
         plan_learned_free(l);
         return FAIL(err, FIRM_E_MEMORY, "no memory for %zu planner threads", workers);
     }
@@ -75,6 +77,7 @@ firm_status plan_learned_create(const plan_net* net, pool* threads, plan_learned
 
 void plan_learned_free(plan_learned* l) {
     if (!l) return;
+    mem_free(l->claims);
     mem_free(l->at);
     mem_free(l->scratch);
     mem_free(l->m0);
@@ -108,7 +111,8 @@ static void roll_member(void* arg, int item, int worker) {
     plan_net_job job = part_of(l, from, to < n ? to : n);
     plan_net_team team = {.members = l->members,
                           .scratch = l->scratch + (size_t)(of * l->members) * l->stride,
-                          .at = &l->at[of]};
+                          .at = &l->at[of],
+                          .claims = l->claims + of * l->members};
     int bad = plan_net_rollout_share(l->net, &job, &team, worker % l->members);
     atomic_fetch_add(&l->nonfinite, bad);
 }

@@ -3,8 +3,9 @@
 // Candidates are cut into blocks whose activations stay in the L2 cache through all macro steps, a
 // block into panels. For each group of output features the weights stay in L1 while the block's
 // panels pass by. In a team, a member computes a share of every product's groups for all panels,
-// and what goes feature by feature (inputs, LayerNorm, outputs) for a share of the panels; the
-// members meet in between.
+// then what is left of other members' shares, and what goes feature by feature (inputs, LayerNorm,
+// outputs) for a share of the panels; the members meet in between. A share is the same at every
+// macro step, so its weights stay in its core's L2.
 #include <math.h>
 #include <string.h>
 
@@ -43,6 +44,7 @@ typedef struct roll {
     int member;
     scratch s;
     strides of;
+    int turn;      // 0 or 1: which of the claims count for the product at work
     int first, n;  // candidates of the block at work
     int count;
     panel panels[NET_MOST_PANELS];
@@ -139,7 +141,7 @@ static size_t offset(const panel* q, int stride, int bytes) {
 
 typedef struct layer {
     const packed* p;
-    int skip;           // inputs that are left out; a multiple of the depth
+    int skip;  // inputs that all candidates share, a multiple of the depth: start_group()
     int groups;         // of outputs
     const float* bias;  // (groups * rows)
     const char* in;
@@ -154,35 +156,6 @@ static int panels_alike(const roll* r, int i) {
     const net_panel_kernels* kind = r->panels[i].kernels;
     while (i < r->count && r->panels[i].kernels == kind) i++;
     return i;
-}
-
-static void product(const roll* r, const layer* l) {
-    const net_kernels* k = r->net->kernels;
-    int inputs = l->p->inputs, out_bytes = l->epilogue == NET_GELU ? k->bytes : 4;
-    int to = share_from(r, l->groups, r->member + 1);
-    size_t each = (size_t)(k->rows * k->bytes), group = each * (size_t)inputs;
-    for (int g = share_from(r, l->groups, r->member); g < to; g++) {
-        const char* w = (const char*)l->p->w + (size_t)g * group + (size_t)l->skip * each;
-        for (int i = 0, next; i < r->count; i = next) {
-            const panel* q = &r->panels[i];
-            next = panels_alike(r, i);
-            net_products p = {.w = w,
-                              .bias = l->bias + g * k->rows,
-                              .inputs = inputs - l->skip,
-                              .epilogue = l->epilogue,
-                              .count = next - i,
-                              .in_step = (size_t)(q->width * l->in_stride * k->bytes),
-                              .out_step = (size_t)(q->width * l->out_stride * out_bytes),
-                              .ahead = k->ahead && i == 0 && g + 1 < to ? w + group : NULL};
-            p.in =
-                l->in + offset(q, l->in_stride, k->bytes) + (size_t)(l->skip * q->width * k->bytes);
-            p.out = (char*)l->out + offset(q, l->out_stride, out_bytes) +
-                    (size_t)(g * k->rows * q->width * out_bytes);
-            q->kernels->product(&p);
-        }
-    }
-    SPENT(r, product);
-    wait_for_team(r);
 }
 
 // Inputs of the state that come in whole depths: these are the same for all candidates at the first
@@ -204,32 +177,89 @@ static void set_start(const roll* r) {
     k->panel[k->panels - 1].round(r->s.start, state, r->s.start_operand);
 }
 
-// base = b_in + the shared inputs' products, for the member's groups
-static void share_start(const roll* r) {
-    const packed* p = &r->net->in;
+// base = b_in + the shared inputs' products, for one group
+static void start_group(const roll* r, const packed* p, int g) {
     const net_kernels* k = r->net->kernels;
-    int rows = k->rows, to = share_from(r, p->groups, r->member + 1);
+    int rows = k->rows;
     _Alignas(64) float tile[NET_MOST_ROWS * NET_MOST_UNIT];
-    for (int g = share_from(r, p->groups, r->member); g < to; g++) {
-        k->panel[k->panels - 1].product(&(net_products){
-            .w = (const char*)p->w + (size_t)g * (size_t)p->inputs * (size_t)(rows * k->bytes),
-            .bias = p->bias + g * rows,
-            .inputs = shared_inputs(r->net),
-            .epilogue = NET_STORE,
-            .count = 1,
-            .in = r->s.start_operand,
-            .out = (char*)tile});
-        for (int i = 0; i < rows; i++) r->s.base[g * rows + i] = tile[i * k->unit];
+    k->panel[k->panels - 1].product(&(net_products){
+        .w = (const char*)p->w + (size_t)g * (size_t)p->inputs * (size_t)(rows * k->bytes),
+        .bias = p->bias + g * rows,
+        .inputs = shared_inputs(r->net),
+        .epilogue = NET_STORE,
+        .count = 1,
+        .in = r->s.start_operand,
+        .out = (char*)tile});
+    for (int i = 0; i < rows; i++) r->s.base[g * rows + i] = tile[i * k->unit];
+}
+
+// The next group that nobody has begun: of the member's own share, then of the others'. -1: none.
+static int next_group(const roll* r, int groups) {
+    const int members = r->team->members;
+    for (int i = 0; i < members; i++) {
+        int of = (r->member + i) % members, from = share_from(r, groups, of),
+            count = share_from(r, groups, of + 1) - from;
+        atomic_int* taken = &r->team->claims[of].taken[r->turn];
+        if (atomic_load_explicit(taken, memory_order_relaxed) >= count) continue;
+        int at = atomic_fetch_add_explicit(taken, 1, memory_order_relaxed);
+        if (at < count) return from + at;
+    }
+    return -1;
+}
+
+// One group for all panels. next: 1 if the same thread will probably take the one behind it.
+static void multiply_group(const roll* r, const layer* l, int g, int next) {
+    const net_kernels* k = r->net->kernels;
+    int inputs = l->p->inputs, out_bytes = l->epilogue == NET_GELU ? k->bytes : 4;
+    size_t each = (size_t)(k->rows * k->bytes), group = each * (size_t)inputs;
+    const char* w = (const char*)l->p->w + (size_t)g * group + (size_t)l->skip * each;
+    for (int i = 0, to; i < r->count; i = to) {
+        const panel* q = &r->panels[i];
+        to = panels_alike(r, i);
+        net_products p = {.w = w,
+                          .bias = l->bias + g * k->rows,
+                          .inputs = inputs - l->skip,
+                          .epilogue = l->epilogue,
+                          .count = to - i,
+                          .in_step = (size_t)(q->width * l->in_stride * k->bytes),
+                          .out_step = (size_t)(q->width * l->out_stride * out_bytes),
+                          .ahead = k->ahead && i == 0 && next ? w + group : NULL};
+        p.in = l->in + offset(q, l->in_stride, k->bytes) + (size_t)(l->skip * q->width * k->bytes);
+        p.out = (char*)l->out + offset(q, l->out_stride, out_bytes) +
+                (size_t)(g * k->rows * q->width * out_bytes);
+        q->kernels->product(&p);
     }
 }
 
-static void product_in(const roll* r, int first) {
+static void product(roll* r, const layer* l) {
+    if (r->team->members == 1) {
+        for (int g = 0; g < l->groups; g++) {
+            if (l->skip) start_group(r, l->p, g);
+            multiply_group(r, l, g, g + 1 < l->groups);
+        }
+        SPENT(r, product);
+        return;
+    }
+    // nobody is at the other count: all have left the last product, and none begins the next
+    // before this member has come to the meeting
+    atomic_store_explicit(&r->team->claims[r->member].taken[1 - r->turn], 0, memory_order_relaxed);
+    const int end = share_from(r, l->groups, r->member + 1);
+    for (int g; (g = next_group(r, l->groups)) >= 0;) {
+        if (l->skip) start_group(r, l->p, g);
+        multiply_group(r, l, g, g + 1 != end && g + 1 < l->groups);
+    }
+    r->turn = 1 - r->turn;
+    SPENT(r, product);
+    wait_for_team(r);
+}
+
+static void product_in(roll* r, int first) {
     const packed* p = &r->net->in;
-    if (first) share_start(r);
+    const int skip = first ? shared_inputs(r->net) : 0;
     product(r, &(layer){.p = p,
-                        .skip = first ? shared_inputs(r->net) : 0,
+                        .skip = skip,
                         .groups = p->groups,
-                        .bias = first ? r->s.base : p->bias,
+                        .bias = skip ? r->s.base : p->bias,
                         .in = r->s.operand,
                         .in_stride = r->net->kernels->bytes == 4 ? r->of.x : r->of.operand,
                         .out = r->s.h,
@@ -282,7 +312,7 @@ static void normalise(const roll* r, int with_spatial) {
 }
 
 // h += GELU(LN(h) W1 + b1) W2 + b2
-static void residual(const roll* r, const packed* first, const packed* second, int with_spatial) {
+static void residual(roll* r, const packed* first, const packed* second, int with_spatial) {
     normalise(r, with_spatial);
     product(r, &(layer){.p = first,
                         .groups = first->groups,
@@ -303,7 +333,7 @@ static void residual(const roll* r, const packed* first, const packed* second, i
 }
 
 // One macro step of the block's panels; x holds c, m and u and receives c' and m'.
-static void step(const roll* r, int first, int last) {
+static void step(roll* r, int first, int last) {
     const plan_net* net = r->net;
     const plan_net_shape* shape = &net->shape;
     int rows = net->kernels->rows;
@@ -394,6 +424,8 @@ int plan_net_rollout_share(const plan_net* net, const plan_net_job* job, const p
     r.member = member;
     r.of = strides_of(net);
     scratch_layout(net, lanes, team->scratch, &r.s);
+    r.turn = 0;
+    if (team->members > 1) atomic_store(&team->claims[member].taken[0], 0);
     if (k->begin) k->begin();
     if (team->spent) team->spent[member].since = clock_ns();
     for (int b = 0; b < blocks; b++) {

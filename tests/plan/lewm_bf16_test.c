@@ -27,6 +27,8 @@ static int tables(const lewm_products** out) {
         out[n++] = &lewm_products_amx_emulated;
     }
     if (level == SIMD_AMX) out[n++] = &lewm_products_amx;
+#else
+    (void)out;
 #endif
     if (n == 0) test_skip("the processor has no bfloat16 instructions");
     return n;

@@ -49,15 +49,18 @@ static void compare(const plan_net* net, int n) {
         int members = sizes[i], bad = 0;
         pool* p;
         meet at;
+        plan_net_claims claims[PLAN_TEAM_MOST];
         firm_error err;
         REQUIRE_OK(pool_create(members, &p, &err), err);
         meet_init(&at);
         meet_expect(&at, members);
+        memset(claims, 0xff, sizeof claims);
         run r = {.net = net,
                  .job = {n, P, c0, m0, u, got},
                  .team = {.members = members,
                           .scratch = mem_alloc((size_t)members * plan_net_scratch_bytes(net)),
-                          .at = &at}};
+                          .at = &at,
+                          .claims = claims}};
         memset(r.team.scratch, 0xff, (size_t)members * plan_net_scratch_bytes(net));
         memset(got, 0, (size_t)size * sizeof(float));
         int64_t before = mem_count();
