@@ -191,7 +191,7 @@ int main(int argc, char** argv) {
             if (threads % m) continue;
             t.members = m;
             t.teams = threads / m;
-            measure(&t, p, fma, m == plan_net_members(net, threads, n));
+            measure(&t, p, fma, m == plan_net_members(net, NULL, threads, n));
         }
     }
     return 0;

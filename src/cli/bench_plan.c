@@ -250,6 +250,16 @@ static int add_fma(cJSON* j, double median, double best, double fma) {
            json_add_number(j, "fraction_of_fma_best", best / fma, 4);
 }
 
+// Where the searches' time went, those of the warm-up too.
+static int add_phases(cJSON* j, const plan_phases* p) {
+    double all = (double)(p->draw + p->roll + p->price + p->fit);
+    if (all <= 0) all = 1;
+    return json_add_number(j, "share_draw", (double)p->draw / all, 4) &&
+           json_add_number(j, "share_roll", (double)p->roll / all, 4) &&
+           json_add_number(j, "share_price", (double)p->price / all, 4) &&
+           json_add_number(j, "share_fit", (double)p->fit / all, 4);
+}
+
 // Multiply-adds of one rollout by all members.
 static double rollout_macs(const firm_model* m, int horizon) {
     if (m->lewm) return (double)lewm_net_macs(m->lewm, horizon);
@@ -292,7 +302,8 @@ static firm_status describe(const subject* s, const firm_controller_params* how,
              json_add_number(j, "peak_gflops", m->peak, 5) &&
              json_add_number(j, "fraction_of_peak", work / median * 1e-6 / m->peak, 4) &&
              json_add_number(j, "fraction_of_peak_best", work / best * 1e-6 / m->peak, 4) &&
-             (gpu || add_fma(j, work / median * 1e-6, work / best * 1e-6, m->fma)) &&
+             (gpu || (add_fma(j, work / median * 1e-6, work / best * 1e-6, m->fma) &&
+                      add_phases(j, controller_phases(s->ctl)))) &&
              cJSON_AddNumberToObject(j, "allocations", (double)m->allocations[1]) &&
              cJSON_AddNumberToObject(j, "library_allocations", (double)m->own) &&
              cJSON_AddNumberToObject(j, "perception_allocations", (double)m->allocations[0]) &&

@@ -158,6 +158,10 @@ void plan_solver_forget(plan_solver* s) {
     s->arrival = s->cut = 0;
 }
 
+const plan_phases* plan_solver_phases(const plan_solver* s) {
+    return &s->phases;
+}
+
 int plan_solver_on_device(const plan_solver* s) {
     return s->setup.world.device.context != NULL;
 }

@@ -53,6 +53,12 @@ typedef struct plan_result {
     const float* fan_path;  // (fan, horizon + 1, state), best first, evenly over the ranks; or NULL
 } plan_result;
 
+// Where the time of searches on the CPU went since the solver was made, in nanoseconds. roll: what
+// the world does, with drawing and pricing where it predicts piece by piece. fit: one thread alone.
+typedef struct plan_phases {
+    int64_t draw, roll, price, fit;
+} plan_phases;
+
 firm_status plan_solver_create(const plan_setup* setup, plan_solver** out, firm_error* err);
 void plan_solver_free(plan_solver* s);
 size_t plan_solver_bytes(const plan_solver* s);
@@ -66,6 +72,7 @@ void plan_solver_solve(plan_solver* s, const float* c0, const float* goal, int64
                        plan_result* result);
 // Reach mode: recorded sequences that the next solve tries; they must stay until it ends.
 void plan_solver_recall(plan_solver* s, const plan_recalled* recalled);
+const plan_phases* plan_solver_phases(const plan_solver* s);
 // The whole search runs on the world's device. It knows whole goals alone.
 int plan_solver_on_device(const plan_solver* s);
 // Tells that `macros` macro actions of the last plan were executed; reach mode starts from the

@@ -46,6 +46,7 @@ struct plan_solver {
     float *c0, *goal;  // (state)
     plan_proposal proposal;
     plan_recalled recalled;  // for the next solve; count 0: none
+    plan_phases phases;
     int nonfinite_piece[1 << 10];
     int pieces;
     firm_error error;  // why the last solve failed

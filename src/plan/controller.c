@@ -307,6 +307,10 @@ double controller_search_ms(const firm_controller* c) {
     return c->result.ms;
 }
 
+const plan_phases* controller_phases(const firm_controller* c) {
+    return plan_solver_phases(c->solver);
+}
+
 int controller_due(const firm_controller* c) {
     return c->given >= c->ready;
 }

@@ -3,6 +3,7 @@
 #define PLAN_CONTROLLER_H
 
 #include "model/model.h"
+#include "plan/cem.h"
 #include "plan/gpu.h"
 #include "plan/options.h"
 
@@ -19,6 +20,7 @@ const char* controller_device(const firm_controller* ctl);
 const char* controller_way(const firm_controller* ctl);
 // Milliseconds of the last search alone, without perception.
 double controller_search_ms(const firm_controller* ctl);
+const plan_phases* controller_phases(const firm_controller* ctl);
 
 // Searches of many controllers at once (contract mode, shared GPU, no ensemble): where one is due,
 // pose states the problem and accept takes the answer, so that the next act only hands out the

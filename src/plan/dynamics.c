@@ -5,6 +5,7 @@
 #include <stdatomic.h>
 #include <string.h>
 
+#include "core/clock.h"
 #include "core/meet.h"
 #include "core/mem.h"
 
@@ -46,6 +47,7 @@ struct plan_learned {
     // the rollout at work
     plan_net_job job;
     int members, teams_at_work;
+    plan_net_paces paces;
     plan_net_pieces pieces;  // of threads that work by themselves
     atomic_int nonfinite;
 };
@@ -133,8 +135,9 @@ static int learned_rollout(void* context, int worker, int n, int horizon, const 
     plan_learned* l = context;
     int unit = plan_net_lanes(l->net), units = (n + unit - 1) / unit;
     l->job = (plan_net_job){n, horizon, l->c0, l->m0, u, c_out};
-    l->members = l->teams ? plan_net_members(l->net, l->workers, n) : 1;
+    l->members = l->teams ? plan_net_members(l->net, &l->paces, l->workers, n) : 1;
     atomic_store(&l->nonfinite, 0);
+    int64_t begun = clock_ns();
     if (l->members == 1) {
         l->pieces = plan_net_cut(l->net, l->workers, n);
         pool_for(l->threads, l->pieces.count, roll_piece, l);
@@ -143,6 +146,8 @@ static int learned_rollout(void* context, int worker, int n, int horizon, const 
         for (int i = 0; i < l->teams_at_work; i++) meet_expect(&l->at[i], l->members);
         pool_each(l->threads, roll_member, l);
     }
+    if (l->teams)
+        plan_net_paced(&l->paces, l->net, l->workers, l->members, &l->job, clock_ns() - begun);
     return atomic_load(&l->nonfinite);
 }
 

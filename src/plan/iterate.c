@@ -98,19 +98,30 @@ static void run_piece(void* arg, int item, int worker) {
     price_piece(s, item, worker);
 }
 
+// Adds the time since *begun to a phase; the next one begins.
+static void spent(int64_t* phase, int64_t* begun) {
+    int64_t now = clock_ns();
+    *phase += now - *begun;
+    *begun = now;
+}
+
 // Draws, predicts and prices all candidates; returns how many are not finite.
-static int run_candidates(plan_solver* s) {
+static int run_candidates(plan_solver* s, int64_t* begun) {
     const plan_model* model = &s->setup.world.model;
     int nonfinite = 0;
     s->pieces = count_pieces(s);
     if (model->whole) {
         pool_for(s->setup.threads, s->pieces, draw_piece, s);
+        spent(&s->phases.draw, begun);
         nonfinite = plan_predict(s, 0, 0, s->now.candidates, s->u, s->c);
+        spent(&s->phases.roll, begun);
         pool_for(s->setup.threads, s->pieces, price_piece, s);
+        spent(&s->phases.price, begun);
         return nonfinite;
     }
     pool_for(s->setup.threads, s->pieces, run_piece, s);
     for (int i = 0; i < s->pieces; i++) nonfinite += s->nonfinite_piece[i];
+    spent(&s->phases.roll, begun);
     return nonfinite;
 }
 
@@ -176,7 +187,8 @@ plan_trail plan_mean_trail(const plan_solver* s) {
 
 void plan_iterate(plan_solver* s, int iteration, int given, int kept, plan_result* r) {
     const plan_options* o = &s->now;
-    int64_t begun = clock_ns();
+    const int64_t start = clock_ns();
+    int64_t begun = start;
     s->proposal = (plan_proposal){.options = o,
                                   .actions = &s->setup.actions,
                                   .seed = s->setup.seed,
@@ -193,10 +205,11 @@ void plan_iterate(plan_solver* s, int iteration, int given, int kept, plan_resul
                                   .given_plan = s->best.u,
                                   .given_trail = s->best.trail,
                                   .recorded = s->recalled};
-    r->nonfinite += run_candidates(s);
+    r->nonfinite += run_candidates(s, &begun);
     select_elites(s, kept);
     plan_update(s, kept);
-    plan_pace_add(&s->pace, plan_units(s, o->candidates), s->horizon, clock_ns() - begun);
+    spent(&s->phases.fit, &begun);
+    plan_pace_add(&s->pace, plan_units(s, o->candidates), s->horizon, begun - start);
     r->iterations++;
     r->rows += (int64_t)o->candidates * s->horizon;
 }

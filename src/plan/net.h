@@ -143,8 +143,23 @@ typedef struct plan_net_pieces {
 plan_net_pieces plan_net_cut(const plan_net* net, int threads, int n);
 void plan_net_piece(const plan_net* net, const plan_net_pieces* p, int item, int* from, int* to);
 
+// What splits take on this machine, learned as rollouts run, in classes by the number of candidates.
+// Every split gives the same bits, so the clock may choose among them. Zeroed at first.
+enum { PLAN_SPLIT_SIZES = 13 };
+typedef struct plan_net_paces {
+    struct {
+        double factor;  // time beside the guess; only when tried
+        int tried;
+    } split[PLAN_SPLIT_SIZES][PLAN_TEAM_MOST + 1];  // by members
+    int rollouts[PLAN_SPLIT_SIZES];
+} plan_net_paces;
+
 // Members per team that should take least time for n candidates on so many threads; the threads
-// form threads / members teams, which share the candidates. 1: each thread by itself.
-int plan_net_members(const plan_net* net, int threads, int n);
+// form threads / members teams, which share the candidates. 1: each thread by itself. paces NULL:
+// by guess alone. A split that may be better is tried now and then.
+int plan_net_members(const plan_net* net, const plan_net_paces* paces, int threads, int n);
+// A rollout of n candidates took ns.
+void plan_net_paced(plan_net_paces* paces, const plan_net* net, int threads, int members,
+                    const plan_net_job* job, int64_t ns);
 
 #endif

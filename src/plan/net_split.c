@@ -1,9 +1,13 @@
 // net_split.c - how candidates are cut into panels, and how threads share a rollout.
 //
 // Threads that take candidates of their own never wait for each other, and a quick one takes more,
-// but few candidates on many threads leave vectors half empty. A team takes more candidates
-// together, in full vectors, and splits every product's groups of output features; in return its
-// members meet after each product.
+// but few candidates on many threads leave vectors half empty, and each thread reads all weights. A
+// team takes more candidates together, in full vectors, and splits every product's groups of output
+// features, so that a member's weights fit into its core's L2; in return its members meet after
+// each product and read what others wrote. Which is faster depends on the machine and on what else
+// runs there: a guess leads, the clock decides.
+#include <math.h>
+
 #include "plan/net_internal.h"
 
 int net_blocks(int units, int most) {
@@ -99,8 +103,7 @@ static double alone_cost(const plan_net* net, int threads, int n) {
 }
 
 // A meeting takes about a microsecond, more with many members. What else a team loses, by reading
-// what others wrote and by waiting for the slowest, was measured on 16 virtual cores: teams of 2, 4
-// and 8 took 1.6, 1.9 and 2.3 times as long as their products alone should.
+// what others wrote and by waiting for the slowest, is a guess that the clock corrects.
 static double team_cost(const plan_net* net, int threads, int members, int n) {
     const net_kernels* k = net->kernels;
     int teams = threads / members, units = (n + k->unit - 1) / k->unit;
@@ -110,19 +113,65 @@ static double team_cost(const plan_net* net, int threads, int members, int n) {
     for (int b = 0; b < blocks; b++)
         lanes += panels_cost(
             k, net_block_from(k, share, blocks, b + 1) - net_block_from(k, share, blocks, b));
-    return (1.4 + 0.11 * members) * lanes * weights_each(net, members) +
+    return (1.2 + 0.03 * members) * lanes * weights_each(net, members) +
            blocks * meetings * k->speed * (1 + 0.1 * members);
 }
 
-int plan_net_members(const plan_net* net, int threads, int n) {
-    int best = 1;
-    double least = alone_cost(net, threads, n);
-    for (int members = 2; members <= threads && members <= PLAN_TEAM_MOST; members++) {
-        double cost = team_cost(net, threads, members, n);
-        if (cost < least) {
-            least = cost;
-            best = members;
-        }
+static double guess(const plan_net* net, int threads, int members, int n) {
+    return members == 1 ? alone_cost(net, threads, n) : team_cost(net, threads, members, n);
+}
+
+// The smallest of these is the guess's choice. A split whose guess is further off than WORTH is not
+// tried; one that is not the fastest so far is tried again every AGAIN rollouts, in turn.
+enum { TRIES = 2, AGAIN = 64 };
+#define WORTH 1.5
+
+static int size_of(int n) {
+    int size = 0;
+    while (n > 1 && size < PLAN_SPLIT_SIZES - 1) n /= 2, size++;
+    return size;
+}
+
+// Teams leave at most a tenth of the threads without work.
+static int splits_evenly(int threads, int members) {
+    return 10 * (threads % members) <= threads;
+}
+
+int plan_net_members(const plan_net* net, const plan_net_paces* paces, int threads, int n) {
+    double cost[PLAN_TEAM_MOST + 1], least = INFINITY;
+    const int most = threads < PLAN_TEAM_MOST ? threads : PLAN_TEAM_MOST, size = size_of(n);
+    int guessed = 1;
+    for (int m = 1; m <= most; m++) {
+        cost[m] = splits_evenly(threads, m) ? guess(net, threads, m, n) : INFINITY;
+        if (cost[m] < least) least = cost[m], guessed = m;
     }
-    return best;
+    if (!paces) return guessed;
+    int best = 0, again = -1;
+    double fastest = INFINITY;
+    const int turn = paces->rollouts[size] / AGAIN % most + 1;
+    for (int m = 1; m <= most; m++) {
+        if (!(cost[m] <= WORTH * least)) continue;
+        if (paces->split[size][m].tried < TRIES) return m;
+        double time = cost[m] * paces->split[size][m].factor;
+        if (time < fastest) fastest = time, best = m;
+        if (m == turn) again = m;
+    }
+    if (paces->rollouts[size] % AGAIN == AGAIN - 1 && again > 0) return again;
+    return best ? best : guessed;
+}
+
+// The first rollout of a split finds its weights elsewhere, so the quicker of the first tries
+// counts. Later ones move the factor slowly: a stall says nothing about the split.
+void plan_net_paced(plan_net_paces* paces, const plan_net* net, int threads, int members,
+                    const plan_net_job* job, int64_t ns) {
+    const int size = size_of(job->n);
+    double now = (double)ns / (guess(net, threads, members, job->n) * job->horizon);
+    double* factor = &paces->split[size][members].factor;
+    int* tried = &paces->split[size][members].tried;
+    if (*tried == 0 || (*tried < TRIES && now < *factor))
+        *factor = now;
+    else if (*tried >= TRIES)
+        *factor += 0.25 * (fmin(now, 1.5 * *factor) - *factor);
+    if (*tried < TRIES) ++*tried;
+    paces->rollouts[size] = (paces->rollouts[size] + 1) % (1 << 20);
 }

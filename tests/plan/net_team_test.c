@@ -157,20 +157,57 @@ TEST(plan, learned_same_bits_for_any_threads) {
     toy_net_free(&t);
 }
 
-// TwoRoom's transition with AVX-512: threads keep to themselves where each has a vector's worth of
-// candidates; sixteen form a team for a single vector.
+// TwoRoom's transition with AVX-512: threads keep to themselves where each has vectors' worth of
+// candidates; sixteen form teams for 300 candidates, and one for a single vector.
 TEST(plan, teams_are_formed_where_vectors_would_be_empty) {
     plan_net_shape shape = {2, 0, 128, 10, 384, 768, 2, 0};
     toy_net t = toy_net_make(shape, 3);
     plan_net* net;
     firm_error err;
     REQUIRE_OK(plan_net_create(&shape, &t.weights, PLAN_FP32, &net, &err), err);
-    EXPECT_INT(plan_net_members(net, 1, 300), 1);
+    EXPECT_INT(plan_net_members(net, NULL, 1, 300), 1);
     if (simd_best() == SIMD_AVX512) {
-        EXPECT_INT(plan_net_members(net, 2, 300), 1);
-        EXPECT_INT(plan_net_members(net, 4, 1200), 1);
-        EXPECT_INT(plan_net_members(net, 16, 300), 1);
-        EXPECT(plan_net_members(net, 16, 8) >= 8);
+        EXPECT_INT(plan_net_members(net, NULL, 2, 300), 1);
+        EXPECT_INT(plan_net_members(net, NULL, 4, 1200), 1);
+        EXPECT_INT(plan_net_members(net, NULL, 16, 300), 4);
+        EXPECT(plan_net_members(net, NULL, 16, 8) >= 8);
+    }
+    plan_net_free(net);
+    toy_net_free(&t);
+}
+
+// The clock decides: every split whose guess is near is tried twice, then the fastest is taken, a
+// single stall moves nothing, and what became slow for good is left.
+TEST(plan, splits_are_chosen_by_the_clock) {
+    enum { THREADS = 16, CANDIDATES = 300, ROLLOUTS = 300 };
+    plan_net_shape shape = {2, 0, 128, 10, 384, 768, 2, 0};
+    toy_net t = toy_net_make(shape, 3);
+    plan_net* net;
+    firm_error err;
+    plan_net_paces paces = {0};
+    int count[PLAN_TEAM_MOST + 1] = {0}, slow = 0, fast = 0;
+    const plan_net_job job = {.n = CANDIDATES, .horizon = 5};
+    REQUIRE_OK(plan_net_create(&shape, &t.weights, PLAN_FP32, &net, &err), err);
+    for (int i = 0; i < ROLLOUTS; i++) {
+        int m = plan_net_members(net, &paces, THREADS, CANDIDATES);
+        count[m]++;
+        if (i == 0) slow = m;
+        if (m > 1 && m != slow) fast = fast ? fast : m;
+        // one split is twice as fast as all others, but for a stall; later it is not any more
+        int64_t ns = m == fast ? 1000000 : 2000000;
+        if (i == 100) ns = 50000000;
+        plan_net_paced(&paces, net, THREADS, m, &job, ns);
+    }
+    if (simd_best() == SIMD_AVX512) {
+        EXPECT(fast > 1);
+        for (int m = 1; m <= PLAN_TEAM_MOST; m++)
+            if (m != fast && count[m]) EXPECT(count[m] >= 2 && count[m] <= 8);
+        EXPECT(count[fast] >= ROLLOUTS - 40);
+        for (int i = 0; i < 40; i++) {
+            int m = plan_net_members(net, &paces, THREADS, CANDIDATES);
+            plan_net_paced(&paces, net, THREADS, m, &job, m == fast ? 9000000 : 2000000);
+        }
+        EXPECT(plan_net_members(net, &paces, THREADS, CANDIDATES) != fast);
     }
     plan_net_free(net);
     toy_net_free(&t);
