@@ -2,12 +2,14 @@
 """cpu_torch.py - firm and PyTorch on the same CPU cores in one run, in turn: a contract search, recurrent training
 updates, and training of the frontend. bench/compare_torch.sh --device cpu runs it and prints the ratios.
 
-    python3 bench/cpu_torch.py --firm build/firm [--task tworoom|cube] [--threads N] [--rounds 3] [--json]
+    python3 bench/cpu_torch.py --firm build/firm [--task tworoom|cube] [--threads N] [--rounds 3] [--only plan] [--eager]
+        [--json]
 
 A round measures PyTorch and then firm for each kind of work; the figure of each is the median of the rounds. PyTorch
 has its best case: eager and compiled, float32 and bfloat16, channels-last images. Its frontend is tokenizer and
 grounder with one loss, less than what firm computes in an update (it also takes differences of two frames).
-Weights and data are random; the time does not depend on them.
+Weights and data are random; the time does not depend on them. --only plan leaves training out, --eager the
+compiled forms.
 """
 import argparse
 import json
@@ -64,8 +66,8 @@ def update_of(model, loss):
     return update
 
 
-def torch_works(task, batch, frames):
-    """name -> (what it counts per call, call); compiled forms are left out where nothing compiles."""
+def torch_works(task, batch, frames, wanted_works):
+    """name -> (what it counts per call, call) of what is wanted; compiled forms are left out where nothing compiles."""
     net = work.Transition(task["config"], task["action"]).eval()
     low = work.Transition(task["config"], task["action"]).eval().to(torch.bfloat16)
     recurrent = work.Recurrent(task)
@@ -101,7 +103,10 @@ def torch_works(task, batch, frames):
         "recurrent compiled": (1, update_of(recurrent, rollout(fused_loss))),
         "frontend compiled": (frames, update_of(front, lambda: F.mse_loss(fused_front(image), wanted))),
     }
+    works = {name: pair for name, pair in works.items() if wanted_works(name)}
     for name, (count, call) in compiled.items():
+        if not wanted_works(name):
+            continue
         try:
             call()
             works[name] = (count, call)
@@ -126,13 +131,16 @@ def main():
     parser.add_argument("--task", choices=work.TASKS, default="tworoom")
     parser.add_argument("--threads", type=int, default=len(os.sched_getaffinity(0)))
     parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--only", choices=["plan"])
+    parser.add_argument("--eager", action="store_true")
     parser.add_argument("--json", action="store_true")
     a = parser.parse_args()
     torch.manual_seed(0)
     torch.set_num_threads(a.threads)
     threads = ["--threads", str(a.threads)]
-    first = firm_says(a.firm, ["train", a.task, *threads], {"batch": "recurrent_batch", "frames": "frontend_batch"})
-    works = torch_works(work.TASKS[a.task], first["batch"], first["frames"])
+    first = firm_says(a.firm, ["train", a.task, *threads, "--seconds", "0.1"], {"batch": "recurrent_batch", "frames": "frontend_batch"})
+    wanted = lambda name: not (a.only and not name.startswith(a.only)) and not (a.eager and name.endswith("compiled"))
+    works = torch_works(work.TASKS[a.task], first["batch"], first["frames"], wanted)
     rounds = []
     for _ in range(a.rounds):
         found = {}
@@ -141,16 +149,15 @@ def main():
             found[name] = 1e3 * took if name.startswith("plan") else count / took
         found |= firm_says(a.firm, ["plan", a.task, *threads], {"firm plan fp32": "ms_per_solve", "fma_gflops": "fma_gflops", "fraction_of_fma": "fraction_of_fma"})
         found |= firm_says(a.firm, ["plan", a.task, *threads, "--precision", "bf16"], {"firm plan bf16": "ms_per_solve"})
-        found |= firm_says(a.firm, ["train", a.task, *threads], {"firm recurrent": "recurrent_updates_per_s", "firm frontend": "frontend_frames_per_s"})
+        if not a.only:
+            found |= firm_says(a.firm, ["train", a.task, *threads], {"firm recurrent": "recurrent_updates_per_s", "firm frontend": "frontend_frames_per_s"})
         rounds.append(found)
     figure = {name: statistics.median(r[name] for r in rounds) for name in rounds[0]}
     torch_best = lambda kind, pick: pick(v for k, v in figure.items() if k.startswith(kind))
     plan32, plan16 = torch_best("plan fp32", min), torch_best("plan bf16", min)
-    ratio = {
-        "plan_fp32": plan32 / figure["firm plan fp32"],
-        "recurrent": figure["firm recurrent"] / torch_best("recurrent", max),
-        "frontend": figure["firm frontend"] / torch_best("frontend", max),
-    }
+    ratio = {"plan_fp32": plan32 / figure["firm plan fp32"]}
+    for kind in () if a.only else ("recurrent", "frontend"):
+        ratio[kind] = figure["firm " + kind] / torch_best(kind, max)
     if "firm plan bf16" in figure:
         ratio["plan_bf16_beside_fp32"] = plan32 / figure["firm plan bf16"]
         ratio["plan_bf16"] = plan16 / figure["firm plan bf16"]

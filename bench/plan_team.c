@@ -1,13 +1,15 @@
 // plan_team.c - how threads should share the planner's rollouts: every team size in turn, beside
 // the float32 multiply-add rate of the same threads.
-//     ninja -C build bench_plan_team && build/bench_plan_team [THREADS] [CANDIDATES] [fp32|bf16]
-//     [BLOCK] [narrow]
+//     ninja -C build bench_plan_team
+//     build/bench_plan_team [THREADS] [CANDIDATES] [fp32|bf16] [block=N] [narrow] [unasked]
 // One member: threads claim pieces of their own, as the search does. A row is a number of members
 // per team: the best and the median time of five macro steps of all candidates through TwoRoom's
 // transition, the share of the multiply-add rate, and where the members' time went. The star marks
-// what plan_net_members() chooses. BLOCK: candidates per thread and block; 0: the kernels' own.
-// narrow: only the narrowest panels. Before the table: what it takes to start all threads and have
+// the guess of plan_net_members(). Before the table: what it takes to start all threads and have
 // them finish, and to meet.
+//     block=N    candidates per thread and block, instead of the kernels' own
+//     narrow     only the narrowest panels
+//     unasked    the next weights are not asked for ahead of their use
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -149,6 +151,19 @@ static void print_waits(trial* t, pool* p, int threads) {
     }
 }
 
+// What is asked for differs from the kernels as they are.
+static void change(plan_net* net, net_kernels* k, const char* word) {
+    if (strncmp(word, "block=", 6) == 0 && atoi(word + 6) > 0)
+        net->block = atoi(word + 6);
+    else if (strcmp(word, "narrow") == 0)
+        k->panel[0] = k->panel[k->panels - 1], k->panels = 1;
+    else if (strcmp(word, "unasked") == 0)
+        k->ahead = 0;
+    else
+        fprintf(stderr, "bench_plan_team: '%s' is not known; see the top of bench/plan_team.c\n",
+                word);
+}
+
 int main(int argc, char** argv) {
     int threads = argc > 1 ? atoi(argv[1]) : 0, n = argc > 2 ? atoi(argv[2]) : 300;
     plan_precision precision = argc > 3 && strcmp(argv[3], "bf16") == 0 ? PLAN_BF16 : PLAN_FP32;
@@ -168,11 +183,9 @@ int main(int argc, char** argv) {
         fprintf(stderr, "%s\n", err.message);
         return 2;
     }
-    if (argc > 4 && atoi(argv[4])) net->block = atoi(argv[4]);
-    net_kernels narrow = *net->kernels;
-    narrow.panel[0] = narrow.panel[narrow.panels - 1];
-    narrow.panels = 1;
-    if (argc > 5) net->kernels = &narrow;
+    net_kernels kernels = *net->kernels;
+    for (int i = 4; i < argc; i++) change(net, &kernels, argv[i]);
+    net->kernels = &kernels;
     threads = pool_threads(p);
     t.net = net;
     float* u = mem_alloc((size_t)n * STEPS * 10 * sizeof *u);
@@ -181,8 +194,10 @@ int main(int argc, char** argv) {
     t.job = (plan_net_job){n, STEPS, c0, m0, u, mem_alloc((size_t)n * STEPS * 2 * sizeof *u)};
     t.scratch = mem_calloc((size_t)threads, plan_net_scratch_bytes(net));
     for (int i = 0; i < threads; i++) meet_init(&t.at[i]);
-    printf("%s%s, %d threads, %d candidates, blocks of %d, %d pieces\n", plan_net_simd(net),
-           argc > 5 ? " narrow" : "", threads, n, plan_net_block_lanes(net), t.pieces.count);
+    printf("%s", plan_net_simd(net));
+    for (int i = 4; i < argc; i++) printf(" %s", argv[i]);
+    printf(", %d threads, %d candidates, blocks of %d, %d pieces\n", threads, n,
+           plan_net_block_lanes(net), t.pieces.count);
     print_waits(&t, p, threads);
     for (int pass = 0; pass < 2; pass++) {
         double fma = fma_measure(p, 100);

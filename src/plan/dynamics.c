@@ -36,11 +36,11 @@ struct plan_learned {
     const plan_net* net;
     plan_net_shape shape;
     pool* threads;
-    int workers;    // threads of the pool
-    int teams;      // 1: teams may be formed: every thread has a core of its own
-    size_t stride;  // bytes of one thread's scratch
-    char* scratch;  // (workers)
-    meet* at;       // (workers) where the members of a team meet, by team
+    int workers;              // threads of the pool
+    int teams;                // 1: teams may be formed: every thread has a core of its own
+    size_t stride;            // bytes of one thread's scratch
+    char* scratch;            // (workers)
+    meet* at;                 // (workers) where the members of a team meet, by team
     plan_net_claims* claims;  // (workers)
     float c0[FIRM_MAX_CONFIG];
     float* m0;  // (fiber)

@@ -143,8 +143,8 @@ typedef struct plan_net_pieces {
 plan_net_pieces plan_net_cut(const plan_net* net, int threads, int n);
 void plan_net_piece(const plan_net* net, const plan_net_pieces* p, int item, int* from, int* to);
 
-// What splits take on this machine, learned as rollouts run, in classes by the number of candidates.
-// Every split gives the same bits, so the clock may choose among them. Zeroed at first.
+// What splits take on this machine, learned as rollouts run, in classes by the number of
+// candidates. Every split gives the same bits, so the clock may choose among them. Zeroed at first.
 enum { PLAN_SPLIT_SIZES = 13 };
 typedef struct plan_net_paces {
     struct {

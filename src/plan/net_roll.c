@@ -141,7 +141,7 @@ static size_t offset(const panel* q, int stride, int bytes) {
 
 typedef struct layer {
     const packed* p;
-    int skip;  // inputs that all candidates share, a multiple of the depth: start_group()
+    int skip;           // inputs that all candidates share, a multiple of the depth: start_group()
     int groups;         // of outputs
     const float* bias;  // (groups * rows)
     const char* in;
