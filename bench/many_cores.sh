@@ -27,7 +27,8 @@ load() { echo "[$((SECONDS - begun)) s, load $(cut -d' ' -f1 /proc/loadavg)] $1"
 
 bf16=bf16
 "$build/firm" bench plan tworoom --threads 1 --precision bf16 --repeats 3 --set plan.contract_iterations=1 --json >/dev/null 2>&1 || bf16=
-grep -m1 'model name' /proc/cpuinfo
+lscpu | grep -E '^(Model name|CPU\(s\)|Thread|Core|Socket|L1d|L2|L3)'
+echo "huge pages: $(cat /sys/kernel/mm/transparent_hugepage/enabled 2>/dev/null)"
 load "splits of a rollout on $most threads"
 for precision in fp32 $bf16; do
     "$build/bench_plan_team" "$most" 300 $precision
@@ -56,9 +57,10 @@ for pieces in "2 16" "1 16" "1 8"; do
     echo
 done
 load "PyTorch's contract search"
-for n in 1 "$most"; do
-    PYTHONUNBUFFERED=1 timeout 60 "$python" bench/cpu_torch.py --firm "$build/firm" --threads "$n" --rounds 1 --only plan ${TORCH_FLAGS:---eager} || echo "many_cores.sh: no PyTorch figure for $n threads"
-done
+# compiled forms take a minute to make, so only where they matter most
+torch_beside() { timeout "$1" "$python" bench/cpu_torch.py --firm "$build/firm" --threads "$2" --rounds 1 --only plan "${@:3}"; }
+torch_beside 60 1 --eager || echo "many_cores.sh: no PyTorch figure for one thread"
+torch_beside 75 "$most" || torch_beside 40 "$most" --eager || echo "many_cores.sh: no PyTorch figure for $most threads"
 load "one core and two: kernels, splits"
 for precision in fp32 $bf16; do "$build/bench_plan_kernels" 1 $precision; done
 for n in 1 2; do
