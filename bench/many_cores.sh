@@ -11,12 +11,18 @@ set -uo pipefail
 cd "$(dirname "$0")/.." || exit 2
 build=${1:-build}
 python=${PYTHON:-python3}
-[ -d "$build/lib" ] && export LD_LIBRARY_PATH="$PWD/$build/lib${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}"
 for program in firm bench_plan_team bench_plan_kernels; do
     [ -x "$build/$program" ] || { echo "many_cores.sh: $build/$program is missing; the top of this script says how it is made" >&2; exit 2; }
 done
-lines=$(mktemp)
-trap 'rm -f "$lines"' EXIT
+here=$(mktemp -d)
+lines=$here/lines
+trap 'rm -rf "$here"' EXIT
+firm=$build/firm
+if [ -d "$build/lib" ]; then # for firm alone: Python has its own
+    firm=$here/firm
+    printf '#!/bin/sh\nLD_LIBRARY_PATH="%s" exec "%s" "$@"\n' "$(realpath "$build/lib")" "$(realpath "$build/firm")" >"$firm"
+    chmod +x "$firm"
+fi
 cores=$(nproc)
 read -ra wanted <<<"${THREADS:-1 2 4 8 16}"
 threads=()
@@ -26,7 +32,7 @@ begun=$SECONDS
 load() { echo "[$((SECONDS - begun)) s, load $(cut -d' ' -f1 /proc/loadavg)] $1"; }
 
 bf16=bf16
-"$build/firm" bench plan tworoom --threads 1 --precision bf16 --repeats 3 --set plan.contract_iterations=1 --json >/dev/null 2>&1 || bf16=
+"$firm" bench plan tworoom --threads 1 --precision bf16 --repeats 3 --set plan.contract_iterations=1 --json >/dev/null 2>&1 || bf16=
 lscpu | grep -E '^(Model name|CPU\(s\)|Thread|Core|Socket|L1d|L2|L3)'
 echo "huge pages: $(cat /sys/kernel/mm/transparent_hugepage/enabled 2>/dev/null)"
 load "splits of a rollout on $most threads"
@@ -39,26 +45,26 @@ for round in 1 2; do
     for n in "${threads[@]}"; do
         [ $round = 2 ] && [ "$n" -lt "$most" ] && [ "$n" -gt 1 ] && continue
         for precision in fp32 $bf16; do
-            "$build/firm" bench plan tworoom --threads "$n" --precision $precision --repeats $((n < 4 ? 3 : 9)) --json | tee -a "$lines" >/dev/null
+            "$firm" bench plan tworoom --threads "$n" --precision $precision --repeats $((n < 4 ? 3 : 9)) --json | tee -a "$lines" >/dev/null
         done
     done
 done
 load "training, 1 and $most threads in turn"
 for round in 1 2; do
     for n in 1 "$most"; do
-        "$build/firm" bench train tworoom --threads "$n" --seconds 2 --json | tee -a "$lines" >/dev/null
+        "$firm" bench train tworoom --threads "$n" --seconds 2 --json | tee -a "$lines" >/dev/null
     done
 done
 load "training in other pieces, $most threads"
 for pieces in "2 16" "1 16" "1 8"; do
     read -r frontend rollout <<<"$pieces"
-    "$build/firm" bench train tworoom --threads "$most" --seconds 1 --set train.frontend_shard="$frontend" --set train.rollout_shard="$rollout" --set train.lanes=32 --json |
+    "$firm" bench train tworoom --threads "$most" --seconds 1 --set train.frontend_shard="$frontend" --set train.rollout_shard="$rollout" --set train.lanes=32 --json |
         tr -d '\n\t' | sed "s/^/shards of $frontend and $rollout, 32 lanes: /"
     echo
 done
 load "PyTorch's contract search"
 # compiled forms take a minute to make, so only where they matter most
-torch_beside() { timeout "$1" "$python" bench/cpu_torch.py --firm "$build/firm" --threads "$2" --rounds 1 --only plan "${@:3}"; }
+torch_beside() { timeout "$1" "$python" bench/cpu_torch.py --firm "$firm" --threads "$2" --rounds 1 --only plan "${@:3}"; }
 torch_beside 60 1 --eager || echo "many_cores.sh: no PyTorch figure for one thread"
 torch_beside 75 "$most" || torch_beside 40 "$most" --eager || echo "many_cores.sh: no PyTorch figure for $most threads"
 load "one core and two: kernels, splits"
