@@ -24,6 +24,8 @@ static const arg_option options[] = {
     {"unsolved", 0, ARG_SWITCH, 0, 0, NULL, NULL, NULL,
      "only pairs that are not solved at the start"},
     {"seed", 0, ARG_SEED, 0, 0, "42", NULL, "S", "seed of trials, fresh episodes and planner"},
+    {"planner-seed", 0, ARG_SEED, 0, 0, NULL, NULL, "S",
+     "seed of the planner's noise alone; --seed if not given"},
     {"draw", 0, ARG_CHOICE, 0, 0, NULL, EVAL_DRAWS, NULL,
      "trials of this kind, with its own seed; the three never overlap"},
     {"deadline-ms", 0, ARG_REAL, 0, 1e9, "0", NULL, "T", "time for one decision; 0: no limit"},
@@ -39,6 +41,9 @@ static const arg_option options[] = {
     {"batch", 0, ARG_INT, 1, 1000, NULL, NULL, "N",
      "cuda, contract: trials that run in step, their searches solved as one; 25 if not given. "
      "Outcomes do not depend on it"},
+    {"pieces", 0, ARG_TEXT, 0, 0, NULL, NULL, "DIR",
+     "keep each trial's outcome in DIR: processes with the same command share the trials, and a "
+     "stopped one goes on"},
     {"traces", 0, ARG_INT, 0, 1000, "0", NULL, "N", "trials of the first arm to record beside -o"},
     {"output", 'o', ARG_OUTPUT, 0, 0, NULL, NULL, "FILE", "also write the JSON result there"},
 };
@@ -159,6 +164,8 @@ static firm_status evaluate(const args* a, const env_spec* spec, const inputs* i
     const trial_set* set = in->set;
     config* settings;
     const char* output = args_text(a, "output");
+    const uint64_t planner_seed =
+        args_given(a, "planner-seed") ? (uint64_t)args_int(a, "planner-seed") : 0;
     cJSON* traces = NULL;
     TRY(cli_settings(a, &spec->task, in->model ? in->model : in->lewm, &settings, err));
     eval_params p = {.spec = spec,
@@ -183,7 +190,9 @@ static firm_status evaluate(const args* a, const env_spec* spec, const inputs* i
                      .iterations = (int)args_int(a, "iterations"),
                      .horizon = (int)args_int(a, "horizon"),
                      .traces = (int)args_int(a, "traces"),
-                     .batch = (int)args_int(a, "batch")};
+                     .batch = (int)args_int(a, "batch"),
+                     .pieces = args_text(a, "pieces"),
+                     .planner_seed = args_given(a, "planner-seed") ? &planner_seed : NULL};
     p.draw = args_given(a, "draw") ? eval_draw_of(args_text(a, "draw")) : TRIAL_ANY;
     if (p.draw) p.seed = eval_draw_seed(p.draw, settings);
     if (set) {
@@ -273,6 +282,11 @@ static firm_status run(const args* a, firm_error* err) {
     if (strstr(arms, "lewm") && !args_given(a, "lewm"))
         return FAIL(err, FIRM_E_USAGE,
                     "the arm 'lewm' needs a model of LeWM; give one with --lewm");
+    if (args_given(a, "pieces") &&
+        (args_int(a, "traces") || args_given(a, "deadline-ms") || args_given(a, "seconds")))
+        return FAIL(err, FIRM_E_USAGE,
+                    "--pieces keeps outcomes that do not depend on time, and no traces; leave out "
+                    "--traces, --deadline-ms and --seconds");
     if (args_int(a, "traces") && !output)
         return FAIL(err, FIRM_E_USAGE, "--traces needs -o FILE, beside which they are written");
     // a device such as /dev/stdout is fine too, so the early check is for plain files

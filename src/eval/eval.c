@@ -1,4 +1,5 @@
 // eval.c - runs all arms over the same trials and turns the outcomes into rates with intervals.
+#define _GNU_SOURCE  // nanosleep
 #include "eval/eval.h"
 
 #include <inttypes.h>
@@ -6,13 +7,16 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "core/clock.h"
+#include "core/file.h"
 #include "core/log.h"
 #include "core/mem.h"
 #include "core/stats.h"
 #include "eval/draws.h"
 #include "eval/paired.h"
+#include "eval/pieces.h"
 #include "eval/settings.h"
 #include "model/model.h"
 #include "plan/gpu.h"
@@ -46,6 +50,7 @@ typedef struct evaluation {
     int batch;  // searches that fit it at once
     arm_result arm[MAX_ARMS];
     int arms;
+    uint64_t of;   // with pieces: hash of what is evaluated
     double begun;  // clock_seconds()
 } evaluation;
 
@@ -207,7 +212,7 @@ static firm_status prepare(evaluation* e, firm_error* err) {
                             .model = p->model,
                             .lewm = p->lewm,
                             .threads = p->threads,
-                            .seed = p->seed,
+                            .seed = p->planner_seed ? *p->planner_seed : p->seed,
                             .deadline_ms = p->deadline_ms,
                             .fan = p->traces ? FAN : 0};
     TRY(eval_plan_options(p->settings, p->mode, p->candidates, p->iterations, p->horizon,
@@ -302,6 +307,82 @@ static firm_status run_singly(evaluation* e, arm_result* a, cJSON* traces, int f
     return status;
 }
 
+// ---- trials shared with other processes ----
+
+static firm_status run_piece(evaluation* e, arm_result* a, eval_arm* arm,
+                             const eval_pieces* pieces, int trial, firm_error* err) {
+    eval_times solves = {0};
+    firm_status status = eval_arm_run(arm, e->trials, e->pictures, trial, &a->outcome[trial],
+                                      &solves, NULL, err);
+    if (status == FIRM_OK)
+        status = eval_piece_put(pieces, trial, &a->outcome[trial], &solves, err);
+    for (int i = 0; i < solves.count && status == FIRM_OK; i++)
+        status = eval_times_add(&a->times, solves.ms[i], err);
+    eval_times_free(&solves);
+    return status;
+}
+
+// In the order of the draw, so that what is there at any time is a fair part of the whole.
+static firm_status list_by_draw(const evaluation* e, int** out, firm_error* err) {
+    const int n = e->trials->count;
+    int* order = mem_calloc((size_t)n, sizeof *order);
+    if (!order) return no_memory(err);
+    for (int i = 0; i < n; i++) {
+        int at = 0;
+        for (int k = 0; k < n; k++)
+            at += e->trials->trial[k].draw < e->trials->trial[i].draw;
+        order[at] = i;
+    }
+    *out = order;
+    return FIRM_OK;
+}
+
+// One look at every trial that is not done: those of nobody are run. Returns how many are done.
+static firm_status run_free_pieces(evaluation* e, arm_result* a, eval_arm* arm, const int* order,
+                                   int8_t* done, int* count, progress* bar, firm_error* err) {
+    const eval_pieces pieces = {e->p->pieces, a->name, e->of};
+    for (int k = 0; k < e->trials->count; k++) {
+        const int i = order[k];
+        eval_claim claim;
+        int lock;
+        if (done[i]) continue;
+        TRY(eval_piece_claim(&pieces, i, &claim, &a->outcome[i], &a->times, &lock, err));
+        if (claim == PIECE_BUSY) continue;
+        firm_status status =
+            claim == PIECE_MINE ? run_piece(e, a, arm, &pieces, i, err) : FIRM_OK;
+        file_unlock(lock);
+        TRY(status);
+        done[i] = 1;
+        progress_step(bar, ++*count, "");
+    }
+    return FIRM_OK;
+}
+
+// All trials: those that other processes run are waited for.
+static firm_status run_pieces(evaluation* e, arm_result* a, progress* bar, firm_error* err) {
+    const int n = e->trials->count;
+    const struct timespec moment = {0, 300 * 1000 * 1000};
+    eval_arm* arm = NULL;
+    int *order = NULL, count = 0;
+    int8_t* done = mem_calloc((size_t)n, sizeof *done);
+    firm_status status = done ? list_by_draw(e, &order, err) : no_memory(err);
+    if (status == FIRM_OK) status = eval_arm_create(a->name, &e->setup, &arm, err);
+    while (status == FIRM_OK && count < n) {
+        const int before = count;
+        status = run_free_pieces(e, a, arm, order, done, &count, bar, err);
+        if (count == before) nanosleep(&moment, NULL);
+    }
+    for (int i = 0; i < n && status == FIRM_OK; i++)
+        if (a->outcome[i].hash != e->trials->trial[i].hash)
+            status = FAIL(err, FIRM_E_FORMAT, "piece %d in %s/%s is of another trial; remove it", i,
+                          e->p->pieces, a->name);
+    if (status == FIRM_OK) note_outcomes(a, 0, n, bar);
+    eval_arm_free(arm);
+    mem_free(order);
+    mem_free(done);
+    return status;
+}
+
 // Trials first .. last - 1, e->batch at a time.
 static firm_status run_together(evaluation* e, arm_result* a, int first, int last, progress* bar,
                                 firm_error* err) {
@@ -343,8 +424,12 @@ static firm_status run_arm(evaluation* e, arm_result* a, cJSON* traces, firm_err
     int together = eval_arms_together(a->name, &e->setup) && e->p->deadline_ms <= 0;
     int alone = !together ? n : !traces ? 0 : e->p->traces < n ? e->p->traces : n;
     firm_status status = FIRM_OK;
-    if (alone) status = run_singly(e, a, traces, 0, alone, &bar, err);
-    if (status == FIRM_OK && alone < n) status = run_together(e, a, alone, n, &bar, err);
+    if (e->p->pieces)
+        status = run_pieces(e, a, &bar, err);
+    else if (alone)
+        status = run_singly(e, a, traces, 0, alone, &bar, err);
+    if (status == FIRM_OK && alone < n && !e->p->pieces)
+        status = run_together(e, a, alone, n, &bar, err);
     progress_end(&bar);
     return status;
 }
@@ -514,6 +599,8 @@ static firm_status header_json(const evaluation* e, cJSON* json, firm_error* err
         cJSON_AddNumberToObject(json, "trials", e->trials->count) &&
         cJSON_AddNumberToObject(json, "budget", 2 * p->offset) &&
         cJSON_AddNumberToObject(json, "seed", (double)p->seed) &&
+        (!p->planner_seed ||
+         cJSON_AddNumberToObject(json, "planner_seed", (double)*p->planner_seed)) &&
         cJSON_AddStringToObject(json, "trials_from",
                                 p->data || p->set ? "validation episodes" : "fresh episodes") &&
         (!p->draw || cJSON_AddStringToObject(json, "draw", eval_draw_name(p->draw))) &&
@@ -551,6 +638,17 @@ static firm_status header_json(const evaluation* e, cJSON* json, firm_error* err
     return ok && start && solved ? FIRM_OK : no_memory(err);
 }
 
+// What pieces must agree on: trials, model, mode, planner and every setting.
+static firm_status note_what(evaluation* e, const cJSON* header, firm_error* err) {
+    if (!e->p->pieces) return FIRM_OK;
+    char* text = cJSON_PrintUnformatted(header);
+    if (!text) return no_memory(err);
+    const uint64_t settings = config_hash(e->p->settings);
+    e->of = stats_hash(stats_hash(STATS_HASH_START, text, strlen(text)), &settings, sizeof settings);
+    cJSON_free(text);
+    return FIRM_OK;
+}
+
 static firm_status run_arms(evaluation* e, cJSON* arms, cJSON* traces, firm_error* err) {
     double cost = 0;
     for (int i = 0; i < e->arms; i++) cost += arm_cost(e, &e->arm[i]);
@@ -573,6 +671,7 @@ static firm_status run_all(evaluation* e, cJSON* json, cJSON* traces, firm_error
         eval_arm_free(arm);
     }
     TRY(header_json(e, json, err));
+    TRY(note_what(e, json, err));
     cJSON* arms = cJSON_AddObjectToObject(json, "arms");
     if (!arms) return no_memory(err);
     TRY(run_arms(e, arms, traces, err));

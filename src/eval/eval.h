@@ -22,6 +22,7 @@ typedef struct eval_params {
     int trials, offset;
     int episodes;   // fresh ones to collect where there are no data; 0: as many as the trials need
     uint64_t seed;  // of fresh episodes, the draw of trials and the planner
+    const uint64_t* planner_seed;  // of the planner's noise alone; NULL: seed
     int unsolved;
     trial_draw draw;                      // a named one has its own seed; of a set it is the set's
     const char* arms;                     // "firm,oracle-dynamics"
@@ -29,6 +30,7 @@ typedef struct eval_params {
     double deadline_ms;                   // per decision; 0: none
     double seconds;                       // for all arms together; 0: no limit
     int candidates, iterations, horizon;  // 0: as in the settings
+    const char* pieces;  // folder of trials shared with other processes (pieces.h); NULL: none
     int traces;                           // the first so many trials of the first arm are recorded
     firm_device device;                   // where the learned arms plan
     firm_precision precision;
