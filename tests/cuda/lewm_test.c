@@ -413,6 +413,35 @@ TEST(cuda, lewm_updates_follow_the_host) {
     free(weights[1]);
 }
 
+// What runs aside gives the same bits as in turn.
+TEST(cuda, lewm_updates_aside_equal_those_in_turn) {
+    enum { UPDATES = 6, BATCH = 8 };
+    float* weights[2] = {NULL, NULL};
+    lewm_shape shape = wide(3, 56);
+    shape.depth = 3;
+    for (int run = 0; run < 2; run++) {
+        scene s;
+        nn_device d;
+        firm_error err = {0};
+        if (!gpu_open(&d, NN_MIXED)) return;
+        unsigned aside = NN_CUDA_WAY_ASIDE | NN_CUDA_WAY_LINEAR;
+        nn_cuda_set_ways(d.queue, run ? ~0u : ~aside);
+        scene_open(&s, &shape);
+        nn_trainer* t = trainer_of(&s, &d, BATCH, UPDATES);
+        for (int u = 0; t && u < UPDATES; u++) REQUIRE_OK(nn_trainer_step(t, u, &err), err);
+        REQUIRE_OK(nn_trainer_pull(t, &err), err);
+        size_t bytes = s.model->store->count * sizeof(float);
+        weights[run] = malloc(bytes);
+        memcpy(weights[run], s.model->store->value, bytes);
+        if (run) EXPECT(memcmp(weights[0], weights[1], bytes) == 0);
+        nn_trainer_free(t);
+        nn_device_close(&d);
+        scene_close(&s);
+    }
+    free(weights[0]);
+    free(weights[1]);
+}
+
 // ---- time ---------------------------------------------------------------------------------------
 
 static double since(int64_t start) {
@@ -503,28 +532,64 @@ TEST(cuda, lewm_time_of_a_block) {
     nn_cuda_queue_free(q);
 }
 
-TEST(cuda, lewm_time_of_an_update) {
-    lewm_shape shape = lewm_shape_default();
-    nn_device d;
+// milliseconds of an update of `batch` clips with some ways on
+static double time_update(nn_device* d, const lewm_shape* shape, unsigned ways, int batch) {
     firm_error err = {0};
-    int batch = test_short() ? 2 : 128, timed = test_short() ? 2 : 40;
-    if (!gpu_open(&d, NN_MIXED)) return;
+    int timed = test_short() ? 2 : 40;
     scene s;
-    scene_open(&s, &shape);
-    nn_trainer* t = trainer_of(&s, &d, batch, 1000);
+    nn_cuda_set_ways(d->queue, ways);
+    scene_open(&s, shape);
+    nn_trainer* t = trainer_of(&s, d, batch, 1000);
     int64_t start = clock_ns();
     for (int u = 0; t && u < timed + 5; u++) {
         if (u == 5) {
-            REQUIRE_OK(nn_trainer_read(t, &err), err);
+            if (nn_trainer_read(t, &err) != FIRM_OK)
+                test_fail(__FILE__, __LINE__, "%s", err.message);
             start = clock_ns();
         }
-        REQUIRE_OK(nn_trainer_step(t, u, &err), err);
+        if (nn_trainer_step(t, u, &err) != FIRM_OK)
+            test_fail(__FILE__, __LINE__, "%s", err.message);
     }
-    REQUIRE_OK(nn_trainer_read(t, &err), err);
-    printf("  %d clips: %.2f ms an update; loss %.4f, norm %.3f\n", batch, since(start) / timed,
-           nn_trainer_loss(t), nn_trainer_norm(t));
+    if (nn_trainer_read(t, &err) != FIRM_OK) test_fail(__FILE__, __LINE__, "%s", err.message);
+    double ms = since(start) / timed;
     EXPECT(isfinite(nn_trainer_loss(t)));
     nn_trainer_free(t);
-    nn_device_close(&d);
     scene_close(&s);
+    return ms;
+}
+
+static int compare_numbers(const void* a, const void* b) {
+    const double x = *(const double*)a, y = *(const double*)b;
+    return (x > y) - (x < y);
+}
+
+// Every way to make an update alone and with the others, in turn.
+TEST(cuda, lewm_time_of_an_update) {
+    enum { ROUNDS = 3 };
+    static const struct {
+        const char* name;
+        unsigned ways;
+    } way[] = {{"none", 0},
+               {"weights' gradients of blocks aside", NN_CUDA_WAY_ASIDE},
+               {"those of all products aside", NN_CUDA_WAY_ASIDE | NN_CUDA_WAY_LINEAR},
+               {"blocks linked", NN_CUDA_WAY_LINKED},
+               {"GELU in products", NN_CUDA_WAY_GELU},
+               {"all aside, linked", NN_CUDA_WAY_ASIDE | NN_CUDA_WAY_LINEAR | NN_CUDA_WAY_LINKED},
+               {"linked, GELU", NN_CUDA_WAY_LINKED | NN_CUDA_WAY_GELU},
+               {"all", ~0u}};
+    enum { WAYS = sizeof way / sizeof *way };
+    double ms[WAYS][ROUNDS];
+    lewm_shape shape = lewm_shape_default();
+    nn_device d;
+    int batch = test_short() ? 2 : 128;
+    if (!gpu_open(&d, NN_MIXED)) return;
+    for (int round = 0; round < ROUNDS; round++)
+        for (int w = 0; w < WAYS; w++)
+            ms[w][round] = time_update(&d, &shape, way[w].ways, batch);
+    for (int w = 0; w < WAYS; w++) {
+        qsort(ms[w], ROUNDS, sizeof(double), compare_numbers);
+        printf("  %d clips, %s: %.2f ms an update (%.2f to %.2f)\n", batch, way[w].name,
+               ms[w][ROUNDS / 2], ms[w][0], ms[w][ROUNDS - 1]);
+    }
+    nn_device_close(&d);
 }
