@@ -1,5 +1,6 @@
 // lewm_group.cu - the host's side of lewm_group.cuh: which planners can use it, weights packed for
 // it, and its launch.
+#include <stdlib.h>
 #include <string.h>
 
 #include "plan/cuda/lewm.cuh"
@@ -151,7 +152,9 @@ static int groups_of(const lewm_gpu* g) {
 
 // Clusters where they hold all candidates, through their shared memory where it can be.
 static int choose_groups(const lewm_gpu* g, int* cluster, bool* near) {
-    const int ways = g->setup.ways ? g->setup.ways : LEWM_GPU_NEAR | LEWM_GPU_GROUPS,
+    const char* told = getenv("FIRM_LEWM_ROLLOUT");  // until the loser is gone
+    const int best = told ? atoi(told) : LEWM_GPU_NEAR | LEWM_GPU_GROUPS,
+              ways = g->setup.ways ? g->setup.ways : best,
               nearby = ways & LEWM_GPU_NEAR ? clusters_of<true>(g) : 0;
     *near = nearby * candidates_of(true) >= g->size.candidates;
     *cluster = 1;

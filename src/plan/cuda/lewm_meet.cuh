@@ -18,6 +18,7 @@ typedef struct meeting {
 static __device__ __forceinline__ void meet_arrive(const meeting& m) {
 #if __CUDA_ARCH__ >= 900
     if (m.cluster) {
+        __syncwarp();  // a barrier of whole warps
         asm volatile("barrier.cluster.arrive.release.aligned;" ::: "memory");
         return;
     }
