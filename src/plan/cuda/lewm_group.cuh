@@ -1,11 +1,13 @@
 // lewm_group.cuh - a LeWM rollout as one kernel, for searches too small to fill a GPU product by
 // product.
 //
-// Candidates never mix, so groups of blocks take up to 42 each and go through all macro steps on
+// Candidates never mix, so groups of blocks take some 40 each and go through all macro steps on
 // their own. A block of a group owns one head of every block's attention and 128 hidden units of
 // every MLP: for its candidates' rows it computes that head or these units and what they add to the
-// 192 numbers of each row. These parts are written out; the group meets; then every warp adds up a
-// row in the order of the parts, passes the gate, forms the next operands; the group meets again.
+// 192 numbers of each row. These parts are handed to the row's block; the group meets; then every
+// warp adds up a row in the order of the parts, passes the gate, hands out the next operands; the
+// group meets again. So nobody reads what another may be writing: parts are read between the first
+// meeting and the second, operands between the second and the next branch's first.
 //
 //     product: rows (m) x 192 -> q, k, v of a head, or 128 hidden units -> part of 192
 //     row:     sum of parts, residual, gate, modulation, norms (lewm_rows.cuh)
