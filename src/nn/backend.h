@@ -31,6 +31,7 @@ typedef struct nn_call {
     // the weights of a linear op as nn_backend.pack wrote them for this pass, or NULL
     const void* packed;
     void* queue;  // cuda: where the work is put (nn/cuda/cuda.h); host backends: NULL
+    int kept;     // cuda: operands of the weight's gradient stay to the end of the backward pass
 } nn_call;
 
 typedef struct nn_kernel {

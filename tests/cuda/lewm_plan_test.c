@@ -3,6 +3,7 @@
 // GPU.
 #include "../plan/lewm_toys.h"
 #include "check.h"
+#include "core/clock.h"
 #include "core/mem.h"
 #include "core/rng.h"
 #include "plan/cem.h"
@@ -23,19 +24,23 @@ static plan_options options(int candidates, int iterations) {
 }
 
 // 0 and skipped where there is no GPU; any other failure fails the test.
-static int make(const lewm_model* m, plan_precision precision, int candidates, int searches,
-                lewm_gpu** g) {
+static int create(const lewm_gpu_setup* setup, lewm_gpu** g) {
     firm_error err = {0};
-    lewm_gpu_setup setup = {.model = m,
-                            .options = options(candidates, 1),
-                            .precision = precision,
-                            .searches = searches};
-    if (lewm_gpu_create(&setup, g, &err) == FIRM_OK) return 1;
+    if (lewm_gpu_create(setup, g, &err) == FIRM_OK) return 1;
     if (strstr(err.message, "no CUDA GPU") || strstr(err.message, "NVIDIA driver"))
         test_skip(err.message);
     else
         test_fail(__FILE__, __LINE__, "%s", err.message);
     return 0;
+}
+
+static int make(const lewm_model* m, plan_precision precision, int candidates, int searches,
+                lewm_gpu** g) {
+    const lewm_gpu_setup setup = {.model = m,
+                                  .options = options(candidates, 1),
+                                  .precision = precision,
+                                  .searches = searches};
+    return create(&setup, g);
 }
 
 static float* normals(int n, uint64_t key) {
@@ -47,6 +52,7 @@ static float* normals(int n, uint64_t key) {
 typedef struct rollout_case {
     plan_precision precision;
     double tolerance;
+    int ways;
 } rollout_case;
 
 // Rollouts of n candidates of a model, which it frees, on the GPU against the CPU's.
@@ -63,7 +69,12 @@ static void compare_rollouts(lewm_model* m, int n, const rollout_case* cases, si
     lewm_net_rollout(net, scratch, n, P, z0, u, want);
     for (size_t c = 0; c < count; c++) {
         lewm_gpu* g;
-        if (!make(m, cases[c].precision, n, 1, &g)) break;
+        const lewm_gpu_setup setup = {.model = m,
+                                      .options = options(n, 1),
+                                      .precision = cases[c].precision,
+                                      .searches = 1,
+                                      .ways = cases[c].ways};
+        if (!create(&setup, &g)) break;
         int bad = -1;
         REQUIRE_OK(lewm_gpu_rollout(g, n, P, z0, u, got, &bad, &err), err);
         double worst = 0, square = 0;
@@ -92,16 +103,20 @@ static void compare_rollouts(lewm_model* m, int n, const rollout_case* cases, si
 }
 
 TEST(cuda, lewm_rollouts_equal_the_cpus) {
-    static const rollout_case cases[] = {{PLAN_FP32, 5e-5}, {PLAN_TF32, 5e-3}, {PLAN_BF16, 5e-2}};
+    static const rollout_case cases[] = {
+        {PLAN_FP32, 5e-5, 0}, {PLAN_TF32, 5e-3, 0}, {PLAN_BF16, 5e-2, 0}};
     for (int context = 1; context <= 3; context++)
         compare_rollouts(toy_lewm_even(context, 5), N, cases, sizeof cases / sizeof *cases);
 }
 
 // The published widths, which few candidates take in one kernel.
 TEST(cuda, lewm_rollouts_of_full_width_equal_the_cpus) {
-    static const rollout_case bf16 = {PLAN_BF16, 5e-2};
+    static const rollout_case bf16[] = {{PLAN_BF16, 5e-2, LEWM_GPU_NEAR},
+                                        {PLAN_BF16, 5e-2, LEWM_GPU_GROUPS},
+                                        {PLAN_BF16, 5e-2, LEWM_GPU_PRODUCTS}};
     for (int context = 1; context <= 3; context++)
-        compare_rollouts(toy_lewm_wide(context, 5), context == 2 ? N : FULL, &bf16, 1);
+        compare_rollouts(toy_lewm_wide(context, 5), context == 2 ? N : FULL, bf16,
+                         sizeof bf16 / sizeof *bf16);
 }
 
 typedef struct cpu_world {
@@ -247,5 +262,65 @@ TEST(cuda, lewm_searches_of_full_width) {
     }
     lewm_gpu_free(g);
     free(path), free(u), free(z0);
+    lewm_free(m);
+}
+
+// ---- time ---------------------------------------------------------------------------------------
+
+static int compare_numbers(const void* a, const void* b) {
+    const double x = *(const double*)a, y = *(const double*)b;
+    return (x > y) - (x < y);
+}
+
+// One contract search as published, in bfloat16, by every way in turn: milliseconds, and whether
+// the two kernels that add up in the same order have the same bits.
+TEST(cuda, lewm_time_of_a_search) {
+    enum { WAYS = 3, ROUNDS = 9, STEPS = 5 };
+    static const int way[WAYS] = {LEWM_GPU_PRODUCTS, LEWM_GPU_GROUPS, LEWM_GPU_NEAR};
+    static const char* const name[WAYS] = {"product by product", "groups", "clusters"};
+    const int iterations = test_short() ? 2 : 30;
+    lewm_model* m = toy_lewm_full(5);
+    firm_error err = {0};
+    lewm_gpu* g[WAYS] = {NULL};
+    double ms[WAYS][ROUNDS];
+    float plan[WAYS][STEPS * 64];
+    if (!m) return;
+    const int width = m->shape.width, count = STEPS * lewm_action_dim(m);
+    float *z0 = normals(width, 1), *goal = normals(width, 2);
+    const plan_problem q = {z0, NULL, goal, 4, 0};
+    int made = 1;
+    for (int w = 0; w < WAYS && made; w++) {
+        const lewm_gpu_setup setup = {.model = m,
+                                      .options = {.mode = FIRM_MODE_CONTRACT,
+                                                  .candidates = FULL,
+                                                  .iterations = iterations,
+                                                  .elites = 30,
+                                                  .horizon = STEPS,
+                                                  .horizon_max = STEPS,
+                                                  .replan = STEPS,
+                                                  .spread = 1},
+                                      .precision = PLAN_BF16,
+                                      .searches = 1,
+                                      .ways = way[w]};
+        made = create(&setup, &g[w]);
+    }
+    for (int round = 0; round < ROUNDS && made; round++)
+        for (int w = 0; w < WAYS; w++) {
+            plan_answer a;
+            const int64_t start = clock_ns();
+            REQUIRE_OK(lewm_gpu_solve(g[w], 1, &q, iterations, 0, &a, &err), err);
+            ms[w][round] = (double)(clock_ns() - start) / 1e6;
+            if (round)
+                EXPECT(memcmp(plan[w], a.plan, (size_t)count * sizeof(float)) == 0);
+            memcpy(plan[w], a.plan, (size_t)count * sizeof(float));
+        }
+    for (int w = 0; w < WAYS && made; w++) {
+        qsort(ms[w], ROUNDS, sizeof(double), compare_numbers);
+        printf("  %s: %.2f ms (%.2f to %.2f)\n", name[w], ms[w][ROUNDS / 2], ms[w][0],
+               ms[w][ROUNDS - 1]);
+    }
+    if (made) EXPECT(memcmp(plan[1], plan[2], (size_t)count * sizeof(float)) == 0);
+    for (int w = 0; w < WAYS; w++) lewm_gpu_free(g[w]);
+    free(goal), free(z0);
     lewm_free(m);
 }

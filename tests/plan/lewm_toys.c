@@ -94,3 +94,11 @@ lewm_model* toy_lewm_wide(int context, uint64_t seed) {
     shape.action_mlp = 32;
     return make(&shape, seed);
 }
+
+lewm_model* toy_lewm_full(uint64_t seed) {
+    const lewm_shape full = lewm_shape_default();
+    lewm_shape shape = full;
+    shape.patch = 56;
+    shape.depth = 1;
+    return make(&shape, seed);
+}

@@ -12,5 +12,7 @@ lewm_model* toy_lewm(int context, uint64_t seed);
 lewm_model* toy_lewm_even(int context, uint64_t seed);
 // The published predictor's widths, two blocks deep.
 lewm_model* toy_lewm_wide(int context, uint64_t seed);
+// The published predictor; its encoder is a toy.
+lewm_model* toy_lewm_full(uint64_t seed);
 
 #endif

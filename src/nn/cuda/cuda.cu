@@ -3,6 +3,7 @@
 #include <pthread.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "nn/cuda/device.cuh"
@@ -30,6 +31,7 @@ void nn_cuda_check(nn_cuda_queue* q, const char* what) {
 
 const char* nn_cuda_error(nn_cuda_queue* q) {
     nn_cuda_check(q, "earlier work");
+    if (q->aside && q->aside->error[0]) nn_cuda_note(q, "%s", q->aside->error);
     return q->error[0] ? q->error : NULL;
 }
 
@@ -97,6 +99,9 @@ firm_status nn_cuda_queue_create(nn_cuda_precision p, nn_cuda_queue** out, firm_
     nn_cuda_queue* q = (nn_cuda_queue*)mem_calloc(1, sizeof *q);
     if (!q) return FAIL(err, FIRM_E_MEMORY, "no memory for a GPU queue");
     q->precision = p;
+    const char* told = getenv("FIRM_CUDA_WAYS");  // until the losers are gone
+    q->ways = told ? (unsigned)atoi(told)
+                   : NN_CUDA_WAY_ASIDE | NN_CUDA_WAY_LINEAR | NN_CUDA_WAY_LINKED;
     q->workspace_bytes = WORKSPACE;
     firm_status st = open_queue(q, err);
     if (st != FIRM_OK) {
@@ -110,6 +115,11 @@ firm_status nn_cuda_queue_create(nn_cuda_precision p, nn_cuda_queue** out, firm_
 void nn_cuda_queue_free(nn_cuda_queue* q) {
     if (!q) return;
     if (q->stream) cudaStreamSynchronize(q->stream);
+    nn_cuda_queue_free(q->aside);
+    cudaEvent_t event[] = {q->fork, q->join, q->mark[0], q->mark[1], q->mark[2]};
+    static_assert(sizeof event / sizeof *event == NN_CUDA_MARKS + 2, "all events");
+    for (size_t i = 0; i < sizeof event / sizeof *event; i++)
+        if (event[i]) cudaEventDestroy(event[i]);
     while (q->masks) {
         nn_cuda_mask* m = q->masks;
         q->masks = m->next;
@@ -135,6 +145,56 @@ nn_cuda_precision nn_cuda_precision_of(const nn_cuda_queue* q) {
 }
 int nn_cuda_processors(const nn_cuda_queue* q) {
     return q->processors;
+}
+
+// ---- work aside ---------------------------------------------------------------------------------
+
+static firm_status new_event(nn_cuda_queue* q, cudaEvent_t* event, firm_error* err) {
+    cudaError_t st = cudaEventCreateWithFlags(event, cudaEventDisableTiming);
+    if (st == cudaSuccess) return FIRM_OK;
+    return FAIL(err, FIRM_E_UNAVAILABLE, "%s: an event: %s", q->name, cudaGetErrorString(st));
+}
+
+firm_status nn_cuda_open_aside(nn_cuda_queue* q, firm_error* err) {
+    if (q->aside) return FIRM_OK;
+    if (!q->fork) TRY(new_event(q, &q->fork, err));
+    if (!q->join) TRY(new_event(q, &q->join, err));
+    for (int i = 0; i < NN_CUDA_MARKS; i++)
+        if (!q->mark[i]) TRY(new_event(q, &q->mark[i], err));
+    return nn_cuda_queue_create(q->precision, &q->aside, err);
+}
+
+static void follow(nn_cuda_queue* q, cudaStream_t from, cudaEvent_t event, cudaStream_t to) {
+    cudaError_t st = from ? cudaEventRecord(event, from) : cudaSuccess;
+    if (st == cudaSuccess && to) st = cudaStreamWaitEvent(to, event, 0);
+    if (st != cudaSuccess) nn_cuda_note(q, "work aside: %s", cudaGetErrorString(st));
+}
+
+nn_cuda_queue* nn_cuda_aside(nn_cuda_queue* q) {
+    if (!q->aside) return q;
+    follow(q, q->stream, q->fork, q->aside->stream);
+    q->pending = 1;
+    return q->aside;
+}
+
+void nn_cuda_mark(nn_cuda_queue* q, int mark) {
+    if (q->pending) follow(q, q->aside->stream, q->mark[mark], NULL);
+}
+
+void nn_cuda_await(nn_cuda_queue* q, int mark) {
+    if (q->pending) follow(q, NULL, q->mark[mark], q->stream);
+}
+
+void nn_cuda_rejoin(nn_cuda_queue* q) {
+    if (q->pending) follow(q, q->aside->stream, q->join, q->stream);
+    q->pending = 0;
+}
+
+void nn_cuda_set_ways(nn_cuda_queue* q, unsigned ways) {
+    q->ways = ways;
+}
+unsigned nn_cuda_ways(const nn_cuda_queue* q) {
+    return q->ways;
 }
 
 // ---- memory -------------------------------------------------------------------------------------

@@ -52,6 +52,17 @@ void nn_cuda_note(nn_cuda_queue* q, const char* fmt, ...) __attribute__((format(
 // in a capture.
 firm_status nn_cuda_wait(nn_cuda_queue* q, firm_error* err);
 
+// A second stream for work that may run beside the queue's own (queue.cuh); made once.
+firm_status nn_cuda_open_aside(nn_cuda_queue* q, firm_error* err);
+// The queue waits for all work aside. Before a capture ends, and before what that work reads or
+// writes is used otherwise.
+void nn_cuda_rejoin(nn_cuda_queue* q);
+
+// Which of the ways to do the same work are taken, for tests that time them.
+enum { NN_CUDA_WAY_ASIDE = 1, NN_CUDA_WAY_LINEAR = 2, NN_CUDA_WAY_LINKED = 4, NN_CUDA_WAY_GELU = 8 };
+void nn_cuda_set_ways(nn_cuda_queue* q, unsigned ways);
+unsigned nn_cuda_ways(const nn_cuda_queue* q);
+
 // Device memory, 256-byte aligned, uninitialised. Not in a capture.
 firm_status nn_cuda_alloc(nn_cuda_queue* q, size_t bytes, void** out, firm_error* err);
 void nn_cuda_release(void* p);  // NULL is fine
@@ -81,8 +92,14 @@ typedef struct nn_cuda_product {
     const void *a, *b, *c, *bias;
     void* d;
     float beta;
+    int gelu;   // NN_CUDA_GELU: d = gelu(x), pre = x; NN_CUDA_GELU_SLOPE: d = x gelu'(pre)
+    void* pre;  // bfloat16, as d
 } nn_cuda_product;
+// GELU in its tanh form, which is off by at most 5e-4, less than bfloat16 rounds its results by
+enum { NN_CUDA_GELU = 1, NN_CUDA_GELU_SLOPE };
 void nn_cuda_multiply(nn_cuda_queue* q, const nn_cuda_product* p);
+// Whether there is an algorithm for it.
+int nn_cuda_multiplies(nn_cuda_queue* q, const nn_cuda_product* p);
 
 // In float32: row-major c (m, n) = beta * c + op(a) op(b) [+ bias (n) to every row]; leading
 // dimensions given; op transposes where ta, tb are set: a is (m, k), or (k, m) with ta. bias may be

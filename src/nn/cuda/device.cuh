@@ -221,6 +221,7 @@ enum { COLUMN_TILE = 32, COLUMN_LANES = 32 };
 
 static inline int64_t column_chunks(int64_t rows, int64_t cols) {
     int64_t tiles = (cols + COLUMN_TILE - 1) / COLUMN_TILE;
+    if (rows <= 1024) return 1;                  // no second kernel
     int64_t most = (rows + 255) / 256;           // at least 256 rows (8 a lane) are worth a block
     int64_t enough = (528 + tiles - 1) / tiles;  // four blocks for each of 132 processors
     return most < enough ? most : enough;

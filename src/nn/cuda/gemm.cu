@@ -14,6 +14,7 @@ typedef struct gemm_shape {
     int64_t m, n, k, lda, ldb, ldc;
     int32_t ta, tb, bias, align_a, align_b, align_c;
     int32_t half, half_out;  // operands, result in bfloat16
+    int32_t gelu;
 } gemm_shape;
 
 struct gemm_plan {
@@ -52,7 +53,7 @@ static cublasComputeType_t compute_type(nn_cuda_precision p) {
 
 // cuBLASLt counts columns first, so our row-major c = a b is its c^T = b^T a^T: a and b change
 // places, and the bias over our columns runs along its rows, as its epilogue wants it
-static cublasStatus_t describe(gemm_plan* p, nn_cuda_precision precision) {
+static cublasStatus_t describe(gemm_plan* p, nn_cuda_precision precision, const void* pre) {
     const gemm_shape* s = &p->shape;
     cublasComputeType_t compute = s->half ? CUBLAS_COMPUTE_32F : compute_type(precision);
     cudaDataType_t type = s->half ? CUDA_R_16BF : CUDA_R_32F;
@@ -60,7 +61,10 @@ static cublasStatus_t describe(gemm_plan* p, nn_cuda_precision precision) {
     cublasOperation_t first = s->tb ? CUBLAS_OP_T : CUBLAS_OP_N;
     cublasOperation_t second = s->ta ? CUBLAS_OP_T : CUBLAS_OP_N;
     cublasLtEpilogue_t epilogue = s->bias ? CUBLASLT_EPILOGUE_BIAS : CUBLASLT_EPILOGUE_DEFAULT;
-    cublasStatus_t st[8] = {
+    if (s->gelu == NN_CUDA_GELU)
+        epilogue = s->bias ? CUBLASLT_EPILOGUE_GELU_AUX_BIAS : CUBLASLT_EPILOGUE_GELU_AUX;
+    if (s->gelu == NN_CUDA_GELU_SLOPE) epilogue = CUBLASLT_EPILOGUE_DGELU;
+    cublasStatus_t st[10] = {
         cublasLtMatmulDescCreate(&p->desc, compute, CUDA_R_32F),
         cublasLtMatrixLayoutCreate(&p->a, type, s->tb ? s->k : s->n, s->tb ? s->n : s->k, s->ldb),
         cublasLtMatrixLayoutCreate(&p->b, type, s->ta ? s->m : s->k, s->ta ? s->k : s->m, s->lda),
@@ -74,7 +78,17 @@ static cublasStatus_t describe(gemm_plan* p, nn_cuda_precision precision) {
         st[6] = cublasLtMatmulDescSetAttribute(p->desc, CUBLASLT_MATMUL_DESC_EPILOGUE, &epilogue,
                                                sizeof epilogue);
     }
-    for (int i = 0; i < 7; i++)
+    if (p->desc && s->gelu) {
+        int32_t half = CUDA_R_16BF;
+        st[7] = cublasLtMatmulDescSetAttribute(p->desc, CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_LD,
+                                               &s->ldc, sizeof s->ldc);
+        st[8] = cublasLtMatmulDescSetAttribute(
+            p->desc, CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_DATA_TYPE, &half, sizeof half);
+        // the heuristic wants to see an address
+        st[9] = cublasLtMatmulDescSetAttribute(p->desc, CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER,
+                                               &pre, sizeof pre);
+    }
+    for (int i = 0; i < 10; i++)
         if (st[i] != CUBLAS_STATUS_SUCCESS) return st[i];
     return CUBLAS_STATUS_SUCCESS;
 }
@@ -132,14 +146,14 @@ static uint32_t hash(const gemm_shape* s) {
 }
 
 // the plan of a shape, made at first sight; NULL when there is no memory for it
-static gemm_plan* plan_of(nn_cuda_queue* q, const gemm_shape* s) {
+static gemm_plan* plan_of(nn_cuda_queue* q, const gemm_shape* s, const void* pre) {
     gemm_plan** bucket = &q->plans[hash(s)];
     for (gemm_plan* p = *bucket; p; p = p->next)
         if (memcmp(&p->shape, s, sizeof *s) == 0) return p;
     gemm_plan* p = (gemm_plan*)mem_calloc(1, sizeof *p);
     if (!p) return NULL;
     p->shape = *s;
-    p->status = describe(p, q->precision);
+    p->status = describe(p, q->precision, pre);
     if (p->status == CUBLAS_STATUS_SUCCESS) p->status = choose(q, p);
     p->next = *bucket;
     *bucket = p;
@@ -181,13 +195,19 @@ static gemm_shape shape_of(const nn_cuda_product* p) {
     s.ta = p->ta != 0, s.tb = p->tb != 0, s.bias = p->bias != NULL;
     s.align_a = alignment(p->a), s.align_b = alignment(p->b), s.align_c = alignment(p->d);
     if (p->beta != 0 && alignment(p->c) < s.align_c) s.align_c = alignment(p->c);
-    s.half = p->half != 0, s.half_out = p->half_out != 0;
+    s.half = p->half != 0, s.half_out = p->half_out != 0, s.gelu = p->gelu;
     return s;
+}
+
+int nn_cuda_multiplies(nn_cuda_queue* q, const nn_cuda_product* p) {
+    gemm_shape s = shape_of(p);
+    gemm_plan* plan = plan_of(q, &s, p->pre);
+    return plan && plan->usable;
 }
 
 void nn_cuda_multiply(nn_cuda_queue* q, const nn_cuda_product* p) {
     gemm_shape s = shape_of(p);
-    gemm_plan* plan = plan_of(q, &s);
+    gemm_plan* plan = plan_of(q, &s, p->pre);
     if (!plan || !plan->usable) {
         nn_cuda_note(q, "no product of %lld x %lld x %lld: %s", (long long)p->m, (long long)p->k,
                      (long long)p->n, plan ? cublasLtGetStatusString(plan->status) : "no memory");
@@ -200,6 +220,9 @@ void nn_cuda_multiply(nn_cuda_queue* q, const nn_cuda_product* p) {
         st = cublasLtMatmulDescSetAttribute(plan->desc, CUBLASLT_MATMUL_DESC_BIAS_POINTER, &p->bias,
                                             sizeof p->bias);
     }
+    if (p->gelu && st == CUBLAS_STATUS_SUCCESS)
+        st = cublasLtMatmulDescSetAttribute(
+            plan->desc, CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER, &p->pre, sizeof p->pre);
     if (st == CUBLAS_STATUS_SUCCESS)
         st = cublasLtMatmul(q->blas, plan->desc, &one, p->b, plan->a, p->a, plan->b, &p->beta,
                             before, plan->c, p->d, plan->c, &plan->algo, q->workspace,
@@ -217,7 +240,7 @@ void nn_cuda_gemm(nn_cuda_queue* q, int ta, int tb, int64_t m, int64_t n, int64_
     p.a = a, p.lda = lda, p.b = b, p.ldb = ldb;
     p.beta = beta, p.c = c, p.d = c, p.ldc = ldc, p.bias = bias;
     gemm_shape s = shape_of(&p);
-    gemm_plan* plan = bias ? plan_of(q, &s) : NULL;
+    gemm_plan* plan = bias ? plan_of(q, &s, NULL) : NULL;
     if (plan && !plan->usable) {
         bias_first(q, m, n, bias, beta, c, ldc);
         p.beta = 1.0f, p.bias = NULL;
@@ -267,7 +290,7 @@ firm_status nn_cuda_peak(nn_cuda_queue* q, nn_cuda_precision p, double* tflops, 
     plan.shape.lda = plan.shape.ldb = plan.shape.ldc = PEAK_SIZE;
     plan.shape.align_a = plan.shape.align_b = plan.shape.align_c = 16;
     plan.shape.half = plan.shape.half_out = half;
-    cublasStatus_t st = describe(&plan, p);
+    cublasStatus_t st = describe(&plan, p, NULL);
     if (st == CUBLAS_STATUS_SUCCESS) st = choose(q, &plan);
     double seconds = 0;
     if (st == CUBLAS_STATUS_SUCCESS && cuda == cudaSuccess)

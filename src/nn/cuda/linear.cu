@@ -1,5 +1,5 @@
 // linear.cu - y = x w + b over all leading dimensions at once; the bias is added by the product.
-#include "nn/cuda/device.cuh"
+#include "nn/cuda/queue.cuh"
 
 namespace {
 
@@ -34,13 +34,18 @@ static void backward(const nn_call* c) {
     nn_cuda_queue* q = queue_of(c);
     sizes s = sizes_of(c->graph, c->node, c->rows);
     const float* dy = (const float*)c->dout;
+    // nothing on the way back needs the weights' gradients
+    nn_cuda_queue* aside = c->kept && (c->din[1] || c->din[2]) ? nn_cuda_aside(q) : q;
     if (c->din[0])
         nn_cuda_gemm(q, 0, 1, s.m, s.k, s.n, dy, s.n, input(c, 1), s.n, adds(c, 0) ? 1.0f : 0.0f,
                      gradient(c, 0), s.k, NULL);
     if (c->din[1])
-        nn_cuda_gemm(q, 1, 0, s.k, s.n, s.m, input(c, 0), s.k, dy, s.n, adds(c, 1) ? 1.0f : 0.0f,
+        nn_cuda_gemm(aside, 1, 0, s.k, s.n, s.m, input(c, 0), s.k, dy, s.n, adds(c, 1) ? 1.0f : 0.0f,
                      gradient(c, 1), s.n, NULL);
-    if (c->din[2]) nn_cuda_column_sums(q, s.m, s.n, dy, gradient(c, 2), c->scratch);
+    // scratch is the next step's
+    if (c->din[2])
+        nn_cuda_column_sums(nn_cuda_column_sums_bytes(s.m, s.n) ? q : aside, s.m, s.n, dy,
+                            gradient(c, 2), c->scratch);
 }
 
 static size_t scratch_bytes(const nn_graph* g, const nn_node* node, int rows) {

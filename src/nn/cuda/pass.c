@@ -54,7 +54,11 @@ firm_status nn_cuda_pass_open(nn_cuda_pass* s, const nn_graph* g, nn_cuda_queue*
                         "this model uses operation %d, which has no GPU version; use --device cpu",
                         (int)g->node[i].op);
     TRY(nn_cuda_chains_find(q, g, batch, &s->fused, err));
-    TRY(nn_layout_make(g, nn_backend_cuda(), batch, train, &s->fused, &s->at, err));
+    unsigned ways = nn_cuda_ways(q);
+    int aside = train && s->fused.chains && ways & NN_CUDA_WAY_ASIDE, kind = train != 0;
+    if (aside) TRY(nn_cuda_open_aside(q, err));
+    if (aside && ways & NN_CUDA_WAY_LINEAR) kind = NN_LAYOUT_WHOLE;
+    TRY(nn_layout_make(g, nn_backend_cuda(), batch, kind, &s->fused, &s->at, err));
     TRY(nn_cuda_prepare(q, g, err));
     TRY(take(s, s->at.slot_bytes, (void**)&s->arena, err));
     TRY(take(s, s->at.scratch_bytes, (void**)&s->scratch, err));
@@ -102,6 +106,18 @@ static void* gradient_of(const nn_cuda_pass* s, nn_id id) {
                                                : s->arena + s->at.grad_at[root];
 }
 
+// The block right behind a block, which is the only one to read what that made; or NULL.
+static const nn_chain* behind(const nn_cuda_pass* s, const nn_chain* c) {
+    const nn_chain* next = c + 1;
+    if (!(nn_cuda_ways(s->q) & NN_CUDA_WAY_LINKED) || c < s->fused.chain ||
+        next >= s->fused.chain + s->fused.chains || c->kind != CHAIN_BLOCK ||
+        next->kind != CHAIN_BLOCK || next->first != c->last + 1 ||
+        s->g->node[next->first].in[0] != s->g->node[c->last].out ||
+        nn_chain_back(&s->at, c) < 0 || nn_cuda_chain_adds(&s->at, next))
+        return NULL;
+    return next;
+}
+
 // a chain's block with all its addresses
 static nn_cuda_vit block_of(const nn_cuda_pass* s, const nn_chain* c, int rows, int back) {
     nn_cuda_vit v = nn_cuda_chain_block(s->g, c, rows);
@@ -120,6 +136,12 @@ static nn_cuda_vit block_of(const nn_cuda_pass* s, const nn_chain* c, int rows, 
     v.dy = gradient_of(s, y);
     v.dx = gradient_of(s, x);
     v.add = nn_cuda_chain_adds(&s->at, c);
+    v.dy_there = behind(s, c) != NULL;
+    if (behind(s, c - 1)) {
+        nn_cuda_chain_block_params(s->g, c - 1, param);
+        v.copies = 1;
+        v.dx_sum = gradient_of(s, param[VIT_DOWN_BIAS]);
+    }
     return v;
 }
 
@@ -169,9 +191,13 @@ void nn_cuda_pass_forward(const nn_cuda_pass* s, int rows) {
 void nn_cuda_pass_backward(const nn_cuda_pass* s, int rows) {
     const nn_backend* b = nn_backend_cuda();
     const nn_graph* g = s->g;
+    int before_block = 0;
     for (int i = g->nodes - 1; i >= 0; i--) {
         if (!s->at.runs_back[i]) continue;
         const nn_chain* chain = chain_of(s, i);
+        // other steps' memory may have been a block's
+        if (before_block && !(chain && chain->kind == CHAIN_BLOCK)) nn_cuda_rejoin(s->q);
+        before_block = chain && chain->kind == CHAIN_BLOCK;
         if (chain) {
             if (i == nn_chain_back(&s->at, chain)) run_chain(s, chain, rows, 1);
             continue;
@@ -183,6 +209,8 @@ void nn_cuda_pass_backward(const nn_cuda_pass* s, int rows) {
             c.accumulate[j] = s->at.adds[i][j];
             c.din[j] = gradient_of(s, c.node->in[j]);
         }
+        c.kept = s->at.whole[i];
         b->kernel[c.node->op].backward(&c);
     }
+    nn_cuda_rejoin(s->q);
 }

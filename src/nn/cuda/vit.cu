@@ -67,25 +67,32 @@ static kept kept_of(const shape& s, void* save) {
     return k;
 }
 
+// What a kernel adds up over the rows of every one of its blocks, or of every group; a second kernel
+// adds that up while others run.
+enum { PART_NORM1, PART_NORM2, PART_QKV, PART_UP, PART_DOWN, PARTS };
+
 struct rooms {
     bf16 *dy, *dhidden, *du, *dqkv;
-    float *dx2, *mean, *part;
+    float *dx2, *mean, *part[PARTS];
     char* end;
 };
 
-// `part` holds sums over the rows of every block of a kernel, or over those of every group
 static rooms rooms_of(const shape& s, void* scratch) {
     cutter c = {(char*)scratch};
-    size_t n = (size_t)s.rows, w = (size_t)s.width, m = (size_t)s.mlp, wide = 3 * w > m ? 3 * w : m;
-    size_t parts = MOST_BLOCKS * wide, groups = (size_t)s.groups * 3 * w;
+    size_t n = (size_t)s.rows, w = (size_t)s.width, m = (size_t)s.mlp, blocks = MOST_BLOCKS;
     rooms r;
-    r.dy = c.take<bf16>((size_t)s.read * w);
+    // where the block before has them, too
+    r.part[PART_NORM1] = c.take<float>(blocks * 3 * w);
+    r.dy = c.take<bf16>(n * w);
+    r.part[PART_NORM2] = c.take<float>(blocks * 3 * w);
+    r.part[PART_QKV] = c.take<float>((size_t)s.groups * 3 * w);
+    r.part[PART_UP] = c.take<float>(blocks * m);
+    r.part[PART_DOWN] = c.take<float>(blocks * w);
     r.dhidden = c.take<bf16>((size_t)s.read * m);
     r.du = c.take<bf16>(n * w);
     r.dqkv = c.take<bf16>(3 * n * w);
     r.dx2 = c.take<float>(n * w);
     r.mean = c.take<float>(n * (size_t)s.heads);
-    r.part = c.take<float>(parts > groups ? parts : groups);
     r.end = c.at;
     return r;
 }
@@ -299,6 +306,14 @@ struct to_half {
     }
 };
 
+struct as_they_are {
+    const bf16* x;
+    int cols;
+    __device__ void operator()(int64_t row, int col, float (&v)[VEC]) const {
+        load8(v, x + row * cols + col);
+    }
+};
+
 struct gelu_slopes {
     const bf16* x;
     bf16* d;
@@ -326,15 +341,16 @@ static void finish(nn_cuda_queue* q, int cols, int blocks, float* part, float* c
            dim3(COLUMN_TILE, COLUMN_LANES), cols, blocks, sink);
 }
 
+// returns how many parts there are to finish
 template <class F>
-static void sum_rows(nn_cuda_queue* q, int64_t rows, int cols, float* part, float* dst, F f) {
+static int sum_rows(nn_cuda_queue* q, int64_t rows, int cols, float* part, F f) {
     int wide = cols / VEC, high = THREADS / wide > 0 ? THREADS / wide : 1;
     int64_t most = (rows + high - 1) / high;
     int blocks = (int)(most < MOST_BLOCKS ? most : MOST_BLOCKS);
     row_sums<<<blocks, dim3(wide, high), (size_t)high * cols * sizeof(float), q->stream>>>(
         rows, cols, part, f);
     nn_cuda_check(q, "sums over rows");
-    finish<1>(q, cols, blocks, part, {dst});
+    return blocks;
 }
 
 // ---- steps --------------------------------------------------------------------------------------
@@ -352,15 +368,14 @@ static void norm(nn_cuda_queue* q, const nn_cuda_vit* v, const some_rows& r, int
            v->param[gamma], v->param[gamma + 1], v->eps, y, stat);
 }
 
-// the gradient through a norm; `sum` gets the sums of dx over rows
-static void norm_slopes(nn_cuda_queue* q, const nn_cuda_vit* v, norm_back a, int gamma,
-                        float* sum) {
+// the gradient through a norm; returns how many parts there are to finish
+static int norm_slopes(nn_cuda_queue* q, const nn_cuda_vit* v, const norm_back& a) {
     int64_t most = (a.rows + WARPS - 1) / WARPS;
     int blocks = (int)(most < MOST_BLOCKS ? most : MOST_BLOCKS);
     auto kernel = v->width == 64 ? norm_backward<1> : v->width == 128 ? norm_backward<2>
                                                                       : norm_backward<3>;
     launch(q, "norm", kernel, (uint32_t)blocks, THREADS, a);
-    finish<3>(q, v->width, blocks, a.part, {v->grad[gamma], v->grad[gamma + 1], sum});
+    return blocks;
 }
 
 // a product of rows that lie x_step and y_step rows apart
@@ -388,18 +403,49 @@ static void multiply_onto(nn_cuda_queue* q, const nn_cuda_product& size, const b
     nn_cuda_multiply(q, &p);
 }
 
-// dw (k, n) += x' dy; dx (rows, k, as x) = dy w'
-static void multiply_back(nn_cuda_queue* q, const nn_cuda_product& size, const bf16* x,
-                          const bf16* w, const bf16* dy, float* dw, bf16* dx) {
-    int64_t rows = size.m, k = size.k, n = size.n;
+// dw (k, n) += x' dy
+static void multiply_weight(nn_cuda_queue* q, const nn_cuda_product& size, const bf16* x,
+                            const bf16* dy, float* dw) {
     nn_cuda_product p = {};
-    p.half = 1, p.ta = 1, p.m = k, p.n = n, p.k = rows;
-    p.a = x, p.lda = size.lda, p.b = dy, p.ldb = n, p.beta = 1, p.c = p.d = dw, p.ldc = n;
+    p.half = 1, p.ta = 1, p.m = size.k, p.n = size.n, p.k = size.m;
+    p.a = x, p.lda = size.lda, p.b = dy, p.ldb = size.n;
+    p.beta = 1, p.c = p.d = dw, p.ldc = size.n;
     if (dw) nn_cuda_multiply(q, &p);
+}
+
+// dx (rows, k, as x) = dy w'
+static nn_cuda_product back(const nn_cuda_product& size, const bf16* w, const bf16* dy, bf16* dx) {
     nn_cuda_product b = {};
-    b.half = b.half_out = 1, b.tb = 1, b.m = rows, b.n = k, b.k = n;
-    b.a = dy, b.lda = n, b.b = w, b.ldb = n, b.d = dx, b.ldc = size.lda;
+    b.half = b.half_out = 1, b.tb = 1, b.m = size.m, b.n = size.k, b.k = size.n;
+    b.a = dy, b.lda = size.n, b.b = w, b.ldb = size.n, b.d = dx, b.ldc = size.lda;
+    return b;
+}
+
+static void multiply_back(nn_cuda_queue* q, const nn_cuda_product& size, const bf16* w,
+                          const bf16* dy, bf16* dx) {
+    nn_cuda_product b = back(size, w, dy, dx);
     nn_cuda_multiply(q, &b);
+}
+
+// GELU as part of the product before it, and its slope as part of that before it on the way back;
+// 0: no algorithm does so.
+static int up_with_gelu(nn_cuda_queue* q, const nn_cuda_product& size, const kept& k) {
+    nn_cuda_product p = size;
+    p.half = p.half_out = 1;
+    p.a = k.u2, p.b = k.up_w, p.ldb = p.n, p.bias = k.up_b, p.d = k.hidden;
+    p.gelu = NN_CUDA_GELU, p.pre = k.pre;
+    if (!(nn_cuda_ways(q) & NN_CUDA_WAY_GELU) || !nn_cuda_multiplies(q, &p)) return 0;
+    nn_cuda_multiply(q, &p);
+    return 1;
+}
+
+static int down_with_slopes(nn_cuda_queue* q, const nn_cuda_product& size, const kept& k,
+                            const rooms& r) {
+    nn_cuda_product p = back(size, k.down_w, r.dy, r.dhidden);
+    p.gelu = NN_CUDA_GELU_SLOPE, p.pre = k.pre;
+    if (!(nn_cuda_ways(q) & NN_CUDA_WAY_GELU) || !nn_cuda_multiplies(q, &p)) return 0;
+    nn_cuda_multiply(q, &p);
+    return 1;
 }
 
 static nn_cuda_flash flash_of(const nn_cuda_vit* v, const kept& k) {
@@ -436,17 +482,69 @@ void nn_cuda_vit_forward(nn_cuda_queue* q, const nn_cuda_vit* v) {
     multiply_onto(q, size_of(s.read, s.width, s.width, s.step, s.step), k.mixed, k.out_w,
                   v->param[VIT_OUT_BIAS], v->x, k.x2);
     norm(q, v, {s.read, s.step, k.x2}, VIT_GAMMA2, k.u2, k.stat2);
-    multiply(q, size_of(s.read, s.width, s.mlp), k.u2, k.up_w, k.up_b, k.pre);
-    int64_t pieces = s.read * s.mlp / VEC;
-    launch(q, "gelu", gelu_forward, blocks_for(pieces, THREADS), THREADS, pieces, k.pre, k.hidden);
+    if (!up_with_gelu(q, size_of(s.read, s.width, s.mlp), k)) {
+        multiply(q, size_of(s.read, s.width, s.mlp), k.u2, k.up_w, k.up_b, k.pre);
+        int64_t pieces = s.read * s.mlp / VEC;
+        launch(q, "gelu", gelu_forward, blocks_for(pieces, THREADS), THREADS, pieces, k.pre,
+               k.hidden);
+    }
     multiply_onto(q, size_of(s.read, s.mlp, s.width, 1, s.step), k.hidden, k.down_w,
                   v->param[VIT_DOWN_BIAS], k.x2, v->y);
 }
+
+// What has been read aside, so that it may be overwritten: dy in bfloat16, the copy of dx2 in its
+// place, all operands.
+enum { DY_READ, COPY_READ, ALL_READ };
+static_assert((int)ALL_READ < (int)NN_CUDA_MARKS, "marks");
 
 // Rows that no gradient reaches hold 0.
 static void clear(nn_cuda_queue* q, void* p, size_t bytes) {
     cudaError_t st = cudaMemsetAsync(p, 0, bytes, q->stream);
     if (st != cudaSuccess) nn_cuda_note(q, "clearing a gradient: %s", cudaGetErrorString(st));
+}
+
+// The MLP's gradients; leaves that of its input in du.
+static void mlp_backward(nn_cuda_queue* q, const nn_cuda_vit* v, const shape& s, const kept& k,
+                         const rooms& r) {
+    nn_cuda_product up = size_of(s.read, s.width, s.mlp), down = size_of(s.read, s.mlp, s.width);
+    int parts = 0;
+    if (!v->dy_there)
+        parts = sum_rows(q, s.read, s.width, r.part[PART_DOWN],
+                         to_half{v->dy, r.dy, s.width, s.step});
+    nn_cuda_queue* aside = nn_cuda_aside(q);
+    if (parts) finish<1>(aside, s.width, parts, r.part[PART_DOWN], {v->grad[VIT_DOWN_BIAS]});
+    multiply_weight(aside, down, k.hidden, r.dy, v->grad[VIT_DOWN]);
+    nn_cuda_mark(q, DY_READ);
+    if (down_with_slopes(q, down, k, r)) {
+        aside = nn_cuda_aside(q);
+        parts = sum_rows(aside, s.read, s.mlp, r.part[PART_UP], as_they_are{r.dhidden, s.mlp});
+    } else {
+        multiply_back(q, down, k.down_w, r.dy, r.dhidden);
+        parts = sum_rows(q, s.read, s.mlp, r.part[PART_UP], gelu_slopes{k.pre, r.dhidden, s.mlp});
+        aside = nn_cuda_aside(q);
+    }
+    finish<1>(aside, s.mlp, parts, r.part[PART_UP], {v->grad[VIT_UP_BIAS]});
+    multiply_weight(aside, up, k.u2, r.dhidden, v->grad[VIT_UP]);
+    multiply_back(q, up, k.up_w, r.dhidden, r.du);
+}
+
+// Attention's gradients, from dy: x2's in bfloat16; leaves that of its input in du.
+static void attention_backward(nn_cuda_queue* q, const nn_cuda_vit* v, const shape& s,
+                               const kept& k, const rooms& r) {
+    nn_cuda_product out = size_of(s.read, s.width, s.width, s.step),
+                    in = size_of(s.rows, s.width, 3 * s.width);
+    nn_cuda_queue* aside = nn_cuda_aside(q);
+    multiply_weight(aside, out, k.mixed, r.dy, v->grad[VIT_OUT]);
+    nn_cuda_mark(q, COPY_READ);
+    multiply_back(q, out, k.out_w, r.dy, r.du);
+    nn_cuda_flash f = flash_of(v, k);
+    f.dy = r.du, f.dqkv = r.dqkv, f.mean = r.mean, f.sums = r.part[PART_QKV];
+    nn_cuda_flash_backward(q, &f);
+    aside = nn_cuda_aside(q);
+    finish<1>(aside, 3 * s.width, v->groups, r.part[PART_QKV], {v->grad[VIT_QKV_BIAS]});
+    multiply_weight(aside, in, k.u1, r.dqkv, v->grad[VIT_QKV]);
+    nn_cuda_mark(q, ALL_READ);
+    multiply_back(q, in, k.qkv_w, r.dqkv, r.du);
 }
 
 void nn_cuda_vit_backward(nn_cuda_queue* q, const nn_cuda_vit* v) {
@@ -457,26 +555,22 @@ void nn_cuda_vit_backward(nn_cuda_queue* q, const nn_cuda_vit* v) {
         clear(q, r.dx2, (size_t)s.rows * s.width * sizeof *r.dx2);
         clear(q, r.dqkv, (size_t)s.rows * 3 * s.width * sizeof *r.dqkv);
     }
-    sum_rows(q, s.read, s.width, r.part, v->grad[VIT_DOWN_BIAS],
-             to_half{v->dy, r.dy, s.width, s.step});
-    multiply_back(q, size_of(s.read, s.mlp, s.width), k.hidden, k.down_w, r.dy, v->grad[VIT_DOWN],
-                  r.dhidden);
-    sum_rows(q, s.read, s.mlp, r.part, v->grad[VIT_UP_BIAS],
-             gelu_slopes{k.pre, r.dhidden, s.mlp});
-    multiply_back(q, size_of(s.read, s.width, s.mlp), k.u2, k.up_w, r.dhidden, v->grad[VIT_UP],
-                  r.du);
-    norm_back second = {s.read, s.step, k.x2, v->param[VIT_GAMMA2], v->dy, k.stat2,
-                        r.du,   r.dx2,  r.dy, 0,                    r.part};
-    norm_slopes(q, v, second, VIT_GAMMA2, v->grad[VIT_OUT_BIAS]);
-    multiply_back(q, size_of(s.read, s.width, s.width, s.step), k.mixed, k.out_w, r.dy,
-                  v->grad[VIT_OUT], r.du);
-    nn_cuda_flash f = flash_of(v, k);
-    f.dy = r.du, f.dqkv = r.dqkv, f.mean = r.mean, f.sums = r.part;
-    nn_cuda_flash_backward(q, &f);
-    finish<1>(q, 3 * s.width, v->groups, r.part, {v->grad[VIT_QKV_BIAS]});
-    multiply_back(q, size_of(s.rows, s.width, 3 * s.width), k.u1, k.qkv_w, r.dqkv,
-                  v->grad[VIT_QKV], r.du);
-    norm_back first = {s.rows, 1,     v->x, v->param[VIT_GAMMA1], r.dx2, k.stat1,
-                       r.du,   v->dx, NULL, v->add,               r.part};
-    norm_slopes(q, v, first, VIT_GAMMA1, NULL);
+    mlp_backward(q, v, s, k, r);
+    nn_cuda_await(q, DY_READ);
+    norm_back second = {s.read, s.step, k.x2, v->param[VIT_GAMMA2], v->dy,
+                        k.stat2, r.du,   r.dx2, r.dy,                 0,
+                        r.part[PART_NORM2]};
+    int parts = norm_slopes(q, v, second);
+    finish<3>(nn_cuda_aside(q), s.width, parts, second.part,
+              {v->grad[VIT_GAMMA2], v->grad[VIT_BETA2], v->grad[VIT_OUT_BIAS]});
+    attention_backward(q, v, s, k, r);
+    nn_cuda_await(q, COPY_READ);
+    norm_back first = {s.rows,  1,    v->x,  v->param[VIT_GAMMA1],       r.dx2,
+                       k.stat1, r.du, v->dx, v->copies ? r.dy : (bf16*)0, v->add,
+                       r.part[PART_NORM1]};
+    parts = norm_slopes(q, v, first);
+    // what comes next may be put where this block's operands were
+    nn_cuda_await(q, ALL_READ);
+    finish<3>(nn_cuda_aside(q), s.width, parts, first.part,
+              {v->grad[VIT_GAMMA1], v->grad[VIT_BETA1], v->copies ? v->dx_sum : (float*)0});
 }

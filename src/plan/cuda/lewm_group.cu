@@ -1,5 +1,6 @@
 // lewm_group.cu - the host's side of lewm_group.cuh: which planners can use it, weights packed for
 // it, and its launch.
+#include <stdlib.h>
 #include <string.h>
 
 #include "plan/cuda/lewm.cuh"
@@ -10,7 +11,9 @@ using namespace lewm_group;
 // What a planner keeps for it; all pointers into one memory.
 struct lewm_grouped {
     char* memory;
-    int groups;  // that the GPU runs at once
+    int groups;      // that the GPU runs at once
+    bool near;       // clusters' shared memory
+    int candidates;  // of a group
     group_args args;
 };
 
@@ -84,11 +87,15 @@ typedef struct launch {
     cudaLaunchAttribute attribute;
 } launch;
 
-static void set_launch(const lewm_gpu* g, int groups, int cluster, launch* l) {
+static int candidates_of(bool near) {
+    return near ? (int)room_sizes<true>::CANDIDATES : (int)room_sizes<false>::CANDIDATES;
+}
+
+static void set_launch(const lewm_gpu* g, int groups, int cluster, bool near, launch* l) {
     *l = {};
     l->config.gridDim = dim3((unsigned)(groups * g->size.heads));
     l->config.blockDim = dim3(THREADS);
-    l->config.dynamicSmemBytes = ROOM;
+    l->config.dynamicSmemBytes = near ? (int)room_sizes<true>::ROOM : (int)room_sizes<false>::ROOM;
     l->config.stream = g->stream;
     l->config.attrs = &l->attribute;
     l->config.numAttrs = 1;
@@ -108,18 +115,22 @@ static bool said_no(cudaError_t code) {
 }
 
 // How many clusters of `heads` blocks the GPU runs at once.
+template <bool NEAR>
 static int clusters_of(const lewm_gpu* g) {
     int clusters = 0, capability = 0;
-    if (g->size.heads > 16 ||
+    if (g->size.heads > 16 || (NEAR && room_sizes<NEAR>::ROWS % g->size.heads) ||
         said_no(cudaDeviceGetAttribute(&capability, cudaDevAttrComputeCapabilityMajor,
                                        g->setup.device)) ||
         capability < 9 ||
-        said_no(cudaFuncSetAttribute(lewm_group_kernel,
+        said_no(cudaFuncSetAttribute(lewm_group_kernel<NEAR>,
+                                     cudaFuncAttributeMaxDynamicSharedMemorySize,
+                                     room_sizes<NEAR>::ROOM)) ||
+        said_no(cudaFuncSetAttribute(lewm_group_kernel<NEAR>,
                                      cudaFuncAttributeNonPortableClusterSizeAllowed, 1)))
         return 0;
     launch l;
-    set_launch(g, 1, 1, &l);
-    return said_no(cudaOccupancyMaxActiveClusters(&clusters, lewm_group_kernel, &l.config))
+    set_launch(g, 1, 1, NEAR, &l);
+    return said_no(cudaOccupancyMaxActiveClusters(&clusters, lewm_group_kernel<NEAR>, &l.config))
                ? 0
                : clusters;
 }
@@ -128,39 +139,52 @@ static int clusters_of(const lewm_gpu* g) {
 static int groups_of(const lewm_gpu* g) {
     int together = 0, processors = 0, each = 0;
     const int device = g->setup.device;
-    if (said_no(cudaDeviceGetAttribute(&together, cudaDevAttrCooperativeLaunch, device)) ||
+    if (said_no(cudaFuncSetAttribute(lewm_group_kernel<false>,
+                                     cudaFuncAttributeMaxDynamicSharedMemorySize,
+                                     room_sizes<false>::ROOM)) ||
+        said_no(cudaDeviceGetAttribute(&together, cudaDevAttrCooperativeLaunch, device)) ||
         said_no(cudaDeviceGetAttribute(&processors, cudaDevAttrMultiProcessorCount, device)) ||
-        said_no(
-            cudaOccupancyMaxActiveBlocksPerMultiprocessor(&each, lewm_group_kernel, THREADS, ROOM)))
+        said_no(cudaOccupancyMaxActiveBlocksPerMultiprocessor(&each, lewm_group_kernel<false>,
+                                                              THREADS, room_sizes<false>::ROOM)))
         return 0;
     return together && each ? processors / g->size.heads : 0;
 }
 
-// Clusters where they hold all candidates, since they meet faster.
-static int choose_groups(const lewm_gpu* g, int* cluster) {
-    if (said_no(cudaFuncSetAttribute(lewm_group_kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
-                                     ROOM)))
-        return 0;
-    const int clusters = clusters_of(g), groups = groups_of(g);
-    *cluster = clusters * CANDIDATES >= g->size.candidates;
-    return *cluster ? clusters : groups;
+// Clusters where they hold all candidates, through their shared memory where it can be.
+static int choose_groups(const lewm_gpu* g, int* cluster, bool* near) {
+    const char* told = getenv("FIRM_LEWM_ROLLOUT");  // until the loser is gone
+    const int best = told ? atoi(told) : LEWM_GPU_NEAR | LEWM_GPU_GROUPS,
+              ways = g->setup.ways ? g->setup.ways : best,
+              nearby = ways & LEWM_GPU_NEAR ? clusters_of<true>(g) : 0;
+    *near = nearby * candidates_of(true) >= g->size.candidates;
+    *cluster = 1;
+    if (*near) return nearby;
+    if (!(ways & LEWM_GPU_GROUPS)) return 0;
+    const int clusters = clusters_of<false>(g);
+    *cluster = clusters * candidates_of(false) >= g->size.candidates;
+    return *cluster ? clusters : groups_of(g);
 }
 
 firm_status lewm_group_prepare(lewm_gpu* g, firm_error* err) {
     if (!fits(g)) return FIRM_OK;
     int cluster = 0;
-    const int groups = choose_groups(g, &cluster), depth = g->size.depth;
-    if (groups < 1 || g->size.candidates > groups * CANDIDATES) return FIRM_OK;
+    bool near = false;
+    const int groups = choose_groups(g, &cluster, &near), depth = g->size.depth;
+    if (groups < 1 || g->size.candidates > groups * candidates_of(near)) return FIRM_OK;
     lewm_grouped* w = (lewm_grouped*)mem_calloc(1, sizeof *w);
     if (!w) return FAIL(err, FIRM_E_MEMORY, "no memory for the GPU planner");
     g->grouped = w;
     w->groups = groups;
+    w->near = near;
+    w->candidates = candidates_of(near);
     size_t weights = 0;
     for (int i = 0; i < 2 * depth + 1; i++) {
         const packing p = packing_of(g, i % 2, i / 2);
         weights += in_count(g, &p) + out_count(g, &p);
     }
-    const size_t part = (size_t)(groups * g->size.heads) * ROWS * WIDTH * sizeof(float),
+    const size_t part = near ? 0
+                             : (size_t)(groups * g->size.heads) * room_sizes<false>::ROWS * WIDTH *
+                                   sizeof(float),
                  bytes = weights * sizeof(uint4) + part + (size_t)groups * 128;
     GPU(cudaMalloc((void**)&w->memory, bytes));
     g->bytes += bytes;
@@ -185,7 +209,7 @@ void lewm_group_free(lewm_gpu* g) {
 }
 
 int lewm_group_takes(const lewm_gpu* g, const lewm_job* j) {
-    return g->grouped && j->count * j->each <= g->grouped->groups * CANDIDATES;
+    return g->grouped && j->count * j->each <= g->grouped->groups * g->grouped->candidates;
 }
 
 firm_status lewm_group_run(lewm_gpu* g, const lewm_job* j, firm_error* err) {
@@ -196,7 +220,8 @@ firm_status lewm_group_run(lewm_gpu* g, const lewm_job* j, firm_error* err) {
     const int groups = (a.r.rows + a.each - 1) / a.each;
     if (!a.cluster) GPU(cudaMemsetAsync(a.met, 0, (size_t)groups * 128, g->stream));
     launch l;
-    set_launch(g, groups, a.cluster, &l);
-    GPU(cudaLaunchKernelEx(&l.config, lewm_group_kernel, a));
+    set_launch(g, groups, a.cluster, w->near, &l);
+    GPU(cudaLaunchKernelEx(&l.config, w->near ? lewm_group_kernel<true> : lewm_group_kernel<false>,
+                           a));
     return FIRM_OK;
 }

@@ -1,11 +1,13 @@
 // lewm_group.cuh - a LeWM rollout as one kernel, for searches too small to fill a GPU product by
 // product.
 //
-// Candidates never mix, so groups of blocks take up to 42 each and go through all macro steps on
+// Candidates never mix, so groups of blocks take some 40 each and go through all macro steps on
 // their own. A block of a group owns one head of every block's attention and 128 hidden units of
 // every MLP: for its candidates' rows it computes that head or these units and what they add to the
-// 192 numbers of each row. These parts are written out; the group meets; then every warp adds up a
-// row in the order of the parts, passes the gate, forms the next operands; the group meets again.
+// 192 numbers of each row. These parts are handed to the row's block; the group meets; then every
+// warp adds up a row in the order of the parts, passes the gate, hands out the next operands; the
+// group meets again. So nobody reads what another may be writing: parts are read between the first
+// meeting and the second, operands between the second and the next branch's first.
 //
 //     product: rows (m) x 192 -> q, k, v of a head, or 128 hidden units -> part of 192
 //     row:     sum of parts, residual, gate, modulation, norms (lewm_rows.cuh)
@@ -27,20 +29,28 @@ enum {
     HEAD = 64,
     UNITS = 128,      // of an MLP, per block
     CONTEXT = 3,      // latents at most
-    DEPTH = 16,       // blocks at most
-    CANDIDATES = 42,  // of a group
-    ROWS = 128,       // of a group: tiles of 16
-    FEW = 3,          // tiles that hold one token of every candidate
-    MANY = ROWS / 16,
+    DEPTH = 16,  // blocks at most
+    FEW = 3,     // tiles that hold one token of every candidate
     PAIRS = WIDTH / 64,       // of a row, per lane
     A_LINE = WIDTH * 2 + 16,  // bytes of a row in shared memory; 16 more keep banks apart
     O_LINE = HEAD * 2 + 16,
     H_LINE = UNITS * 2 + 16,
-    AT_A = 0,                       // operands of a branch
-    AT_QKV = AT_A + ROWS * A_LINE,  // of all tokens; or an MLP's hidden units
-    AT_O = AT_QKV + ROWS * A_LINE,
-    ROOM = AT_O + ROWS * O_LINE,
     THREADS = 32 * WARPS
+};
+
+// NEAR: a group is a cluster, and rows travel through its shared memory instead of the device's.
+template <bool NEAR>
+struct room_sizes {
+    enum {
+        CANDIDATES = NEAR ? 48 : 42,  // of a group
+        ROWS = NEAR ? 144 : 128,      // of a group: tiles of 16
+        MANY = ROWS / 16,
+        AT_A = 0,                       // operands of a branch
+        AT_QKV = AT_A + ROWS * A_LINE,  // of all tokens; or an MLP's hidden units
+        // results of the attention; or parts (rows of this block, blocks of the group, WIDTH)
+        AT_O = AT_QKV + ROWS * A_LINE,
+        ROOM = AT_O + ROWS * (NEAR ? WIDTH * 4 : O_LINE)
+    };
 };
 
 // Two products one after the other: packed weights (splits, WARPS, fragments, 32), biases.
@@ -53,7 +63,7 @@ typedef struct group_args {
     rows_args r;
     int splits;                               // blocks of a group: heads, and parts of an MLP
     int each;                                 // candidates of a group
-    float* part;                              // (groups, splits, ROWS, WIDTH)
+    float* part;                              // (groups, splits, ROWS, WIDTH); not NEAR
     unsigned* met;                            // (groups, 32) counters of the groups' meetings, 0
     int cluster;                              // a group is a cluster
     layers attention[DEPTH], mlp[DEPTH + 1];  // the head last
@@ -116,11 +126,11 @@ typedef struct standing {
 
 // ---- products -----------------------------------------------------------------------------------
 
-// acc = rows x weights: M tiles of 16 rows, N tiles of 8 columns of this warp, K tiles of 16
+// acc = `count` rows x weights: M tiles of 16 rows, N tiles of 8 columns of this warp, K tiles of 16
 // numbers
 template <int M, int N, int K>
 static __device__ __forceinline__ void product(float (&acc)[M][N][4], const unsigned char* rows,
-                                               int line, const fragments<K, N>& w) {
+                                               int line, const fragments<K, N>& w, int count) {
     const int lane = (int)threadIdx.x % 32;
     const uint32_t at = shared_address(rows) + (uint32_t)((lane & 15) * line + (lane >> 4) * 16);
 #pragma unroll
@@ -133,6 +143,7 @@ static __device__ __forceinline__ void product(float (&acc)[M][N][4], const unsi
     for (int k = 0; k < K; k++)
 #pragma unroll
         for (int m = 0; m < M; m++) {
+            if (m * 16 >= count) break;
             uint32_t a[4];
             ldsm4(a, at + (uint32_t)(m * 16 * line + k * 32));
 #pragma unroll
@@ -158,11 +169,14 @@ static __device__ __forceinline__ void every_pair(const float (&acc)[M][N][4], F
                      make_float2(acc[m][n][2 * half], acc[m][n][2 * half + 1]));
 }
 
-// Operands of tokens first .. last into shared memory; 0 for candidates that are not there.
+// Operands of tokens first .. last into shared memory; 0 for candidates that are not there. NEAR:
+// they are there.
+template <bool NEAR>
 static __device__ __forceinline__ void bring_rows(const group_args& g, const standing& s, int first,
                                                   int last) {
+    if (NEAR) return;
     const int n = (last - first + 1) * g.each;
-    const uint32_t to = shared_address(s.room + AT_A);
+    const uint32_t to = shared_address(s.room + room_sizes<NEAR>::AT_A);
     for (int i = (int)threadIdx.x; i < n * (WIDTH / 8); i += THREADS) {
         const int row = i / (WIDTH / 8), piece = i % (WIDTH / 8), c = row % g.each,
                   there = c < s.count;
@@ -175,13 +189,19 @@ static __device__ __forceinline__ void bring_rows(const group_args& g, const sta
     __syncthreads();
 }
 
-// What this block adds to n rows.
-template <int M>
+// What this block adds to n rows; NEAR: to where the row's block has its parts.
+template <bool NEAR, int M>
 static __device__ __forceinline__ void write_part(const group_args& g, const standing& s,
                                                   const float (&acc)[M][3][4], int n) {
-    float* part = g.part + (size_t)(s.group * g.splits + s.split) * ROWS * WIDTH;
+    const int splits = g.splits;
+    float *part = g.part + (size_t)(s.group * splits + s.split) * room_sizes<NEAR>::ROWS * WIDTH,
+          *own = (float*)(s.room + room_sizes<NEAR>::AT_O) + s.split * WIDTH;
     every_pair(acc, [&](int row, int column, float2 v) {
-        if (row < n) put_pair(part + row * WIDTH + column, v);
+        if (row >= n) return;
+        if (NEAR)
+            put_far(far_of(s.meets, own + row / splits * splits * WIDTH + column, row % splits), v);
+        else
+            put_pair(part + row * WIDTH + column, v);
     });
 }
 
@@ -199,20 +219,20 @@ static __device__ __forceinline__ float gelu_exact(float x) {
 }
 
 // Tokens first .. last through this block's hidden units.
-template <int M>
+template <bool NEAR, int M>
 static __device__ __forceinline__ void mlp(const group_args& g, standing& s, const layers& l,
                                            int first, int last) {
     const int n = (last - first + 1) * g.each;
-    unsigned char* hidden = s.room + AT_QKV;
+    unsigned char* hidden = s.room + room_sizes<NEAR>::AT_QKV;
     fragments<WIDTH / 16, 2> up;
     fragments<UNITS / 16, 3> down;
     fetch(up, l.in, s.split);
     fetch(down, l.out, s.split);
     meet_wait(s.meets);
-    bring_rows(g, s, first, last);
+    bring_rows<NEAR>(g, s, first, last);
     {
         float acc[M][2][4];
-        product<M, 2, WIDTH / 16>(acc, s.room + AT_A, A_LINE, up);
+        product<M, 2, WIDTH / 16>(acc, s.room + room_sizes<NEAR>::AT_A, A_LINE, up, n);
         const float* bias = l.in_bias + s.split * UNITS;
         every_pair(acc, [&](int row, int column, float2 v) {
             const float2 b = pair(bias + column);
@@ -222,8 +242,8 @@ static __device__ __forceinline__ void mlp(const group_args& g, standing& s, con
     }
     __syncthreads();
     float acc[M][3][4];
-    product<M, 3, UNITS / 16>(acc, hidden, H_LINE, down);
-    write_part(g, s, acc, n);
+    product<M, 3, UNITS / 16>(acc, hidden, H_LINE, down, n);
+    write_part<NEAR>(g, s, acc, n);
     meet_arrive(s.meets);
 }
 
@@ -239,27 +259,32 @@ static __device__ __forceinline__ bf16* kept(const group_args& g, const standing
            (1 + piece / 8) * inner + s.split * HEAD + piece % 8 * 8;
 }
 
+// in the background
+template <bool NEAR>
 static __device__ __forceinline__ void bring_kept(const group_args& g, const standing& s, int block,
                                                   int tokens) {
-    const uint32_t to = shared_address(s.room + AT_QKV);
+    const uint32_t to = shared_address(s.room + room_sizes<NEAR>::AT_QKV);
     for (int i = (int)threadIdx.x; i < tokens * s.count * 16; i += THREADS) {
         const int piece = i % 16, c = i / 16 % s.count, token = i / 16 / s.count;
         copy16(to + (uint32_t)((token * g.each + c) * A_LINE + HEAD * 2 + piece * 16),
                kept(g, s, block, token, c, piece), 16);
     }
-    copies_done();
 }
 
+template <bool NEAR>
 static __device__ __forceinline__ void keep(const group_args& g, const standing& s, int block,
                                             int token) {
     for (int i = (int)threadIdx.x; i < s.count * 16; i += THREADS) {
         const int piece = i % 16, c = i / 16;
-        *(uint4*)kept(g, s, block, token, c, piece) = *(
-            const uint4*)(s.room + AT_QKV + (token * g.each + c) * A_LINE + HEAD * 2 + piece * 16);
+        *(uint4*)kept(g, s, block, token, c, piece) =
+            *(const uint4*)(s.room + room_sizes<NEAR>::AT_QKV + (token * g.each + c) * A_LINE +
+                            HEAD * 2 + piece * 16);
     }
 }
 
 // Attention of tokens from .. last in shared memory: eight lanes have a query, eight numbers each.
+// NEAR: results take the queries' places.
+template <bool NEAR>
 static __device__ __forceinline__ void attend(const group_args& g, const standing& s, int from,
                                               int last) {
     const int n = (last - from + 1) * g.each, number = (int)threadIdx.x % 8 * EIGHT;
@@ -267,7 +292,7 @@ static __device__ __forceinline__ void attend(const group_args& g, const standin
     for (int base = 0; base < n; base += THREADS / 8) {
         const int i = base + (int)threadIdx.x / 8, there = i < n, row = there ? i : 0,
                   token = from + row / g.each, c = row % g.each;
-        const unsigned char* own = s.room + AT_QKV + c * A_LINE + number * 2;
+        unsigned char* own = s.room + room_sizes<NEAR>::AT_QKV + c * A_LINE + number * 2;
         const int step = g.each * A_LINE;  // from token to token
         float q[EIGHT], out[EIGHT], score[CONTEXT], top = -INFINITY, sum = 0;
         eight(q, (const bf16*)(own + token * step));
@@ -298,12 +323,15 @@ static __device__ __forceinline__ void attend(const group_args& g, const standin
         }
 #pragma unroll
         for (int k = 0; k < EIGHT; k++) out[k] /= sum;
-        if (there) put_eight((bf16*)(s.room + AT_O + row * O_LINE) + number, out);
+        if (there)
+            put_eight(NEAR ? (bf16*)(own + token * step)
+                           : (bf16*)(s.room + room_sizes<NEAR>::AT_O + row * O_LINE) + number,
+                      out);
     }
 }
 
 // Tokens first .. last through this block's head; from .. last ask.
-template <int M, int MORE>
+template <bool NEAR, int M, int MORE>
 static __device__ __forceinline__ void attention(const group_args& g, standing& s, int block,
                                                  int first, int from, int last) {
     const layers& l = g.attention[block];
@@ -313,10 +341,11 @@ static __device__ __forceinline__ void attention(const group_args& g, standing& 
     {
         fragments<WIDTH / 16, 3> in;
         fetch(in, l.in, s.split);
+        if (first == last) bring_kept<NEAR>(g, s, block, first);
         meet_wait(s.meets);
-        bring_rows(g, s, first, last);
+        bring_rows<NEAR>(g, s, first, last);
         float acc[M][3][4];
-        product<M, 3, WIDTH / 16>(acc, s.room + AT_A, A_LINE, in);
+        product<M, 3, WIDTH / 16>(acc, s.room + room_sizes<NEAR>::AT_A, A_LINE, in, n);
         fetch(out, l.out, s.split);
         const float* bias = l.in_bias + s.split * HEAD;
         every_pair(acc, [&](int row, int column, float2 v) {
@@ -327,27 +356,33 @@ static __device__ __forceinline__ void attention(const group_args& g, standing& 
                 const float2 b = pair(bias + part * inner + column % HEAD);
                 v.x += b.x, v.y += b.y;
             }
-            *(uint32_t*)(s.room + AT_QKV + (first * g.each + row) * A_LINE + column * 2) =
+            *(uint32_t*)(s.room + room_sizes<NEAR>::AT_QKV + (first * g.each + row) * A_LINE + column * 2) =
                 pack2(v.x, v.y);
         });
     }
-    if (first == last) bring_kept(g, s, block, first);
+    copies_done();
     __syncthreads();
-    if (grows) keep(g, s, block, last);
-    attend(g, s, from, last);
+    if (grows) keep<NEAR>(g, s, block, last);
+    attend<NEAR>(g, s, from, last);
     __syncthreads();
+    const int passing = (last - from + 1) * g.each;
+    const unsigned char* mixed = s.room + (NEAR ? room_sizes<NEAR>::AT_QKV + from * g.each * A_LINE
+                                                : room_sizes<NEAR>::AT_O);
     float acc[MORE][3][4];
-    product<MORE, 3, HEAD / 16>(acc, s.room + AT_O, O_LINE, out);
-    write_part(g, s, acc, (last - from + 1) * g.each);
+    product<MORE, 3, HEAD / 16>(acc, mixed, NEAR ? A_LINE : O_LINE, out, passing);
+    write_part<NEAR>(g, s, acc, passing);
     meet_arrive(s.meets);
 }
 
 // ---- rows ---------------------------------------------------------------------------------------
 
 // The sum of all parts of a row of the group, in their order, and the bias.
+template <bool NEAR>
 static __device__ __forceinline__ row_pairs<PAIRS> sum_parts(const group_args& g, const standing& s,
                                                              int row, const float* bias) {
-    const float* part = g.part + ((size_t)(s.group * g.splits) * ROWS + row) * WIDTH;
+    const float *part = g.part + ((size_t)(s.group * g.splits) * room_sizes<NEAR>::ROWS + row) * WIDTH,
+                *own = (const float*)(s.room + room_sizes<NEAR>::AT_O) +
+                       row / g.splits * g.splits * WIDTH;
     row_pairs<PAIRS> v;
 #pragma unroll
     for (int k = 0; k < PAIRS; k++) v.v[k] = make_float2(0, 0);
@@ -355,7 +390,9 @@ static __device__ __forceinline__ row_pairs<PAIRS> sum_parts(const group_args& g
     for (int i = 0; i < g.splits; i++)
 #pragma unroll
         for (int k = 0; k < PAIRS; k++) {
-            const float2 p = fresh_pair(part + (size_t)i * ROWS * WIDTH + column(k));
+            const float2 p =
+                NEAR ? pair(own + i * WIDTH + column(k))
+                     : fresh_pair(part + (size_t)i * room_sizes<NEAR>::ROWS * WIDTH + column(k));
             v.v[k].x += p.x, v.v[k].y += p.y;
         }
 #pragma unroll
@@ -387,34 +424,67 @@ static __device__ __forceinline__ float* latent(const group_args& g, const own_r
     return g.r.path + ((size_t)o.row * g.r.horizon + step) * WIDTH;
 }
 
-// Tokens first .. last of step t start as latents; the newest, if t > 0, is the head's.
+// A row's operands of the next branch, for all blocks of the group.
+template <bool NEAR>
+static __device__ __forceinline__ void hand_out(const group_args& g, const standing& s,
+                                                const own_row& o, const row_pairs<PAIRS>& x,
+                                                const modulation<PAIRS>& m, bool head) {
+    if (!NEAR) {
+        modulate<bf16, PAIRS>(g.r, x, m, head,
+                              (bf16*)g.r.a + ((size_t)o.token * g.r.rows + o.row) * WIDTH);
+        return;
+    }
+    const unsigned char* line = s.room + room_sizes<NEAR>::AT_A + o.at * A_LINE;
+    modulate<bf16, PAIRS>(g.r, x, m, head, (bf16*)line);
+    __syncwarp();
+    for (int i = (int)threadIdx.x % 32; i < g.splits * (WIDTH / 8); i += 32) {
+        const unsigned char* piece = line + i % (WIDTH / 8) * 16;
+        const int to = i / (WIDTH / 8);
+        if (to != s.split) put_far(far_of(s.meets, piece, to), *(const uint4*)piece);
+    }
+}
+
+// A token of a candidate starts as a latent; the newest of step t, if t > 0, is the head's.
+template <bool NEAR>
+static __device__ __forceinline__ void place_row(const group_args& g, const standing& s, int t,
+                                                 const own_row& o, int last) {
+    if (!o.there) return;
+    const rows_args& r = g.r;
+    const int from = t - last + o.token;
+    const float* z0 = lewm_part(lewm_search_at(r.searches, r.s, o.row / r.each), r.s.z0_at);
+    const modulation<PAIRS> m = modulation_of<bf16, PAIRS>(r, from, o.row, 0, 0);
+    const size_t at = ((size_t)o.token * r.rows + o.row) * WIDTH;
+    const bool made = from && o.token == last;
+    row_pairs<PAIRS> z;
+    if (made) z = sum_parts<NEAR>(g, s, o.candidate, g.mlp[r.s.depth].out_bias);
+#pragma unroll
+    for (int k = 0; k < PAIRS; k++) {
+        const int f = column(k);
+        if (made)
+            put_pair(latent(g, o, from - 1) + f, z.v[k]);
+        else
+            z.v[k] = from ? fresh_pair(latent(g, o, from - 1) + f) : pair(z0 + f);
+        const float2 p = pair(r.positions + o.token * WIDTH + f);
+        z.v[k].x += p.x, z.v[k].y += p.y;
+        put_pair(r.x + at + f, z.v[k]);
+    }
+    hand_out<NEAR>(g, s, o, z, m, false);
+}
+
+// Tokens first .. last of step t. NEAR: a warp places all tokens of the candidates whose newest
+// latent its block has the parts of.
+template <bool NEAR>
 static __device__ __forceinline__ void place(const group_args& g, standing& s, int t, int first,
                                              int last) {
-    const rows_args& r = g.r;
+    const int tokens = last - first + 1, stride = WARPS * g.splits;
     if (t) meet_wait(s.meets);
-    for (int i = first_own(g, s); i < (last - first + 1) * g.each; i += WARPS * g.splits) {
-        const own_row o = row_at(g, s, i, first, last);
-        if (!o.there) continue;
-        const int from = t - last + o.token;
-        const float* z0 = lewm_part(lewm_search_at(r.searches, r.s, o.row / r.each), r.s.z0_at);
-        const modulation<PAIRS> m = modulation_of<bf16, PAIRS>(r, from, o.row, 0, 0);
-        const size_t at = ((size_t)o.token * r.rows + o.row) * WIDTH;
-        const bool made = from && o.token == last;
-        row_pairs<PAIRS> z;
-        if (made) z = sum_parts(g, s, o.candidate, g.mlp[r.s.depth].out_bias);
-#pragma unroll
-        for (int k = 0; k < PAIRS; k++) {
-            const int f = column(k);
-            if (made)
-                put_pair(latent(g, o, from - 1) + f, z.v[k]);
-            else
-                z.v[k] = from ? fresh_pair(latent(g, o, from - 1) + f) : pair(z0 + f);
-            const float2 p = pair(r.positions + o.token * WIDTH + f);
-            z.v[k].x += p.x, z.v[k].y += p.y;
-            put_pair(r.x + at + f, z.v[k]);
-        }
-        modulate<bf16, PAIRS>(r, z, m, 0, (bf16*)r.a + at);
-    }
+    if (NEAR)
+        for (int c = first_own(g, s); c < g.each; c += stride)
+            for (int k = 0; k < tokens; k++)
+                place_row<NEAR>(g, s, t, row_at(g, s, k * g.each + c, first, last), last);
+    else
+        for (int i = first_own(g, s); i < tokens * g.each; i += stride)
+            place_row<NEAR>(g, s, t, row_at(g, s, i, first, last), last);
     meet_arrive(s.meets);
 }
 
@@ -442,6 +512,7 @@ static __device__ __forceinline__ gated gate_read(const rows_args& r, const own_
 }
 
 // x += gate * y for tokens first .. k.last, then the next product's operands.
+template <bool NEAR>
 static __device__ __forceinline__ void gate(const group_args& g, standing& s, const gate_of& k,
                                             int first) {
     const rows_args& r = g.r;
@@ -452,14 +523,14 @@ static __device__ __forceinline__ void gate(const group_args& g, standing& s, co
     while (o.at < (k.last - first + 1) * g.each) {
         if (o.there) {
             const size_t at = ((size_t)o.token * r.rows + o.row) * WIDTH;
-            const row_pairs<PAIRS> y = sum_parts(g, s, o.at, bias);
+            const row_pairs<PAIRS> y = sum_parts<NEAR>(g, s, o.at, bias);
 #pragma unroll
             for (int i = 0; i < PAIRS; i++) {
                 v.x.v[i].x += v.by.v[i].x * y.v[i].x;
                 v.x.v[i].y += v.by.v[i].y * y.v[i].y;
                 put_pair(r.x + at + column(i), v.x.v[i]);
             }
-            modulate<bf16, PAIRS>(r, v.x, v.m, k.block + k.branch == r.s.depth, (bf16*)r.a + at);
+            hand_out<NEAR>(g, s, o, v.x, v.m, k.block + k.branch == r.s.depth);
         }
         o = row_at(g, s, o.at + WARPS * g.splits, first, k.last);
         v = gate_read(r, o, k);
@@ -469,29 +540,32 @@ static __device__ __forceinline__ void gate(const group_args& g, standing& s, co
 
 // ---- the kernel ---------------------------------------------------------------------------------
 
+template <bool NEAR>
 static __device__ __forceinline__ void step(const group_args& g, standing& s, int t) {
+    const int MANY = room_sizes<NEAR>::MANY;
     const int depth = g.r.s.depth, context = g.r.s.context, slides = t >= context,
               last = slides ? context - 1 : t, first = slides ? 0 : last;
     const bool many = (last - first + 1) * g.each > 16 * FEW;
-    place(g, s, t, first, last);
+    place<NEAR>(g, s, t, first, last);
     for (int b = 0; b < depth; b++) {
         const int from = b == depth - 1 ? last : first;  // tokens that go through
         if (!many)
-            attention<FEW, FEW>(g, s, b, first, from, last);
+            attention<NEAR, FEW, FEW>(g, s, b, first, from, last);
         else if (from == first)
-            attention<MANY, MANY>(g, s, b, first, from, last);
+            attention<NEAR, MANY, MANY>(g, s, b, first, from, last);
         else
-            attention<MANY, FEW>(g, s, b, first, from, last);
-        gate(g, s, {t, b, 0, last}, from);
+            attention<NEAR, MANY, FEW>(g, s, b, first, from, last);
+        gate<NEAR>(g, s, {t, b, 0, last}, from);
         if (many && from == first)
-            mlp<MANY>(g, s, g.mlp[b], from, last);
+            mlp<NEAR, MANY>(g, s, g.mlp[b], from, last);
         else
-            mlp<FEW>(g, s, g.mlp[b], from, last);
-        gate(g, s, {t, b, 1, last}, from);
+            mlp<NEAR, FEW>(g, s, g.mlp[b], from, last);
+        gate<NEAR>(g, s, {t, b, 1, last}, from);
     }
-    mlp<FEW>(g, s, g.mlp[depth], last, last);
+    mlp<NEAR, FEW>(g, s, g.mlp[depth], last, last);
 }
 
+template <bool NEAR>
 __global__ void __launch_bounds__(THREADS, 1)
     lewm_group_kernel(const __grid_constant__ group_args g) {
     LAUNCHED_ROOM(room);
@@ -501,11 +575,15 @@ __global__ void __launch_bounds__(THREADS, 1)
     s.count = g.r.rows - s.first_row;
     if (s.count <= 0) return;
     if (s.count > g.each) s.count = g.each;
-    for (int t = 0; t < g.r.horizon; t++) step(g, s, t);
+    if (NEAR) {  // until all are there
+        meet_arrive(s.meets);
+        meet_wait(s.meets);
+    }
+    for (int t = 0; t < g.r.horizon; t++) step<NEAR>(g, s, t);
     meet_wait(s.meets);
     for (int i = first_own(g, s); i < s.count; i += WARPS * g.splits) {
         const own_row o = row_at(g, s, i, 0, 0);
-        const row_pairs<PAIRS> z = sum_parts(g, s, i, g.mlp[g.r.s.depth].out_bias);
+        const row_pairs<PAIRS> z = sum_parts<NEAR>(g, s, i, g.mlp[g.r.s.depth].out_bias);
 #pragma unroll
         for (int k = 0; k < PAIRS; k++) put_pair(latent(g, o, g.r.horizon - 1) + column(k), z.v[k]);
     }

@@ -18,6 +18,7 @@ typedef struct meeting {
 static __device__ __forceinline__ void meet_arrive(const meeting& m) {
 #if __CUDA_ARCH__ >= 900
     if (m.cluster) {
+        __syncwarp();  // a barrier of whole warps
         asm volatile("barrier.cluster.arrive.release.aligned;" ::: "memory");
         return;
     }
@@ -46,6 +47,31 @@ static __device__ __forceinline__ void meet_wait(meeting& m) {
         while (seen < m.until);
     }
     __syncthreads();
+}
+
+// Shared memory of a block of the cluster: the same place as `own` in this one's. There are clusters
+// from compute capability 9.0 on.
+static __device__ __forceinline__ uint32_t far_of(const meeting&, const void* own, int block) {
+    uint32_t at = (uint32_t)__cvta_generic_to_shared(own);
+#if __CUDA_ARCH__ >= 900
+    asm("mapa.shared::cluster.u32 %0, %1, %2;" : "=r"(at) : "r"(at), "r"(block));
+#else
+    __trap();
+#endif
+    return at;
+}
+static __device__ __forceinline__ void put_far(uint32_t at, float2 v) {
+#if __CUDA_ARCH__ >= 900
+    asm volatile("st.shared::cluster.v2.f32 [%0], {%1,%2};" ::"r"(at), "f"(v.x), "f"(v.y)
+                 : "memory");
+#endif
+}
+static __device__ __forceinline__ void put_far(uint32_t at, uint4 v) {
+#if __CUDA_ARCH__ >= 900
+    asm volatile("st.shared::cluster.v4.u32 [%0], {%1,%2,%3,%4};" ::"r"(at), "r"(v.x), "r"(v.y),
+                 "r"(v.z), "r"(v.w)
+                 : "memory");
+#endif
 }
 
 // past the multiprocessor's own cache, which does not see what others write
