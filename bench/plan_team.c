@@ -20,6 +20,7 @@
 #include "core/mem.h"
 #include "core/pool.h"
 #include "core/rng.h"
+#include "plan/net_claims.h"
 #include "plan/net_internal.h"
 
 enum { STEPS = 5, ROUNDS = 30, LARGEST = 384 * 768, MOST = 256 };

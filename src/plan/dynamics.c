@@ -8,6 +8,7 @@
 #include "core/clock.h"
 #include "core/meet.h"
 #include "core/mem.h"
+#include "plan/net_claims.h"
 
 // ---- actions ------------------------------------------------------------------------------------
 

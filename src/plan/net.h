@@ -17,7 +17,6 @@
 #ifndef PLAN_NET_H
 #define PLAN_NET_H
 
-#include <stdatomic.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -25,7 +24,8 @@
 #include "nn/push.h"
 #include "plan/precision.h"
 
-struct meet;  // core/meet.h
+struct meet;             // core/meet.h
+struct plan_net_claims;  // net_claims.h
 
 enum { PLAN_MAX_BLOCKS = 8 };
 
@@ -114,18 +114,12 @@ typedef struct plan_net_spent {
     int64_t since;                      // when the part at work began
 } plan_net_spent;
 
-// A member's groups of output features, which others take over when they are done with their own:
-// cores are not equally fast. Two products' counts, in turn.
-typedef struct plan_net_claims {
-    _Alignas(64) atomic_int taken[2];
-} plan_net_claims;
-
 typedef struct plan_net_team {
-    int members;              // 1 .. PLAN_TEAM_MOST, threads that run at the same time
-    void* scratch;            // plan_net_scratch_bytes() for every member, in one piece
-    struct meet* at;          // expects the members; NULL: one member
-    plan_net_claims* claims;  // (members); NULL: one member
-    plan_net_spent* spent;    // (members), added to; NULL: not measured
+    int members;                     // 1 .. PLAN_TEAM_MOST, threads that run at the same time
+    void* scratch;                   // plan_net_scratch_bytes() for every member, in one piece
+    struct meet* at;                 // expects the members; NULL: one member
+    struct plan_net_claims* claims;  // (members); NULL: one member
+    plan_net_spent* spent;           // (members), added to; NULL: not measured
 } plan_net_team;
 
 // A member's part of the job; every member must call it. Returns those not finite among the

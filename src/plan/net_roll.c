@@ -17,6 +17,7 @@
 #define SPATIAL_SQRT sqrtf
 #define SPATIAL_FN static inline
 #include "nn/spatial.h"
+#include "plan/net_claims.h"
 
 // A team's memory; every array holds its panels one after another, each (features, width).
 typedef struct scratch {

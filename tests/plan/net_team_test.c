@@ -9,6 +9,7 @@
 #include "core/simd.h"
 #include "plan/dynamics.h"
 #include "plan/net.h"
+#include "plan/net_claims.h"
 #include "toys.h"
 
 enum { P = 2 };
