@@ -310,8 +310,7 @@ TEST(cuda, lewm_time_of_a_search) {
             const int64_t start = clock_ns();
             REQUIRE_OK(lewm_gpu_solve(g[w], 1, &q, iterations, 0, &a, &err), err);
             ms[w][round] = (double)(clock_ns() - start) / 1e6;
-            if (round)
-                EXPECT(memcmp(plan[w], a.plan, (size_t)count * sizeof(float)) == 0);
+            if (round) EXPECT(memcmp(plan[w], a.plan, (size_t)count * sizeof(float)) == 0);
             memcpy(plan[w], a.plan, (size_t)count * sizeof(float));
         }
     for (int w = 0; w < WAYS && made; w++) {

@@ -147,10 +147,9 @@ static void compare_gradients(const lewm_shape* shape, nn_precision precision, i
     if (precision == NN_MIXED) half_measure(&c, host, measure);
     for (int i = 0; i < count; i++) {
         const nn_entry* e = &s.model->store->entry[list[i].entry];
-        double error =
-            half_off(s.model->store, &list[i], nn_exec_grad(device), nn_exec_grad(host));
-        double bound = precision == NN_MIXED ? half_allowed(measure[i])
-                                             : allowed * test_tolerance_scale();
+        double error = half_off(s.model->store, &list[i], nn_exec_grad(device), nn_exec_grad(host));
+        double bound =
+            precision == NN_MIXED ? half_allowed(measure[i]) : allowed * test_tolerance_scale();
         if (vanishes(e->name)) continue;
         if (!(error <= worst)) worst = error, where = e->name;
         most = test_worse(most, error / bound);
@@ -567,8 +566,7 @@ TEST(cuda, lewm_time_of_an_update) {
     } way[] = {{"none", 0},
                {"blocks linked", NN_CUDA_WAY_LINKED},
                {"blocks' weights aside", NN_CUDA_WAY_LINKED | NN_CUDA_WAY_ASIDE},
-               {"all weights aside",
-                NN_CUDA_WAY_LINKED | NN_CUDA_WAY_ASIDE | NN_CUDA_WAY_LINEAR},
+               {"all weights aside", NN_CUDA_WAY_LINKED | NN_CUDA_WAY_ASIDE | NN_CUDA_WAY_LINEAR},
                {"linked, GELU in products", NN_CUDA_WAY_LINKED | NN_CUDA_WAY_GELU},
                {"all", ~0u}};
     enum { WAYS = sizeof way / sizeof *way };

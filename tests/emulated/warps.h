@@ -56,7 +56,7 @@ void emulate_together(unsigned blocks, unsigned threads, size_t room,
 void __syncthreads(void);
 void __syncwarp(void);
 unsigned char* room_of(unsigned block);  // shared memory of a block at work
-void let_others(void);  // a thread that waits
+void let_others(void);                   // a thread that waits
 
 // One instruction of a warp: every lane hands in words; when all have, `work` fills in what each
 // lane gets.

@@ -32,8 +32,8 @@ static firm_status fill(void* ctx, const nn_feed* f) {
 }
 
 // How many gradients are further off than they may be, and the largest share of what is allowed.
-static int unsound(const half_case* c, nn_exec* host, const nn_backend* b,
-                   const double* measure, double* most) {
+static int unsound(const half_case* c, nn_exec* host, const nn_backend* b, const double* measure,
+                   double* most) {
     firm_error err = {0};
     nn_exec* e;
     const nn_trained* list;

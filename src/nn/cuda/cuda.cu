@@ -100,8 +100,8 @@ firm_status nn_cuda_queue_create(nn_cuda_precision p, nn_cuda_queue** out, firm_
     if (!q) return FAIL(err, FIRM_E_MEMORY, "no memory for a GPU queue");
     q->precision = p;
     const char* told = getenv("FIRM_CUDA_WAYS");  // until the losers are gone
-    q->ways = told ? (unsigned)atoi(told)
-                   : NN_CUDA_WAY_ASIDE | NN_CUDA_WAY_LINEAR | NN_CUDA_WAY_LINKED;
+    q->ways =
+        told ? (unsigned)atoi(told) : NN_CUDA_WAY_ASIDE | NN_CUDA_WAY_LINEAR | NN_CUDA_WAY_LINKED;
     q->workspace_bytes = WORKSPACE;
     firm_status st = open_queue(q, err);
     if (st != FIRM_OK) {

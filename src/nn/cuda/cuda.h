@@ -59,7 +59,12 @@ firm_status nn_cuda_open_aside(nn_cuda_queue* q, firm_error* err);
 void nn_cuda_rejoin(nn_cuda_queue* q);
 
 // Which of the ways to do the same work are taken, for tests that time them.
-enum { NN_CUDA_WAY_ASIDE = 1, NN_CUDA_WAY_LINEAR = 2, NN_CUDA_WAY_LINKED = 4, NN_CUDA_WAY_GELU = 8 };
+enum {
+    NN_CUDA_WAY_ASIDE = 1,
+    NN_CUDA_WAY_LINEAR = 2,
+    NN_CUDA_WAY_LINKED = 4,
+    NN_CUDA_WAY_GELU = 8
+};
 void nn_cuda_set_ways(nn_cuda_queue* q, unsigned ways);
 unsigned nn_cuda_ways(const nn_cuda_queue* q);
 

@@ -82,8 +82,8 @@ static cublasStatus_t describe(gemm_plan* p, nn_cuda_precision precision, const 
         int32_t half = CUDA_R_16BF;
         st[7] = cublasLtMatmulDescSetAttribute(p->desc, CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_LD,
                                                &s->ldc, sizeof s->ldc);
-        st[8] = cublasLtMatmulDescSetAttribute(
-            p->desc, CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_DATA_TYPE, &half, sizeof half);
+        st[8] = cublasLtMatmulDescSetAttribute(p->desc, CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_DATA_TYPE,
+                                               &half, sizeof half);
         // the heuristic wants to see an address
         st[9] = cublasLtMatmulDescSetAttribute(p->desc, CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER,
                                                &pre, sizeof pre);
@@ -221,8 +221,8 @@ void nn_cuda_multiply(nn_cuda_queue* q, const nn_cuda_product* p) {
                                             sizeof p->bias);
     }
     if (p->gelu && st == CUBLAS_STATUS_SUCCESS)
-        st = cublasLtMatmulDescSetAttribute(
-            plan->desc, CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER, &p->pre, sizeof p->pre);
+        st = cublasLtMatmulDescSetAttribute(plan->desc, CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER,
+                                            &p->pre, sizeof p->pre);
     if (st == CUBLAS_STATUS_SUCCESS)
         st = cublasLtMatmul(q->blas, plan->desc, &one, p->b, plan->a, p->a, plan->b, &p->beta,
                             before, plan->c, p->d, plan->c, &plan->algo, q->workspace,

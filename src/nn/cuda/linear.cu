@@ -40,8 +40,8 @@ static void backward(const nn_call* c) {
         nn_cuda_gemm(q, 0, 1, s.m, s.k, s.n, dy, s.n, input(c, 1), s.n, adds(c, 0) ? 1.0f : 0.0f,
                      gradient(c, 0), s.k, NULL);
     if (c->din[1])
-        nn_cuda_gemm(aside, 1, 0, s.k, s.n, s.m, input(c, 0), s.k, dy, s.n, adds(c, 1) ? 1.0f : 0.0f,
-                     gradient(c, 1), s.n, NULL);
+        nn_cuda_gemm(aside, 1, 0, s.k, s.n, s.m, input(c, 0), s.k, dy, s.n,
+                     adds(c, 1) ? 1.0f : 0.0f, gradient(c, 1), s.n, NULL);
     // scratch is the next step's
     if (c->din[2])
         nn_cuda_column_sums(nn_cuda_column_sums_bytes(s.m, s.n) ? q : aside, s.m, s.n, dy,

@@ -112,8 +112,8 @@ static const nn_chain* behind(const nn_cuda_pass* s, const nn_chain* c) {
     if (!(nn_cuda_ways(s->q) & NN_CUDA_WAY_LINKED) || c < s->fused.chain ||
         next >= s->fused.chain + s->fused.chains || c->kind != CHAIN_BLOCK ||
         next->kind != CHAIN_BLOCK || next->first != c->last + 1 ||
-        s->g->node[next->first].in[0] != s->g->node[c->last].out ||
-        nn_chain_back(&s->at, c) < 0 || nn_cuda_chain_adds(&s->at, next))
+        s->g->node[next->first].in[0] != s->g->node[c->last].out || nn_chain_back(&s->at, c) < 0 ||
+        nn_cuda_chain_adds(&s->at, next))
         return NULL;
     return next;
 }

@@ -39,12 +39,12 @@ typedef struct nn_cuda_vit {
     // backward
     const float* dy;
     float* dx;
-    int add;                  // dx is added to
+    int add;  // dx is added to
     // Two blocks in a row, the second running back right before the first: the second's last kernel
     // leaves dx in bfloat16 in their scratch, and adds up its rows.
-    int copies;     // this is the second of two
-    float* dx_sum;  // of the second: what the sums over rows of dx are added to, or NULL
-    int dy_there;   // this is the first of two
+    int copies;               // this is the second of two
+    float* dx_sum;            // of the second: what the sums over rows of dx are added to, or NULL
+    int dy_there;             // this is the first of two
     float* grad[VIT_PARAMS];  // added to; NULL: not wanted
     void* scratch;            // nn_cuda_vit_scratch() bytes
 } nn_cuda_vit;

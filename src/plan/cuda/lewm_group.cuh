@@ -27,10 +27,10 @@ namespace lewm_group {
 enum {
     WIDTH = 192,
     HEAD = 64,
-    UNITS = 128,      // of an MLP, per block
-    CONTEXT = 3,      // latents at most
-    DEPTH = 16,  // blocks at most
-    FEW = 3,     // tiles that hold one token of every candidate
+    UNITS = 128,              // of an MLP, per block
+    CONTEXT = 3,              // latents at most
+    DEPTH = 16,               // blocks at most
+    FEW = 3,                  // tiles that hold one token of every candidate
     PAIRS = WIDTH / 64,       // of a row, per lane
     A_LINE = WIDTH * 2 + 16,  // bytes of a row in shared memory; 16 more keep banks apart
     O_LINE = HEAD * 2 + 16,
@@ -126,8 +126,8 @@ typedef struct standing {
 
 // ---- products -----------------------------------------------------------------------------------
 
-// acc = `count` rows x weights: M tiles of 16 rows, N tiles of 8 columns of this warp, K tiles of 16
-// numbers
+// acc = `count` rows x weights: M tiles of 16 rows, N tiles of 8 columns of this warp, K tiles of
+// 16 numbers
 template <int M, int N, int K>
 static __device__ __forceinline__ void product(float (&acc)[M][N][4], const unsigned char* rows,
                                                int line, const fragments<K, N>& w, int count) {
@@ -356,8 +356,8 @@ static __device__ __forceinline__ void attention(const group_args& g, standing& 
                 const float2 b = pair(bias + part * inner + column % HEAD);
                 v.x += b.x, v.y += b.y;
             }
-            *(uint32_t*)(s.room + room_sizes<NEAR>::AT_QKV + (first * g.each + row) * A_LINE + column * 2) =
-                pack2(v.x, v.y);
+            *(uint32_t*)(s.room + room_sizes<NEAR>::AT_QKV + (first * g.each + row) * A_LINE +
+                         column * 2) = pack2(v.x, v.y);
         });
     }
     copies_done();
@@ -380,7 +380,8 @@ static __device__ __forceinline__ void attention(const group_args& g, standing& 
 template <bool NEAR>
 static __device__ __forceinline__ row_pairs<PAIRS> sum_parts(const group_args& g, const standing& s,
                                                              int row, const float* bias) {
-    const float *part = g.part + ((size_t)(s.group * g.splits) * room_sizes<NEAR>::ROWS + row) * WIDTH,
+    const float *part =
+                    g.part + ((size_t)(s.group * g.splits) * room_sizes<NEAR>::ROWS + row) * WIDTH,
                 *own = (const float*)(s.room + room_sizes<NEAR>::AT_O) +
                        row / g.splits * g.splits * WIDTH;
     row_pairs<PAIRS> v;

@@ -49,8 +49,8 @@ static __device__ __forceinline__ void meet_wait(meeting& m) {
     __syncthreads();
 }
 
-// Shared memory of a block of the cluster: the same place as `own` in this one's. There are clusters
-// from compute capability 9.0 on.
+// Shared memory of a block of the cluster: the same place as `own` in this one's. There are
+// clusters from compute capability 9.0 on.
 static __device__ __forceinline__ uint32_t far_of(const meeting&, const void* own, int block) {
     uint32_t at = (uint32_t)__cvta_generic_to_shared(own);
 #if __CUDA_ARCH__ >= 900
