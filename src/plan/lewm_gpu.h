@@ -16,20 +16,12 @@
 
 typedef struct lewm_gpu lewm_gpu;
 
-// How a search of few candidates is rolled out; for tests that time them.
-enum {
-    LEWM_GPU_PRODUCTS = 1,  // product by product
-    LEWM_GPU_GROUPS = 2,    // in one kernel, rows passing through the device's memory
-    LEWM_GPU_NEAR = 4       // in one kernel, rows passing through the memory of clusters
-};
-
 typedef struct lewm_gpu_setup {
     const lewm_model* model;  // copied
     plan_options options;     // sizes the memory: candidates, longest horizon, elites
     plan_precision precision;
     int searches;  // most that are solved at once, at least 1
     int device;    // index of the GPU
-    int ways;      // allowed ones; 0: the best
 } lewm_gpu_setup;
 
 firm_status lewm_gpu_create(const lewm_gpu_setup* setup, lewm_gpu** out, firm_error* err);

@@ -52,7 +52,6 @@ static float* normals(int n, uint64_t key) {
 typedef struct rollout_case {
     plan_precision precision;
     double tolerance;
-    int ways;
 } rollout_case;
 
 // Rollouts of n candidates of a model, which it frees, on the GPU against the CPU's.
@@ -69,11 +68,8 @@ static void compare_rollouts(lewm_model* m, int n, const rollout_case* cases, si
     lewm_net_rollout(net, scratch, n, P, z0, u, want);
     for (size_t c = 0; c < count; c++) {
         lewm_gpu* g;
-        const lewm_gpu_setup setup = {.model = m,
-                                      .options = options(n, 1),
-                                      .precision = cases[c].precision,
-                                      .searches = 1,
-                                      .ways = cases[c].ways};
+        const lewm_gpu_setup setup = {
+            .model = m, .options = options(n, 1), .precision = cases[c].precision, .searches = 1};
         if (!create(&setup, &g)) break;
         int bad = -1;
         REQUIRE_OK(lewm_gpu_rollout(g, n, P, z0, u, got, &bad, &err), err);
@@ -103,20 +99,16 @@ static void compare_rollouts(lewm_model* m, int n, const rollout_case* cases, si
 }
 
 TEST(cuda, lewm_rollouts_equal_the_cpus) {
-    static const rollout_case cases[] = {
-        {PLAN_FP32, 5e-5, 0}, {PLAN_TF32, 5e-3, 0}, {PLAN_BF16, 5e-2, 0}};
+    static const rollout_case cases[] = {{PLAN_FP32, 5e-5}, {PLAN_TF32, 5e-3}, {PLAN_BF16, 5e-2}};
     for (int context = 1; context <= 3; context++)
         compare_rollouts(toy_lewm_even(context, 5), N, cases, sizeof cases / sizeof *cases);
 }
 
-// The published widths, which few candidates take in one kernel.
+// The published widths and number of candidates.
 TEST(cuda, lewm_rollouts_of_full_width_equal_the_cpus) {
-    static const rollout_case bf16[] = {{PLAN_BF16, 5e-2, LEWM_GPU_NEAR},
-                                        {PLAN_BF16, 5e-2, LEWM_GPU_GROUPS},
-                                        {PLAN_BF16, 5e-2, LEWM_GPU_PRODUCTS}};
+    static const rollout_case bf16 = {PLAN_BF16, 5e-2};
     for (int context = 1; context <= 3; context++)
-        compare_rollouts(toy_lewm_wide(context, 5), context == 2 ? N : FULL, bf16,
-                         sizeof bf16 / sizeof *bf16);
+        compare_rollouts(toy_lewm_wide(context, 5), context == 2 ? N : FULL, &bf16, 1);
 }
 
 typedef struct cpu_world {
@@ -272,54 +264,45 @@ static int compare_numbers(const void* a, const void* b) {
     return (x > y) - (x < y);
 }
 
-// One contract search as published, in bfloat16, by every way in turn: milliseconds, and whether
-// the two kernels that add up in the same order have the same bits.
+// One contract search as published, in bfloat16: milliseconds, and the same bits every time.
 TEST(cuda, lewm_time_of_a_search) {
-    enum { WAYS = 3, ROUNDS = 9, STEPS = 5 };
-    static const int way[WAYS] = {LEWM_GPU_PRODUCTS, LEWM_GPU_GROUPS, LEWM_GPU_NEAR};
-    static const char* const name[WAYS] = {"product by product", "groups", "clusters"};
+    enum { ROUNDS = 9, STEPS = 5 };
     const int iterations = test_short() ? 2 : 30;
     lewm_model* m = toy_lewm_full(5);
     firm_error err = {0};
-    lewm_gpu* g[WAYS] = {NULL};
-    double ms[WAYS][ROUNDS];
-    float plan[WAYS][STEPS * 64];
+    lewm_gpu* g;
+    double ms[ROUNDS];
+    float plan[STEPS * 64];
     if (!m) return;
+    const lewm_gpu_setup setup = {.model = m,
+                                  .options = {.mode = FIRM_MODE_CONTRACT,
+                                              .candidates = FULL,
+                                              .iterations = iterations,
+                                              .elites = 30,
+                                              .horizon = STEPS,
+                                              .horizon_max = STEPS,
+                                              .replan = STEPS,
+                                              .spread = 1},
+                                  .precision = PLAN_BF16,
+                                  .searches = 1};
+    if (!create(&setup, &g)) {
+        lewm_free(m);
+        return;
+    }
     const int width = m->shape.width, count = STEPS * lewm_action_dim(m);
     float *z0 = normals(width, 1), *goal = normals(width, 2);
     const plan_problem q = {z0, NULL, goal, 4, 0};
-    int made = 1;
-    for (int w = 0; w < WAYS && made; w++) {
-        const lewm_gpu_setup setup = {.model = m,
-                                      .options = {.mode = FIRM_MODE_CONTRACT,
-                                                  .candidates = FULL,
-                                                  .iterations = iterations,
-                                                  .elites = 30,
-                                                  .horizon = STEPS,
-                                                  .horizon_max = STEPS,
-                                                  .replan = STEPS,
-                                                  .spread = 1},
-                                      .precision = PLAN_BF16,
-                                      .searches = 1,
-                                      .ways = way[w]};
-        made = create(&setup, &g[w]);
+    for (int round = 0; round < ROUNDS; round++) {
+        plan_answer a;
+        const int64_t start = clock_ns();
+        REQUIRE_OK(lewm_gpu_solve(g, 1, &q, iterations, 0, &a, &err), err);
+        ms[round] = (double)(clock_ns() - start) / 1e6;
+        if (round) EXPECT(memcmp(plan, a.plan, (size_t)count * sizeof(float)) == 0);
+        memcpy(plan, a.plan, (size_t)count * sizeof(float));
     }
-    for (int round = 0; round < ROUNDS && made; round++)
-        for (int w = 0; w < WAYS; w++) {
-            plan_answer a;
-            const int64_t start = clock_ns();
-            REQUIRE_OK(lewm_gpu_solve(g[w], 1, &q, iterations, 0, &a, &err), err);
-            ms[w][round] = (double)(clock_ns() - start) / 1e6;
-            if (round) EXPECT(memcmp(plan[w], a.plan, (size_t)count * sizeof(float)) == 0);
-            memcpy(plan[w], a.plan, (size_t)count * sizeof(float));
-        }
-    for (int w = 0; w < WAYS && made; w++) {
-        qsort(ms[w], ROUNDS, sizeof(double), compare_numbers);
-        printf("  %s: %.2f ms (%.2f to %.2f)\n", name[w], ms[w][ROUNDS / 2], ms[w][0],
-               ms[w][ROUNDS - 1]);
-    }
-    if (made) EXPECT(memcmp(plan[1], plan[2], (size_t)count * sizeof(float)) == 0);
-    for (int w = 0; w < WAYS; w++) lewm_gpu_free(g[w]);
+    qsort(ms, ROUNDS, sizeof *ms, compare_numbers);
+    printf("  %.2f ms (%.2f to %.2f)\n", ms[ROUNDS / 2], ms[0], ms[ROUNDS - 1]);
+    lewm_gpu_free(g);
     free(goal), free(z0);
     lewm_free(m);
 }

@@ -119,7 +119,44 @@ static int vanishes(const char* name) {
            strcmp(name, "encoder.norm.bias") == 0 || strcmp(name, "predictor.norm.bias") == 0;
 }
 
-// allowed: in float32; in bfloat16 what rounding does by itself is the measure of a gradient
+// How far gradients of the device's exec are from the host's. In float32 (no measure) all may be
+// off by `allowed`; in bfloat16 by what the measure of rounding allows, and the encoder's matrices
+// by no more than `allowed`.
+typedef struct distance {
+    double worst, most;  // of a norm, of what it may be
+    const char* where;
+} distance;
+
+static distance distance_of(const scene* s, nn_exec* host, nn_exec* device, const double* measure,
+                            double allowed) {
+    half_piece* piece;
+    int count = half_pieces(s->model->store, host, &piece);
+    distance d = {.where = ""};
+    for (int i = 0; i < count; i++) {
+        const half_piece* p = &piece[i];
+        if (vanishes(p->name)) continue;
+        double error = half_off(p, nn_exec_grad(device), nn_exec_grad(host)),
+               bound = allowed * test_tolerance_scale();
+        if (measure && p->matrix && strncmp(p->name, "encoder.", 8) == 0)
+            bound = fmin(bound, half_allowed(measure[i]));
+        else if (measure)
+            bound = half_allowed(measure[i]);
+        if (!(error <= d.worst)) d.worst = error, d.where = p->name;
+        d.most = test_worse(d.most, error / bound);
+        if (!(error <= bound))
+            test_fail(__FILE__, __LINE__,
+                      "gradient of %s (token %d) is off by %.3g of its norm, allowed %.3g", p->name,
+                      p->token, error, bound);
+    }
+    free(piece);
+    return d;
+}
+
+// With few clips rounding alone moves gradients of 257 tokens by some 0.07, with many by less than
+// 0.05; the encoder's matrices are held to `allowed` where there are at least 5.
+enum { SOME = 5, MANY = 24 };
+
+// allowed: of the gradients as distance_of() has it, and of the losses
 static void compare_gradients(const lewm_shape* shape, nn_precision precision, int batch,
                               double allowed) {
     scene s;
@@ -129,49 +166,41 @@ static void compare_gradients(const lewm_shape* shape, nn_precision precision, i
     scene_open(&s, shape);
     nn_output(s.graph, s.at.latents);
     nn_output(s.graph, s.at.predictions);
-    nn_exec *host = NULL, *device = NULL;
+    nn_exec* host;
     nn_exec_options opt = {.batch = batch, .shard = 1, .lanes = 2, .train = 1};
     REQUIRE_OK(nn_exec_create(s.graph, nn_backend_cpu(), &opt, s.p, &host, &err), err);
     opt.queue = d.queue;
-    REQUIRE_OK(nn_exec_create(s.graph, d.backend, &opt, s.p, &device, &err), err);
-    nn_exec* both[] = {host, device};
-    for (int i = 0; i < 2; i++) {
-        nn_exec_set_update(both[i], 7);
-        EXPECT_INT(nn_exec_gradient(both[i], fill_clips, &s), FIRM_OK);
+    nn_exec_set_update(host, 7);
+    EXPECT_INT(nn_exec_gradient(host, fill_clips, &s), FIRM_OK);
+    half_piece* piece;
+    double* measure = NULL;
+    if (precision == NN_MIXED) {
+        measure = calloc((size_t)half_pieces(s.model->store, host, &piece), sizeof *measure);
+        free(piece);
+        half_measure(&(half_case){s.graph, batch, 7, fill_clips, &s, s.p}, host, measure);
     }
-    const nn_trained* list;
-    int count = nn_exec_trained(host, &list);
-    double worst = 0, most = 0, *measure = calloc((size_t)count, sizeof *measure);
-    const char* where = "";
-    const half_case c = {s.graph, batch, 7, fill_clips, &s, s.p};
-    if (precision == NN_MIXED) half_measure(&c, host, measure);
-    for (int i = 0; i < count; i++) {
-        const nn_entry* e = &s.model->store->entry[list[i].entry];
-        double error = half_off(s.model->store, &list[i], nn_exec_grad(device), nn_exec_grad(host));
-        double bound =
-            precision == NN_MIXED ? half_allowed(measure[i]) : allowed * test_tolerance_scale();
-        if (vanishes(e->name)) continue;
-        if (!(error <= worst)) worst = error, where = e->name;
-        most = test_worse(most, error / bound);
-        if (!(error <= bound))
-            test_fail(__FILE__, __LINE__, "gradient of %s is off by %.3g of its norm, allowed %.3g",
-                      e->name, error, bound);
+    for (int way = 0; way < (measure ? 2 : 1); way++) {
+        nn_exec* device;
+        nn_cuda_set_ways(d.queue, way ? NN_CUDA_WAY_GELU : 0);
+        REQUIRE_OK(nn_exec_create(s.graph, d.backend, &opt, s.p, &device, &err), err);
+        nn_exec_set_update(device, 7);
+        EXPECT_INT(nn_exec_gradient(device, fill_clips, &s), FIRM_OK);
+        const distance off =
+            distance_of(&s, host, device, measure, measure && batch < SOME ? INFINITY : allowed);
+        for (int i = 0; i < 2; i++)
+            EXPECT_NEAR(nn_exec_term(device, i), nn_exec_term(host, i),
+                        allowed * (1 + fabs(nn_exec_term(host, i))));
+        printf(
+            "  width %d, %d tokens, %d clips, %s%s: gradients off by up to %.2g (%s), %.2f of what "
+            "is allowed, losses %.6f %.6f and %.6f %.6f\n",
+            shape->width, shape->image / shape->patch * (shape->image / shape->patch) + 1, batch,
+            measure ? "bf16" : "fp32", way ? ", GELU in products" : "", off.worst, off.where,
+            off.most, nn_exec_term(device, 0), nn_exec_term(device, 1), nn_exec_term(host, 0),
+            nn_exec_term(host, 1));
+        nn_exec_free(device);
     }
     free(measure);
-    for (int i = 0; i < 2; i++)
-        EXPECT_NEAR(nn_exec_term(device, i), nn_exec_term(host, i),
-                    allowed * (1 + fabs(nn_exec_term(host, i))));
-    printf(
-        "  width %d, %d tokens, %s: gradients off by up to %.2g (%s), %.2f of what is allowed, "
-        "losses %.6f %.6f and %.6f %.6f\n",
-        shape->width, shape->image / shape->patch * (shape->image / shape->patch) + 1,
-        precision == NN_MIXED  ? "bf16"
-        : precision == NN_TF32 ? "tf32"
-                               : "fp32",
-        worst, where, most, nn_exec_term(device, 0), nn_exec_term(device, 1), nn_exec_term(host, 0),
-        nn_exec_term(host, 1));
     nn_exec_free(host);
-    nn_exec_free(device);
     nn_device_close(&d);
     scene_close(&s);
 }
@@ -254,13 +283,16 @@ static double compare_entries(const step_case* c, const nn_exec* e, const nn_sto
     return worst;
 }
 
-// Weights that give every op work to do; in bfloat16 and op by op in float32.
+// Weights that give every op work to do; op by op in float32, in bfloat16, and there with GELU in
+// the products.
 static void compare_step(const step_case* c, const lewm_shape* shape) {
+    enum { RUNS = 3 };
     firm_error err = {0};
-    step_result result[2] = {{0}};
-    for (int run = 0; run < 2; run++) {
+    step_result result[RUNS] = {{0}};
+    for (int run = 0; run < RUNS; run++) {
         nn_device d;
         if (!gpu_open(&d, run ? NN_MIXED : NN_FP32)) return;
+        if (run == 2) nn_cuda_set_ways(d.queue, NN_CUDA_WAY_GELU);
         nn_store* store;
         nn_graph* g;
         REQUIRE_OK(nn_store_create(&store, &err), err);
@@ -286,16 +318,18 @@ static void compare_step(const step_case* c, const lewm_shape* shape) {
         now->grad = malloc(now->count * sizeof(float));
         memcpy(now->grad, nn_exec_grad(e), now->count * sizeof(float));
         if (run)
-            printf("  %s: gradients off by up to %.2g\n", c->name,
+            printf("  %s%s: gradients off by up to %.2g\n", c->name,
+                   run == 2 ? ", GELU in products" : "",
                    compare_entries(c, e, store, &result[0], now));
         nn_exec_free(e);
         nn_graph_free(g);
         nn_store_free(store);
         nn_device_close(&d);
     }
-    EXPECT_NEAR(result[1].loss, result[0].loss, 0.02 * fabs(result[0].loss) + 1e-3);
-    free(result[0].grad);
-    free(result[1].grad);
+    for (int run = 0; run < RUNS; run++) {
+        EXPECT_NEAR(result[run].loss, result[0].loss, 0.02 * fabs(result[0].loss) + 1e-3);
+        free(result[run].grad);
+    }
 }
 
 static void compare_block(int tokens, int heads, int groups, int first) {
@@ -350,25 +384,26 @@ TEST(cuda, lewm_gradients_equal_the_host) {
     compare_gradients(&small, NN_FP32, 6, 2e-3);
     for (int heads = 1; heads <= 3; heads++) {
         lewm_shape s = wide(heads, 56);
-        compare_gradients(&s, NN_FP32, 5, 2e-3);
-        compare_gradients(&s, NN_MIXED, 5, 8e-2);
+        compare_gradients(&s, NN_FP32, SOME, 2e-3);
+        compare_gradients(&s, NN_MIXED, SOME, 8e-2);
     }
     compare_gradients(&full, NN_FP32, 2, 2e-3);
-    compare_gradients(&full, NN_MIXED, 2, 8e-2);
+    compare_gradients(&full, NN_MIXED, test_short() ? 2 : MANY, 8e-2);
 }
 
 // ---- updates ------------------------------------------------------------------------------------
 
 TEST(cuda, lewm_updates_follow_the_host) {
-    enum { UPDATES = 12, BATCH = 8 };
-    double loss[3][UPDATES];
+    enum { UPDATES = 12, BATCH = 8, RUNS = 4 };
+    double loss[RUNS][UPDATES];
     float* weights[2] = {NULL, NULL};
     lewm_shape shape = wide(2, 28);
-    for (int run = 0; run < 3; run++) {
+    for (int run = 0; run < RUNS; run++) {
         scene s;
         nn_device d = nn_device_cpu();
         firm_error err = {0};
         if (run && !gpu_open(&d, NN_MIXED)) return;
+        if (run == 3) nn_cuda_set_ways(d.queue, NN_CUDA_WAY_GELU);
         scene_open(&s, &shape);
         nn_trainer* t = trainer_of(&s, &d, BATCH, UPDATES);
         for (int u = 0; t && u < UPDATES; u++) {
@@ -390,7 +425,7 @@ TEST(cuda, lewm_updates_follow_the_host) {
             loss[run][u] = nn_trainer_loss(t);
         }
         REQUIRE_OK(nn_trainer_pull(t, &err), err);
-        if (run) {
+        if (run == 1 || run == 2) {
             weights[run - 1] = malloc(s.model->store->count * sizeof(float));
             memcpy(weights[run - 1], s.model->store->value, s.model->store->count * sizeof(float));
         }
@@ -403,9 +438,10 @@ TEST(cuda, lewm_updates_follow_the_host) {
     for (int u = 0; u < UPDATES; u++) {
         EXPECT_NEAR(loss[1][u], loss[0][u], 0.03 * (1 + fabs(loss[0][u])));
         EXPECT_NEAR(loss[2][u], loss[1][u], 0);
+        EXPECT_NEAR(loss[3][u], loss[0][u], 0.03 * (1 + fabs(loss[0][u])));
     }
-    printf("  loss after %d updates: host %.5f, bf16 %.5f\n", UPDATES, loss[0][UPDATES - 1],
-           loss[1][UPDATES - 1]);
+    printf("  loss after %d updates: host %.5f, bf16 %.5f, with GELU in products %.5f\n", UPDATES,
+           loss[0][UPDATES - 1], loss[1][UPDATES - 1], loss[3][UPDATES - 1]);
     free(weights[0]);
     free(weights[1]);
 }
@@ -421,8 +457,7 @@ TEST(cuda, lewm_updates_aside_equal_those_in_turn) {
         nn_device d;
         firm_error err = {0};
         if (!gpu_open(&d, NN_MIXED)) return;
-        unsigned aside = NN_CUDA_WAY_ASIDE | NN_CUDA_WAY_LINEAR;
-        nn_cuda_set_ways(d.queue, run ? ~0u : ~aside);
+        if (!run) nn_cuda_set_ways(d.queue, NN_CUDA_WAY_IN_TURN);
         scene_open(&s, &shape);
         nn_trainer* t = trainer_of(&s, &d, BATCH, UPDATES);
         for (int u = 0; t && u < UPDATES; u++) REQUIRE_OK(nn_trainer_step(t, u, &err), err);
@@ -557,18 +592,15 @@ static int compare_numbers(const void* a, const void* b) {
     return (x > y) - (x < y);
 }
 
-// An update with one way after another switched on, in turn.
+// An update as it is, with nothing aside and with GELU in the products, one after the other.
 TEST(cuda, lewm_time_of_an_update) {
     enum { ROUNDS = 3 };
     static const struct {
         const char* name;
         unsigned ways;
-    } way[] = {{"none", 0},
-               {"blocks linked", NN_CUDA_WAY_LINKED},
-               {"blocks' weights aside", NN_CUDA_WAY_LINKED | NN_CUDA_WAY_ASIDE},
-               {"all weights aside", NN_CUDA_WAY_LINKED | NN_CUDA_WAY_ASIDE | NN_CUDA_WAY_LINEAR},
-               {"linked, GELU in products", NN_CUDA_WAY_LINKED | NN_CUDA_WAY_GELU},
-               {"all", ~0u}};
+    } way[] = {{"as it is", 0},
+               {"nothing aside", NN_CUDA_WAY_IN_TURN},
+               {"GELU in products", NN_CUDA_WAY_GELU}};
     enum { WAYS = sizeof way / sizeof *way };
     double ms[WAYS][ROUNDS];
     lewm_shape shape = lewm_shape_default();

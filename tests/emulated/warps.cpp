@@ -1,4 +1,4 @@
-// warps.cpp - the threads of one or more blocks as contexts that take turns.
+// warps.cpp - the threads of a block as contexts that take turns.
 #include "warps.h"
 
 #include <ucontext.h>
@@ -26,71 +26,43 @@ struct warpgroup {
     int arrived, phase;
 };
 
-// a block at work
-struct block {
-    unsigned number, alive, arrived, phase;
-    unsigned char* room;
-    std::vector<warpgroup> groups;
-};
-
-static std::vector<fiber> fibers;  // of all blocks at work, one after the other
+static std::vector<fiber> fibers;
 static std::vector<warp> warps;
-static std::vector<block> blocks_at_work;
-static unsigned current;
+static std::vector<warpgroup> groups;
+static unsigned current, alive, arrived, phase;
 static ucontext_t scheduler;
 static const std::function<void()>* body;
 
-void let_others(void) {
+static void let_others(void) {
     unsigned mine = current;
     swapcontext(&fibers[mine].context, &scheduler);
 }
 
-static block* own_block(void) {
-    return &blocks_at_work[current / blockDim.x];
-}
-
 // A barrier counts the threads that still run.
-static void pass_if_complete(block* b) {
-    if (b->arrived && b->arrived == b->alive) b->arrived = 0, b->phase++;
+static void pass_if_complete(void) {
+    if (arrived && arrived == alive) arrived = 0, phase++;
 }
 
 void __syncthreads(void) {
-    block* b = own_block();
-    unsigned before = b->phase;
-    b->arrived++;
-    pass_if_complete(b);
-    while (b->phase == before) let_others();
-}
-
-void __syncwarp(void) {
-    __any_sync(~0u, 0);
-}
-
-unsigned char* room_of(unsigned number) {
-    return blocks_at_work[number - blocks_at_work[0].number].room;
+    unsigned before = phase;
+    arrived++;
+    pass_if_complete();
+    while (phase == before) let_others();
 }
 
 static void entry(void) {
     (*body)();
     fibers[current].done = true;
-    own_block()->alive--;
-    pass_if_complete(own_block());
+    alive--;
+    pass_if_complete();
     let_others();
 }
 
-static void run_blocks(unsigned first, unsigned count, size_t room) {
-    const unsigned threads = blockDim.x;
-    unsigned alive = count;
-    warps.assign(count * ((threads + 31) / 32), warp());
-    blocks_at_work.assign(count, block());
-    if (fibers.size() < count * threads) fibers.resize(count * threads);
-    for (unsigned i = 0; i < count; i++) {
-        unsigned char* p = (unsigned char*)aligned_alloc(128, (room + 128) / 128 * 128);
-        memset(p, 0xff, room);  // what nobody wrote is not a number
-        std::vector<warpgroup> groups((threads + 127) / 128);
-        blocks_at_work[i] = block{first + i, threads, 0, 0, p, groups};
-    }
-    for (unsigned i = 0; i < count * threads; i++) {
+static void run_block(unsigned threads) {
+    warps.assign((threads + 31) / 32, warp());
+    groups.assign((threads + 127) / 128, warpgroup());
+    alive = threads, arrived = 0;
+    for (unsigned i = 0; i < threads; i++) {
         fiber& f = fibers[i];
         f.done = false;
         f.stack.resize(STACK);
@@ -100,35 +72,26 @@ static void run_blocks(unsigned first, unsigned count, size_t room) {
         f.context.uc_link = &scheduler;
         makecontext(&f.context, entry, 0);
     }
-    while (alive) {
-        for (current = 0; current < count * threads; current++) {
+    while (alive)
+        for (current = 0; current < threads; current++) {
             if (fibers[current].done) continue;
-            threadIdx = dim3{current % threads, 0, 0};
-            blockIdx = dim3{own_block()->number, 0, 0};
-            launched_room = own_block()->room;
+            threadIdx = dim3{current, 0, 0};
             swapcontext(&scheduler, &fibers[current].context);
         }
-        alive = 0;
-        for (const block& b : blocks_at_work) alive += b.alive;
-    }
-    for (const block& b : blocks_at_work) free(b.room);
-}
-
-static void launch(unsigned blocks, unsigned threads, const std::function<void()>& kernel) {
-    body = &kernel;
-    blockDim = dim3{threads, 1, 1};
-    gridDim = dim3{blocks, 1, 1};
 }
 
 void emulate(unsigned blocks, unsigned threads, size_t room, const std::function<void()>& kernel) {
-    launch(blocks, threads, kernel);
-    for (unsigned i = 0; i < blocks; i++) run_blocks(i, 1, room);
-}
-
-void emulate_together(unsigned blocks, unsigned threads, size_t room,
-                      const std::function<void()>& kernel) {
-    launch(blocks, threads, kernel);
-    run_blocks(0, blocks, room);
+    body = &kernel;
+    blockDim = dim3{threads, 1, 1};
+    gridDim = dim3{blocks, 1, 1};
+    if (fibers.size() < threads) fibers.resize(threads);
+    launched_room = (unsigned char*)aligned_alloc(128, (room + 128) / 128 * 128);
+    for (unsigned i = 0; i < blocks; i++) {
+        blockIdx = dim3{i, 0, 0};
+        memset(launched_room, 0xff, room);  // what nobody wrote is not a number
+        run_block(threads);
+    }
+    free(launched_room);
 }
 
 warp_words warp_instruction(const uint32_t* words, int count, void (*work)(warp_exchange*)) {
@@ -148,7 +111,7 @@ warp_words warp_instruction(const uint32_t* words, int count, void (*work)(warp_
 }
 
 void group_meets(uint64_t what) {
-    warpgroup* g = &own_block()->groups[current % blockDim.x / 128];
+    warpgroup* g = &groups[current / 128];
     if (g->arrived && g->what != what) abort();
     g->what = what;
     int before = g->phase;

@@ -1,7 +1,7 @@
 // warps.h - just enough of CUDA's language to run a kernel on the CPU: the threads of one block
-// (or of all) take turns as contexts of one thread, and an instruction of a warp waits until all 32
-// lanes are there. Kernels see this file through cuda_bf16.h and nn/cuda/warp.cuh of this folder.
-// It checks what a kernel computes; it knows no races, no speed and no registers.
+// take turns as contexts of one thread, and an instruction of a warp waits until all 32 lanes are
+// there. Kernels see this file through cuda_bf16.h and nn/cuda/warp.cuh of this folder. It checks
+// what a kernel computes; it knows no races, no speed and no registers.
 #ifndef EMULATED_WARPS_H
 #define EMULATED_WARPS_H
 
@@ -49,14 +49,7 @@ extern unsigned char* launched_room;  // shared memory of the block at work
 
 // Runs a kernel: `kernel` is called once for every thread of every block.
 void emulate(unsigned blocks, unsigned threads, size_t room, const std::function<void()>& kernel);
-// The same with all blocks at work at once, so that they can wait for one another; threads of a
-// block must be a multiple of 32.
-void emulate_together(unsigned blocks, unsigned threads, size_t room,
-                      const std::function<void()>& kernel);
 void __syncthreads(void);
-void __syncwarp(void);
-unsigned char* room_of(unsigned block);  // shared memory of a block at work
-void let_others(void);                   // a thread that waits
 
 // One instruction of a warp: every lane hands in words; when all have, `work` fills in what each
 // lane gets.
@@ -89,9 +82,6 @@ static inline float emulated_rsqrt(float x) {
     return 1.0f / sqrtf(x);
 }
 #define rsqrtf emulated_rsqrt
-static inline float __fdividef(float x, float y) {
-    return x / y;
-}
 
 float __shfl_xor_sync(unsigned lanes, float x, int other);
 int __any_sync(unsigned lanes, int x);

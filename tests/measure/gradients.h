@@ -23,8 +23,21 @@ typedef enum half_fault {
 // made anew by every call.
 const nn_backend* half_backend(int turn, half_fault fault);
 
-// What rounding moves every trained parameter's gradient by, over the norm of the host's: root of
-// the mean square over TURNS runs. measure[i]: of list[i] of nn_exec_trained(host).
+// What is judged by itself: a trained parameter's gradient, and every token's row of that of the
+// encoder's positions. A token that a kernel loses is little of a sum over 257 tokens, but all of
+// its own row.
+typedef struct half_piece {
+    const char* name;
+    int matrix;  // a parameter of two dimensions
+    int token;   // -1: all of the parameter
+    size_t offset, count;
+} half_piece;
+
+// Pieces of an exec's gradients; free() them.
+int half_pieces(const nn_store* store, const nn_exec* e, half_piece** out);
+
+// What rounding moves every piece by, over the norm of the host's: root of the mean square over
+// TURNS runs.
 typedef struct half_case {
     nn_graph* graph;
     int batch;
@@ -34,13 +47,13 @@ typedef struct half_case {
     pool* p;
 } half_case;
 enum { HALF_TURNS = 4 };
-void half_measure(const half_case* c, nn_exec* host, double* measure);
+void half_measure(const half_case* c, nn_exec* host, double* measure);  // of half_pieces()
 
-// |got - want| / |want| of a trained parameter's gradient; numbers that are 0 but for rounding, the
-// bias of an encoder's keys, do not count.
-double half_off(const nn_store* store, const nn_trained* t, const float* got, const float* want);
+// |got - want| / |want| of a piece of two gradients; numbers that are 0 but for rounding, the bias
+// of an encoder's keys, do not count.
+double half_off(const half_piece* piece, const float* got, const float* want);
 
-// Largest sound error of a gradient. The runs that make the measure differ from it by a fifth.
+// Largest sound error of a piece. The runs that make the measure differ from it by a fifth.
 double half_allowed(double measure);
 
 #endif

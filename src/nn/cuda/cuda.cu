@@ -3,7 +3,6 @@
 #include <pthread.h>
 #include <stdarg.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "nn/cuda/device.cuh"
@@ -99,9 +98,6 @@ firm_status nn_cuda_queue_create(nn_cuda_precision p, nn_cuda_queue** out, firm_
     nn_cuda_queue* q = (nn_cuda_queue*)mem_calloc(1, sizeof *q);
     if (!q) return FAIL(err, FIRM_E_MEMORY, "no memory for a GPU queue");
     q->precision = p;
-    const char* told = getenv("FIRM_CUDA_WAYS");  // until the losers are gone
-    q->ways =
-        told ? (unsigned)atoi(told) : NN_CUDA_WAY_ASIDE | NN_CUDA_WAY_LINEAR | NN_CUDA_WAY_LINKED;
     q->workspace_bytes = WORKSPACE;
     firm_status st = open_queue(q, err);
     if (st != FIRM_OK) {
@@ -171,7 +167,7 @@ static void follow(nn_cuda_queue* q, cudaStream_t from, cudaEvent_t event, cudaS
 }
 
 nn_cuda_queue* nn_cuda_aside(nn_cuda_queue* q) {
-    if (!q->aside) return q;
+    if (!q->aside || q->ways & NN_CUDA_WAY_IN_TURN) return q;
     follow(q, q->stream, q->fork, q->aside->stream);
     q->pending = 1;
     return q->aside;

@@ -58,12 +58,10 @@ firm_status nn_cuda_open_aside(nn_cuda_queue* q, firm_error* err);
 // writes is used otherwise.
 void nn_cuda_rejoin(nn_cuda_queue* q);
 
-// Which of the ways to do the same work are taken, for tests that time them.
+// Other ways to do the same work, for tests; a queue begins with none.
 enum {
-    NN_CUDA_WAY_ASIDE = 1,
-    NN_CUDA_WAY_LINEAR = 2,
-    NN_CUDA_WAY_LINKED = 4,
-    NN_CUDA_WAY_GELU = 8
+    NN_CUDA_WAY_IN_TURN = 1,  // nothing aside
+    NN_CUDA_WAY_GELU = 2      // a block's GELU as part of the products beside it, in its tanh form
 };
 void nn_cuda_set_ways(nn_cuda_queue* q, unsigned ways);
 unsigned nn_cuda_ways(const nn_cuda_queue* q);

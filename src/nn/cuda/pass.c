@@ -54,10 +54,9 @@ firm_status nn_cuda_pass_open(nn_cuda_pass* s, const nn_graph* g, nn_cuda_queue*
                         "this model uses operation %d, which has no GPU version; use --device cpu",
                         (int)g->node[i].op);
     TRY(nn_cuda_chains_find(q, g, batch, &s->fused, err));
-    unsigned ways = nn_cuda_ways(q);
-    int aside = train && s->fused.chains && ways & NN_CUDA_WAY_ASIDE, kind = train != 0;
+    int aside = train && s->fused.chains && !(nn_cuda_ways(q) & NN_CUDA_WAY_IN_TURN),
+        kind = aside ? NN_LAYOUT_WHOLE : train != 0;
     if (aside) TRY(nn_cuda_open_aside(q, err));
-    if (aside && ways & NN_CUDA_WAY_LINEAR) kind = NN_LAYOUT_WHOLE;
     TRY(nn_layout_make(g, nn_backend_cuda(), batch, kind, &s->fused, &s->at, err));
     TRY(nn_cuda_prepare(q, g, err));
     TRY(take(s, s->at.slot_bytes, (void**)&s->arena, err));
@@ -109,8 +108,7 @@ static void* gradient_of(const nn_cuda_pass* s, nn_id id) {
 // The block right behind a block, which is the only one to read what that made; or NULL.
 static const nn_chain* behind(const nn_cuda_pass* s, const nn_chain* c) {
     const nn_chain* next = c + 1;
-    if (!(nn_cuda_ways(s->q) & NN_CUDA_WAY_LINKED) || c < s->fused.chain ||
-        next >= s->fused.chain + s->fused.chains || c->kind != CHAIN_BLOCK ||
+    if (c < s->fused.chain || next >= s->fused.chain + s->fused.chains || c->kind != CHAIN_BLOCK ||
         next->kind != CHAIN_BLOCK || next->first != c->last + 1 ||
         s->g->node[next->first].in[0] != s->g->node[c->last].out || nn_chain_back(&s->at, c) < 0 ||
         nn_cuda_chain_adds(&s->at, next))

@@ -224,7 +224,6 @@ static firm_status build(lewm_gpu* g, const lewm_weights* w, firm_error* err) {
     TRY(take_memory(g, w, err));
     TRY(send_weights(g, w, err));
     TRY(lewm_rows_prepare(g, err));
-    TRY(lewm_group_prepare(g, err));
     if (g->setup.options.mode != FIRM_MODE_CONTRACT) return FIRM_OK;
     for (int i = 0; i < (g->setup.searches > 1 ? 2 : 1); i++) {
         const int count = i ? g->setup.searches : 1;
@@ -263,7 +262,6 @@ extern "C" void lewm_gpu_free(lewm_gpu* g) {
         if (g->iteration[i]) cudaGraphExecDestroy(g->iteration[i]);
         if (g->last[i]) cudaGraphExecDestroy(g->last[i]);
     }
-    lewm_group_free(g);
     lewm_products_free(g);
     if (g->blas) cublasLtDestroy(g->blas);
     if (g->memory) cudaFree(g->memory);

@@ -4,7 +4,6 @@
 //   lewm_step.cu     the order of products and kernels of a rollout
 //   lewm_rows.cu     the kernels between the products
 //   lewm_product.cu  products by cuBLASLt
-//   lewm_group.cu    a rollout as one kernel, for few candidates
 #ifndef PLAN_CUDA_LEWM_CUH
 #define PLAN_CUDA_LEWM_CUH
 
@@ -31,7 +30,6 @@ typedef struct gpu_block {
 } gpu_block;
 
 struct product_plan;
-struct lewm_grouped;
 
 struct lewm_gpu {
     lewm_gpu_setup setup;
@@ -41,9 +39,8 @@ struct lewm_gpu {
     cudaEvent_t done;
     cublasLtHandle_t blas;
     struct product_plan* plans;
-    struct lewm_grouped* grouped;  // NULL: product by product
-    size_t element;                // bytes of an operand
-    int rows;                      // candidates of all searches
+    size_t element;  // bytes of an operand
+    int rows;        // candidates of all searches
 
     gpu_layer patch, embed_up, embed_down, modulation, head_up, head_down;
     gpu_block block[LEWM_MAX_DEPTH];
@@ -113,17 +110,6 @@ firm_status lewm_gelu(lewm_gpu* g, int rows, const gpu_layer* l, void* h, firm_e
 firm_status lewm_finish(lewm_gpu* g, const lewm_job* j, firm_error* err);  // y -> the last latent
 firm_status lewm_fit(lewm_gpu* g, const lewm_job* j, firm_error* err);
 firm_status lewm_rows_prepare(lewm_gpu* g, firm_error* err);
-
-struct rows_args;
-struct rows_args lewm_rows_args(const lewm_gpu* g, const lewm_job* j);
-
-// ---- lewm_group.cu ----
-// Leaves g->grouped NULL where the model or the GPU is not one for it.
-firm_status lewm_group_prepare(lewm_gpu* g, firm_error* err);
-void lewm_group_free(lewm_gpu* g);
-int lewm_group_takes(const lewm_gpu* g, const lewm_job* j);
-// From mod to path.
-firm_status lewm_group_run(lewm_gpu* g, const lewm_job* j, firm_error* err);
 
 // ---- lewm_step.cu ----
 // Everything from u to path.

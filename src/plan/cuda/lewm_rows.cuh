@@ -1,7 +1,7 @@
-// lewm_rows.cuh - rows between LeWM's products: tokens placed, gated and normed, and attention. A warp
-// takes a row, a lane the pairs of numbers 2 lane + 64 k of it; in the attention a lane has eight
-// neighbouring numbers of a head. Residual stream, norms and softmax are float32; biases are added
-// here, since the products leave them out.
+// lewm_rows.cuh - rows between LeWM's products: tokens placed, gated and normed, and attention. A
+// warp takes a row, a lane the pairs of numbers 2 lane + 64 k of it; in the attention a lane has
+// eight neighbouring numbers of a head. Residual stream, norms and softmax are float32; biases are
+// added here, since the products leave them out.
 #ifndef PLAN_CUDA_LEWM_ROWS_CUH
 #define PLAN_CUDA_LEWM_ROWS_CUH
 
@@ -210,8 +210,7 @@ __global__ void __launch_bounds__(32 * WARPS)
         v.v[k] = make_float2(old.x + g.x * (made.x + b.x), old.y + g.y * (made.y + b.y));
         put_pair(x + f, v.v[k]);
     }
-    modulate<T, N>(r, v, m, next == r.s.depth,
-                   (T*)r.a + ((size_t)token * r.rows + row) * width);
+    modulate<T, N>(r, v, m, next == r.s.depth, (T*)r.a + ((size_t)token * r.rows + row) * width);
 }
 
 // ---- attention ----------------------------------------------------------------------------------
@@ -232,8 +231,8 @@ __global__ void __launch_bounds__(32 * WARPS)
     const int lane = (int)threadIdx.x % 32, inner = r.s.inner, lanes = lanes_of(r.s.head),
               heads = 32 / lanes, groups = (r.s.heads + heads - 1) / heads,
               warp = (int)(blockIdx.x * WARPS + threadIdx.x / 32),
-              strides = (int)gridDim.x * WARPS / groups, head = warp % groups * heads + lane / lanes,
-              number = lane % lanes * EIGHT;
+              strides = (int)gridDim.x * WARPS / groups,
+              head = warp % groups * heads + lane / lanes, number = lane % lanes * EIGHT;
     const bool there = head < r.s.heads && number < r.s.head;
     const int base = there ? head * r.s.head + number : 0;
     const size_t step = (size_t)r.rows * 3 * inner;  // from token to token

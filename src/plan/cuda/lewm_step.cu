@@ -1,7 +1,6 @@
 // lewm_step.cu - a rollout as a list of products and kernels. Actions first, for all steps at once;
 // then step by step: while the window grows, its new token alone, with the keys and values that
 // earlier steps left; once it slides, the whole window, whose last block runs for its last token.
-// Few candidates take the same steps in one kernel (lewm_group.cuh).
 #include "plan/cuda/lewm.cuh"
 
 static firm_status embed(lewm_gpu* g, const lewm_job* j, firm_error* err) {
@@ -56,7 +55,6 @@ static firm_status step(lewm_gpu* g, const lewm_job* j, int t, firm_error* err) 
 
 firm_status lewm_predict(lewm_gpu* g, const lewm_job* j, firm_error* err) {
     TRY(embed(g, j, err));
-    if (lewm_group_takes(g, j)) return lewm_group_run(g, j, err);
     for (int t = 0; t < j->horizon; t++) TRY(step(g, j, t, err));
     return lewm_finish(g, j, err);
 }
