@@ -602,7 +602,9 @@ static firm_status header_json(const evaluation* e, cJSON* json, firm_error* err
         (!p->planner_seed ||
          cJSON_AddNumberToObject(json, "planner_seed", (double)*p->planner_seed)) &&
         cJSON_AddStringToObject(json, "trials_from",
-                                p->data || p->set ? "validation episodes" : "fresh episodes") &&
+                                p->draw != TRIAL_FRESH && (p->data || p->set)
+                                    ? "validation episodes"
+                                    : "fresh episodes") &&
         (!p->draw || cJSON_AddStringToObject(json, "draw", eval_draw_name(p->draw))) &&
         cJSON_AddBoolToObject(json, "unsolved_only", p->unsolved) &&
         cJSON_AddNumberToObject(json, "goals_shown", goals_shown(e)) &&
