@@ -44,13 +44,13 @@ static void line_begin(line* l, const char* command, const env_spec* spec) {
 // Where the files of a task, or of its second settings, lie.
 typedef struct places {
     const env_spec* spec;
-    const char* plus;  // its second settings; NULL: the study's own
-    int attempts;      // of plus: moments that each seed's first model attempts
-    const char* anew;  // ... and the stage from which on it is then learned anew
-    int searched;      // of plus: moments of searches before the attempts
-    int members;       // of plus: further transitions on each seed's frontend
-    const char* apart; // ... and their first stage, where there are no attempts
-    int packed;        // trainings read pack.h5
+    const char* plus;               // its second settings; NULL: the study's own
+    int attempts;                   // of plus: moments that each seed's first model attempts
+    const char* anew;               // ... and the stage from which on it is then learned anew
+    int searched;                   // of plus: moments of searches before the attempts
+    int members;                    // of plus: further transitions on each seed's frontend
+    const char* apart;              // ... and their first stage, where there are no attempts
+    int packed;                     // trainings read pack.h5
     char folder[512], trials[512];  // of the results; of the trials, which plus shares
     char data[LINE_WORD], branches[LINE_WORD], structured[LINE_WORD], file[LINE_WORD];
 } places;
@@ -151,10 +151,12 @@ typedef struct evaluation {
     const char *mode, *arms;
     int offset;
 } evaluation;
-static const evaluation evaluations[] = {
-    {"contract", "firm,oracle-config", 25}, {"reach", "firm,oracle-config", 25},
-    {"contract", "firm", 50},               {"reach", "firm", 50},
-    {"contract", "firm", STUDY_FAR},              {"reach", "firm", STUDY_FAR}};
+static const evaluation evaluations[] = {{"contract", "firm,oracle-config", 25},
+                                         {"reach", "firm,oracle-config", 25},
+                                         {"contract", "firm", 50},
+                                         {"reach", "firm", 50},
+                                         {"contract", "firm", STUDY_FAR},
+                                         {"reach", "firm", STUDY_FAR}};
 enum { EVALUATIONS = sizeof evaluations / sizeof *evaluations };
 static const int offsets[] = {25, 50, STUDY_FAR};
 
@@ -164,14 +166,12 @@ int study_controls(const study* s, const env_spec* spec, int offset) {
     return spec->study ? spec->study->far : 0;
 }
 
-static const char* trials_file(const places* p, const char* draw, int offset,
-                               char out[LINE_WORD]) {
+static const char* trials_file(const places* p, const char* draw, int offset, char out[LINE_WORD]) {
     snprintf(out, LINE_WORD, "%s/%s-%d.h5", p->trials, draw, offset);
     return out;
 }
 
-static firm_status draw_trials(study* s, places* p, const char* draw, int offset,
-                               firm_error* err) {
+static firm_status draw_trials(study* s, places* p, const char* draw, int offset, firm_error* err) {
     static line l;
     char path[LINE_WORD], text[32];
     const int fresh = strcmp(draw, "fresh") == 0;
@@ -198,7 +198,8 @@ static firm_status draw_all_trials(study* s, places* p, firm_error* err) {
     return FIRM_OK;
 }
 
-// What one evaluation runs; the model is DIR/model.safetensors or `lewm`, both NULL for arms without.
+// What one evaluation runs; the model is DIR/model.safetensors or `lewm`, both NULL for arms
+// without.
 typedef struct who {
     const char *run, *lewm, *folder, *label;
 } who;
@@ -244,8 +245,8 @@ static firm_status evaluate_oracles(study* s, places* p, int task, firm_error* e
         TRY(evaluate(s, p, &(who){.folder = p->folder, .label = "random-"}, &random[m], "study",
                      err));
         if (s->oracle[task] && study_fresh(s))
-            TRY(evaluate(s, p, &(who){.folder = p->folder, .label = "oracle-"}, &oracle[m],
-                         "fresh", err));
+            TRY(evaluate(s, p, &(who){.folder = p->folder, .label = "oracle-"}, &oracle[m], "fresh",
+                         err));
     }
     return FIRM_OK;
 }

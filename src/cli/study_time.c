@@ -299,7 +299,8 @@ static firm_status add_plus(study* s, int task, const char* name, const speeds* 
     snprintf(s->anew[task], sizeof s->anew[task], "%s",
              config_text(settings, "intervene", "attempts_from"));
     s->members[task] = (int)config_int(settings, "ensemble", "members");
-    snprintf(s->apart[task], sizeof s->apart[task], "%s", config_text(settings, "ensemble", "from"));
+    snprintf(s->apart[task], sizeof s->apart[task], "%s",
+             config_text(settings, "ensemble", "from"));
     const int alike = s->seeds * (s->attempts[task] ? 1 : 1 + s->members[task]);  // what they read
     s->packed[task][1] = can_pack(settings) && alike > 1;
     s->cost[task][1] = costs_of(s, s->task[task], settings, v);

@@ -29,11 +29,12 @@ static void show(const cJSON* j) {
     printf("%s: %.0f %s of %.0f %s episodes, goals %.0f controls away\n",
            cJSON_GetObjectItemCaseSensitive(j, "file")->valuestring, json_get(j, "trials", 0),
            training ? "moments" : "trials", json_get(j, "episodes", 0),
-           training                                                     ? "training"
+           training ? "training"
            : cJSON_GetObjectItemCaseSensitive(j, "draw") &&
                    strcmp(cJSON_GetObjectItemCaseSensitive(j, "draw")->valuestring, "fresh") == 0
                ? "fresh"
-               : "validation", json_get(j, "offset", 0));
+               : "validation",
+           json_get(j, "offset", 0));
     printf("solved at the start: %.1f %%, trials_hash %s\n",
            100.0 * json_get(j, "solved_at_start", 0) / json_get(j, "trials", 1),
            cJSON_GetObjectItemCaseSensitive(j, "trials_hash")->valuestring);

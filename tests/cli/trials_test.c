@@ -1,12 +1,11 @@
 // trials_test.c - trials as a file, from the command line: the outcomes are those of the data set,
 // flags that contradict the file and models that may know its trials are refused.
 #define _GNU_SOURCE  // unlink
-#include "io/json.h"
-
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "io/json.h"
 #include "program.h"
 
 // What depends on the clock, and nothing else, may differ.
@@ -118,8 +117,8 @@ TEST(cli, fresh_trials_file_equals_fresh) {
 TEST(cli, eval_pieces) {
     char folder[512];
     fresh_folder(folder);
-#define PIECES                                                                                \
-    "eval tworoom --seed 5 --trials 4 --unsolved --offset 20 --arms oracle-dynamics,random "  \
+#define PIECES                                                                               \
+    "eval tworoom --seed 5 --trials 4 --unsolved --offset 20 --arms oracle-dynamics,random " \
     "--candidates 12 --iterations 2 --json --quiet "
     cJSON* a = JSON_OF(firm_run(folder, 0, PIECES));
     cJSON* b = JSON_OF(firm_run(folder, 0, PIECES "--pieces p"));
