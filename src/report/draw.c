@@ -131,26 +131,41 @@ void canvas_fill(canvas* c, int x, int y, int width, int height, colour ink) {
     }
 }
 
+// One row: the mean of the source pixels of rows j0 .. j1 - 1 under each pixel, at least one of them, more when the picture shrinks.
+static void picture_row(uint8_t* to, int shown, int width, const uint8_t* rgb, int from_width,
+                        int j0, int j1) {
+    const size_t stride = 3 * (size_t)from_width;
+    for (int i = 0; i < shown; i++, to += 3) {
+        const int i0 = (int)((int64_t)i * from_width / width);
+        int i1 = (int)((int64_t)(i + 1) * from_width / width);
+        if (i1 <= i0) i1 = i0 + 1;
+        const uint8_t* from = rgb + (size_t)j0 * stride + 3 * (size_t)i0;
+        const unsigned n = (unsigned)((i1 - i0) * (j1 - j0));
+        if (n == 1) {
+            memcpy(to, from, 3);
+            continue;
+        }
+        unsigned sum[3] = {n / 2, n / 2, n / 2};
+        for (int v = j0; v < j1; v++, from += stride)
+            for (int u = 0; u < i1 - i0; u++)
+                for (int k = 0; k < 3; k++) sum[k] += from[3 * u + k];
+        for (int k = 0; k < 3; k++) to[k] = (uint8_t)(sum[k] / n);
+    }
+}
+
 void canvas_picture(canvas* c, int x, int y, int width, int height, const uint8_t* rgb,
                     int from_width, int from_height) {
-    for (int j = 0; j < height && y + j < c->height; j++) {
-        for (int i = 0; i < width && x + i < c->width; i++) {
-            // the source pixels under this one: at least one, more when the picture shrinks
-            int i0 = (int)((int64_t)i * from_width / width),
-                i1 = (int)((int64_t)(i + 1) * from_width / width);
-            int j0 = (int)((int64_t)j * from_height / height),
-                j1 = (int)((int64_t)(j + 1) * from_height / height);
-            if (i1 <= i0) i1 = i0 + 1;
-            if (j1 <= j0) j1 = j0 + 1;
-            unsigned sum[3] = {0, 0, 0}, n = (unsigned)((i1 - i0) * (j1 - j0));
-            for (int v = j0; v < j1; v++) {
-                for (int u = i0; u < i1; u++) {
-                    for (int k = 0; k < 3; k++)
-                        sum[k] += rgb[3 * ((size_t)v * (size_t)from_width + (size_t)u) + (size_t)k];
-                }
-            }
-            uint8_t* p = c->rgb + 3 * ((size_t)(y + j) * (size_t)c->width + (size_t)(x + i));
-            for (int k = 0; k < 3; k++) p[k] = (uint8_t)((sum[k] + n / 2) / n);
-        }
+    const int shown = width < c->width - x ? width : c->width - x;
+    if (shown <= 0) return;
+    for (int j = 0, last0 = -1, last1 = -1; j < height && y + j < c->height; j++) {
+        uint8_t* to = c->rgb + 3 * ((size_t)(y + j) * (size_t)c->width + (size_t)x);
+        const int j0 = (int)((int64_t)j * from_height / height);
+        int j1 = (int)((int64_t)(j + 1) * from_height / height);
+        if (j1 <= j0) j1 = j0 + 1;
+        if (j0 == last0 && j1 == last1)  // enlarged: the row above once more
+            memcpy(to, to - 3 * (size_t)c->width, 3 * (size_t)shown);
+        else
+            picture_row(to, shown, width, rgb, from_width, j0, j1);
+        last0 = j0, last1 = j1;
     }
 }
