@@ -83,4 +83,4 @@ format: ## clang-format over our sources
 	@find include src tests examples fuzz bench -name '*.[ch]' -print0 | xargs -0 clang-format -i
 
 clean: ## removes what make built
-	rm -rf build build-debug build-python build-asan build-tsan build-fuzz build-cuda build-arm build-defects demo
+	rm -rf build build-tests build-debug build-python build-asan build-tsan build-fuzz build-cuda build-arm build-defects demo

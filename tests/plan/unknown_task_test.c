@@ -49,7 +49,9 @@ TEST(plan, a_task_that_nobody_knows_is_controlled) {
     EXPECT_TEXT(info.config_name[1], "cart_south");
     EXPECT_TEXT(info.distance_unit[0], "dm");
     EXPECT_NEAR(info.distance_tolerance[0], 14, 0);
-    REQUIRE_OK(firm_controller_create(m, NULL, &ctl, &err), err);
+    firm_controller_params few = firm_controller_params_default();
+    few.candidates = 32, few.elites = 8, few.iterations = 4;
+    REQUIRE_OK(firm_controller_create(m, test_short() ? &few : NULL, &ctl, &err), err);
 
     // a simulator of the same world stands in for the cart
     const env_spec* world = env_find("tworoom");
