@@ -57,6 +57,11 @@ static void cover(canvas* c, int x, int y, double coverage) {
     if (v > *m) *m = v;
 }
 
+// Numbers of pixels' size neither overflow nor vanish when squared: hypot() takes ten times as long to allow for that.
+static double length_of(double x, double y) {
+    return sqrt(x * x + y * y);
+}
+
 void canvas_line(canvas* c, double x0, double y0, double x1, double y1, double width) {
     // far points are pulled in along each axis: the picture is small and doubles are not endless
     double far = 1e5;
@@ -76,7 +81,7 @@ void canvas_line(canvas* c, double x0, double y0, double x1, double y1, double w
         for (int x = left; x < right; x++) {
             double px = x + 0.5 - x0, py = y + 0.5 - y0;
             double along = square > 0 ? clamp((px * dx + py * dy) / square, 0, 1) : 0;
-            double d = hypot(px - along * dx, py - along * dy);
+            double d = length_of(px - along * dx, py - along * dy);
             // a line thinner than a pixel is a fainter line of one pixel
             double coverage = width >= 1 ? width / 2 + 0.5 - d : width * (1 - d);
             if (coverage > 0) cover(c, x, y, coverage);
@@ -88,7 +93,7 @@ void canvas_disc(canvas* c, double x, double y, double radius) {
     box b = bounds(c, x, y, x, y, radius + 1);
     for (int j = b.top; j < b.bottom; j++) {
         for (int i = b.left; i < b.right; i++) {
-            double coverage = radius + 0.5 - hypot(i + 0.5 - x, j + 0.5 - y);
+            double coverage = radius + 0.5 - length_of(i + 0.5 - x, j + 0.5 - y);
             if (coverage > 0) cover(c, i, j, coverage);
         }
     }
@@ -98,7 +103,7 @@ void canvas_ring(canvas* c, double x, double y, double radius, double width) {
     box b = bounds(c, x, y, x, y, radius + width / 2 + 1);
     for (int j = b.top; j < b.bottom; j++) {
         for (int i = b.left; i < b.right; i++) {
-            double coverage = width / 2 + 0.5 - fabs(hypot(i + 0.5 - x, j + 0.5 - y) - radius);
+            double coverage = width / 2 + 0.5 - fabs(length_of(i + 0.5 - x, j + 0.5 - y) - radius);
             if (coverage > 0) cover(c, i, j, coverage);
         }
     }
