@@ -84,6 +84,8 @@ def describe_class(path, kind):
         lines += [*fields(kind), ""]
     elif issubclass(kind, BaseException):
         return lines
+    elif issubclass(kind, str):
+        lines += [*fields(kind), ""]
     else:
         lines += ["```python", signature(path, kind), "```", "", *fields(kind)]
     for name, member in vars(kind).items():
@@ -146,7 +148,7 @@ def page():
     lines += section("Environments", envs, ["Environment", "Environments"], "firm.envs.")
     lines += section("Simulators", sims, ["Simulators", "TaskInfo"])
     lines += section("Tasks of your own", tasks, ["from_gymnasium", "angle", "position", "Task", "open_folder"], "firm.tasks.")
-    lines += section("Train and evaluate", program, ["collect", "intervene", "audit", "train", "evaluate", "Evaluation", "check", "run", "find"], "firm.program.")
+    lines += section("Train and evaluate", program, ["collect", "intervene", "audit", "train", "evaluate", "Evaluation", "Progress", "check", "run", "find"], "firm.program.")
     lines += section("Data", episodes, ["Episodes", "Episode", "Column"], "firm.episodes.")
     converters = ["to_minari", "from_minari", "to_lerobot", "from_lerobot", "to_stable_worldmodel"]
     lines += section("Other packages' data sets", convert, converters, "firm.convert.")
