@@ -92,6 +92,21 @@ def pendulum(env, **more):
     return firm.tasks.from_gymnasium(env, **{**options, **more})
 
 
+class Weak(gymnasium.ActionWrapper, gymnasium.utils.RecordConstructorArgs):
+    def __init__(self, env, strength):
+        gymnasium.utils.RecordConstructorArgs.__init__(self, strength=strength)
+        super().__init__(env)
+        self.strength = strength
+
+    def action(self, action):
+        return np.float32(self.strength * action)
+
+
+class Silent(gymnasium.ActionWrapper):
+    def action(self, action):
+        return action
+
+
 def test_a_task_is_named_and_kept_after_its_environment(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     task = pendulum("Pendulum-v1")
@@ -111,10 +126,9 @@ def test_an_environment_that_was_made_is_made_again(tmp_path):
     sims.step([[0.5]])
     mine.step(np.float32([1.0]))
     assert np.array_equal(sims.states()[0], mine.unwrapped.state)  # g is the caller's
-    tuned = gymnasium.wrappers.RescaleAction(gymnasium.make("Pendulum-v1", g=5.0), np.float32(-0.5), np.float32(0.5))
-    sims = firm.Simulators(pendulum(tuned, folder=tmp_path / "w", image=64).path)
+    sims = firm.Simulators(pendulum(Weak(gymnasium.make("Pendulum-v1", g=5.0), 0.5), folder=tmp_path / "w", image=64).path)
     sims.set(0, before)
-    sims.step([[0.5]])  # half of what the wrapper allows, half of the torque
+    sims.step([[1.0]])  # all that the wrapper allows is half of the torque
     assert np.array_equal(sims.states()[0], mine.unwrapped.state)
     bare = firm.Simulators(pendulum(mine.unwrapped, folder=tmp_path / "b", image=64, state=lambda env: env.state).path)
     bare.set(0, before)
@@ -142,6 +156,8 @@ def test_an_environment_that_nobody_registered_is_kept_as_it_is(tmp_path):
 def test_environments_that_cannot_be_made_say_so(tmp_path):
     with pytest.raises(firm.errors.UsageError, match="gymnasium does not make this environment: .*Pendulum"):
         pendulum("Pendulum-v99", folder=tmp_path / "t")
+    with pytest.raises(firm.errors.UsageError, match="gymnasium does not make this environment: .*Silent"):
+        pendulum(Silent(gymnasium.make("Pendulum-v1")), folder=tmp_path / "t")
     with pytest.raises(TypeError, match="neither a registered name nor an environment, must be a function, not 3"):
         pendulum(3, folder=tmp_path / "t")
     with pytest.raises(firm.errors.RangeError, match="what `state` gives is not finite"):

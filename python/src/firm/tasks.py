@@ -74,7 +74,10 @@ class _Registered:
     def __call__(self) -> Any:
         import gymnasium
 
-        made = gymnasium.make(self.spec, render_mode="rgb_array", disable_env_checker=True)
+        try:
+            made = gymnasium.make(self.spec, render_mode="rgb_array", disable_env_checker=True)
+        except (gymnasium.error.Error, ValueError) as error:  # a ValueError: of wrappers that do not say how they were made
+            raise UsageError(f"gymnasium does not make this environment: {' '.join(str(error).split())}") from None
         return made.unwrapped if self.bare else made
 
 
@@ -93,10 +96,7 @@ def _recipe(env: Any) -> Any:
 def _make(recipe: Any) -> Any:
     import gymnasium
 
-    try:
-        return recipe if isinstance(recipe, gymnasium.Env) else recipe()
-    except gymnasium.error.Error as error:
-        raise UsageError(f"gymnasium does not make this environment: {' '.join(str(error).split())}") from None
+    return recipe if isinstance(recipe, gymnasium.Env) else recipe()
 
 
 def _name_of(env: Any) -> str:
