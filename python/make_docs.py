@@ -40,7 +40,7 @@ Measured from clean clones, on 2 virtual cores of an AMD EPYC that other work us
 <!-- figures: measured.jsonl#python- -->
 | what | figure | command |
 |---|---|---|
-| install with compiling, then README's block: the agent reaches its goal | 87 s, 62 s of CPU time | `python3 -m venv v && v/bin/pip install ./python && v/bin/python -c "BLOCK"` |
+| install with compiling, then README's block: the agent reaches its goal | 40.5 s on free cores, 57.8 s of CPU time | `python3 -m venv v && v/bin/pip install ./python && v/bin/python -c "BLOCK"` |
 | time that `Controller.act()` adds to `firm_controller_act()` in C | 2.6 microseconds | `bench/python_overhead.py` |
 | steps/s of 64 TwoRooms with pictures, beside the reference in gymnasium's SyncVectorEnv | 53.2 times (46.1 to 64.6) | `scripts/reference/vector_speed.py`, 7 rounds |
 | the same: Push-T | 18.3 times (16.7 to 19.4) | |
@@ -54,8 +54,8 @@ The table has 100 goals 25 controls away, not solved at the start, and 95 % inte
 <!-- figures: measured.jsonl#python-own-task -->
 | form | reached | random actions | CPU time of the whole script |
 |---|---:|---:|---:|
-| full, seeds 131 to 134: `FIRM_PROGRAM=build/firm python python/examples/own_task.py runs/pendulum` | 100 % (96 to 100) | 30 % (22 to 40) | 5.9 minutes |
-| test-sized, seeds 171 to 174: the same with `FORM=test` | 100 % (96 to 100) | 33 % (25 to 43) | 3.4 minutes |
+| full, seeds 131 to 134: `FIRM_PROGRAM=build/firm python python/examples/own_task.py runs/pendulum` | 100 % (96 to 100) | 30 % (22 to 40) | 7.8 minutes |
+| test-sized, seeds 171 to 174: the same with `FORM=test` | 100 % (96 to 100) | 33 % (25 to 43) | 4.6 minutes |
 
 With 500 instead of 700 updates of the grounder and the seeds 151 to 154 the test-sized form reaches 96 %. `firm.torch` has no ensembles.
 """
