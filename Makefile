@@ -1,6 +1,6 @@
 # The front door: each target does its own set-up. CMake does the work (CMakePresets.json).
 PREFIX ?= /usr/local
-FUZZ_SECONDS ?= 600
+FUZZ_SECONDS ?= 60
 .PHONY: help build demo test test-pages test-python wheel arm install dist bench fuzz kill format clean setup mujoco mujoco-if-possible cuda test-cuda test-cuda-short defects
 
 help: ## this list
@@ -67,7 +67,7 @@ bench: setup build/build.ninja ## speed of planner, training, simulator and rend
 	@cmake --build --preset release --target firm -- --quiet
 	@for part in plan train env render; do build/firm bench $$part tworoom || exit $$?; done
 
-fuzz: ## fuzzes the file parsers with clang, FUZZ_SECONDS (600) shared among them
+fuzz: ## fuzzes the file parsers with clang, FUZZ_SECONDS (60) for each of ten targets, one per core
 	@scripts/setup.sh fuzz
 	@scripts/fuzz.sh $(FUZZ_SECONDS)
 
@@ -83,4 +83,4 @@ format: ## clang-format over our sources
 	@find include src tests examples fuzz bench -name '*.[ch]' -print0 | xargs -0 clang-format -i
 
 clean: ## removes what make built
-	rm -rf build build-debug build-python build-asan build-tsan build-fuzz build-cuda build-arm build-defects demo
+	rm -rf build build-tests build-debug build-python build-asan build-tsan build-fuzz build-cuda build-arm build-defects demo

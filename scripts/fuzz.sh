@@ -1,32 +1,64 @@
 #!/usr/bin/env bash
-# fuzz.sh SECONDS - builds the fuzz targets with clang and runs them one after the other, sharing the
-# seconds. What is learnt stays in build-fuzz/corpus, so a second run starts where this one ended.
-# A finding is written to build-fuzz/found-* and ends the run: replay it with build-fuzz/fuzz/NAME FILE.
+# fuzz.sh - runs the fuzz targets, as many side by side as there are cores.
+#
+#     scripts/fuzz.sh [--jobs N] [--built] SECONDS [TARGET...]      e.g. scripts/fuzz.sh 600; scripts/fuzz.sh 60 png packs
+#
+# Each target gets so many seconds. They are built with clang first; --built takes build-fuzz as it is, on a machine without clang.
+# What is learnt stays in build-fuzz/corpus, so a second run starts where this one ended. A finding is written to
+# build-fuzz/found-*, the other targets go on, and the exit status is 1. Replay it with build-fuzz/fuzz/NAME FILE.
 set -euo pipefail
 cd "$(dirname "$0")/.."
-seconds=${1:-600}
+
+jobs=$(nproc) built=''
+while [[ ${1:-} == --* ]]; do
+    case $1 in
+        --jobs) jobs=$2; shift ;;
+        --built) built=1 ;;
+        *) echo "fuzz: unknown option '$1'" >&2; exit 2 ;;
+    esac
+    shift
+done
+seconds=${1:-60}
+[ $# -eq 0 ] || shift
 
 names=()
 for source in fuzz/fuzz_*.c; do
-    names+=("$(basename "$source" .c)")
+    name=$(basename "$source" .c)
+    [ $# -eq 0 ] || [[ " $* " == *" ${name#fuzz_} "* ]] || continue
+    names+=("$name")
 done
-cmake --preset fuzz --log-level=WARNING >/dev/null
-cmake --build --preset fuzz --target "${names[@]}" -- --quiet
+[ ${#names[@]} -gt 0 ] || { echo "fuzz: no target is called $*" >&2; exit 2; }
+if [ -z "$built" ]; then
+    cmake --preset fuzz --log-level=WARNING >/dev/null
+    cmake --build --preset fuzz --target "${names[@]}" -- --quiet
+fi
 
-each=$((seconds / ${#names[@]}))
-[ "$each" -gt 0 ] || each=1
-for name in "${names[@]}"; do
-    corpus=build-fuzz/corpus/$name
+run() {
+    local name=$1 corpus=build-fuzz/corpus/$1 log=build-fuzz/$1.log
+    local folders=("$corpus")
     mkdir -p "$corpus"
-    folders=("$corpus")
     [ -d "fuzz/corpus/${name#fuzz_}" ] && folders+=("fuzz/corpus/${name#fuzz_}")
-    echo "== $name for $each s"
-    log=build-fuzz/$name.log
-    if ! "build-fuzz/fuzz/$name" -max_total_time="$each" -timeout=20 -rss_limit_mb=4096 \
-        -artifact_prefix="build-fuzz/found-$name-" -print_final_stats=1 "${folders[@]}" 2>"$log"; then
+    if ! "build-fuzz/fuzz/$name" -max_total_time="$seconds" -timeout=20 -rss_limit_mb=4096 \
+        -artifact_prefix="build-fuzz/found-$name-" -print_final_stats=1 "${folders[@]}" >/dev/null 2>"$log"; then
         tail -n 60 "$log" >&2
         echo "== $name: found something, see build-fuzz/found-$name-* and $log" >&2
-        exit 1
+        return 1
     fi
-    awk '/^stat::number_of_executed_units/ { runs = $2 } END { print "== nothing found in " runs " runs" }' "$log"
+    awk -v name="$name" '/^stat::number_of_executed_units/ { runs = $2 } END { print "== " name ": nothing found in " runs " runs" }' "$log"
+}
+
+echo "== ${#names[@]} targets, $seconds s each, $jobs at a time"
+found=0 going=0
+for name in "${names[@]}"; do
+    if [ "$going" -ge "$jobs" ]; then
+        wait -n || found=1
+        going=$((going - 1))
+    fi
+    run "$name" &
+    going=$((going + 1))
 done
+while [ "$going" -gt 0 ]; do
+    wait -n || found=1
+    going=$((going - 1))
+done
+exit $found

@@ -1,11 +1,12 @@
 #!/usr/bin/env bash
 # test-python.sh - installs the Python package into a virtual environment of its own, build-python/venv, and runs its tests.
 #
-#     scripts/test-python.sh [short|asan]
+#     scripts/test-python.sh [short|asan|packages]
 #
 # The whole form (make test-python) installs as a user does, and adds PyTorch, Minari and pygame where PyPI has them. LeRobot and
 # stable-worldmodel are large: their tests run where somebody has put them into the environment. The short form, part of `make test`,
-# leaves out what takes long, and builds in the environment itself, so that what did not change is not compiled again. The form asan
+# leaves out what takes long, builds in the environment itself, so that what did not change is not compiled again, and takes libfirm's
+# objects from the release build that FIRM_BUILT names; `packages` only fetches what it needs. The form asan
 # compiles the extension with all of libfirm in it under the address and undefined behaviour sanitizers, into build-python/asan, and
 # runs the tests that call it in this process. Needs python3 with venv, and PyPI the first time; without one of them it says so and
 # exits with 77.
@@ -16,13 +17,15 @@ venv=build-python/venv
 
 python3 -c 'import venv, ensurepip' 2>/dev/null || { echo "python: skipped, python3 with venv is not there (apt-get install python3-venv)"; exit 77; }
 [ -x $venv/bin/python ] || python3 -m venv $venv || exit 2
-install() { $venv/bin/pip install --quiet --disable-pip-version-check "$@"; }
+install() { $venv/bin/pip install --quiet --no-compile --disable-pip-version-check "$@"; }
 
 if ! $venv/bin/python -c 'import gymnasium, mujoco, pytest, tqdm, cloudpickle, nanobind, scikit_build_core' 2>/dev/null &&
     ! install pytest "gymnasium>=1.0" mujoco==3.11.0 tqdm nanobind scikit-build-core; then
     echo "python: skipped, the packages that the tests need could not be fetched; is PyPI within reach?"
     exit 77
 fi
+
+[ "$form" != packages ] || exit 0
 
 if [ "$form" = asan ]; then
     build=build-python/asan package=$PWD/build-python/asan/package
@@ -37,7 +40,7 @@ if [ "$form" = asan ]; then
 fi
 
 how=()
-[ "$form" = short ] && how=(--no-build-isolation)
+[ "$form" = short ] && how=(--no-build-isolation ${FIRM_BUILT:+--config-settings=cmake.define.FIRM_BUILT="$FIRM_BUILT"})
 install --upgrade "${how[@]}" ./python || { echo "python: pip install ./python failed"; exit 1; }
 if [ "$form" = whole ]; then
     # module:package; Minari's pictures need Pillow, which it does not ask for

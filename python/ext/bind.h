@@ -9,6 +9,7 @@
 #include <nanobind/ndarray.h>
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
+#include <unistd.h>
 
 #include <mutex>
 #include <string>
@@ -52,6 +53,20 @@ auto pointer(const A& array, size_t numbers) -> decltype(array.data()) {
     return array.data();
 }
 
+// The lock of a handle. A handle with threads belongs to the process that made it: os.fork() leaves
+// them behind, and whoever gave them work would wait for ever.
+struct handle_lock {
+    std::mutex mutex;
+    pid_t maker = getpid();  // 0: it has no threads, any process may use its copy
+    bool left_behind() const { return maker && maker != getpid(); }
+    void check_process() const {
+        if (left_behind())
+            throw failure{FIRM_E_UNAVAILABLE,
+                          "this was made before the process forked, and its threads are not here; "
+                          "make another one in the process that uses it"};
+    }
+};
+
 // A handle belongs to one thread at a time: others wait for it. The interpreter's lock is let go
 // first, so that nobody waits for this one while holding that one.
 struct turn {
@@ -74,11 +89,12 @@ void unlocked(F f) {
 
 // The same, one call of a handle at a time.
 template <typename F>
-void in_turn(std::mutex& use, F f) {
+void in_turn(handle_lock& use, F f) {
+    use.check_process();
     firm_error err{};
     firm_status st;
     {
-        turn t(use);
+        turn t(use.mutex);
         st = f(&err);
     }
     check(st, err.message);

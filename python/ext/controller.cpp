@@ -65,11 +65,12 @@ static nb::tuple pack(const firm_model_info& i, const firm_step& s) {
 // Runs f() with the interpreter's lock released, one call of a controller at a time; why() is its
 // sentence, copied before the next call.
 template <typename F, typename W>
-static void guarded(std::mutex& use, F f, W why) {
+static void guarded(handle_lock& use, F f, W why) {
+    use.check_process();
     firm_status st;
     std::string text;
     {
-        turn t(use);
+        turn t(use.mutex);
         st = f();
         if (st != FIRM_OK) text = why();
     }
@@ -79,10 +80,11 @@ static void guarded(std::mutex& use, F f, W why) {
 // The same for act(): `pack` makes Python's form of the steps, whose pointers are good as long as
 // no other call begins.
 template <typename F, typename W, typename P>
-static auto acted(std::mutex& use, F f, W why, P pack) {
+static auto acted(handle_lock& use, F f, W why, P pack) {
+    use.check_process();
     firm_status st;
     std::string text;
-    std::unique_lock<std::mutex> mine(use, std::defer_lock);
+    std::unique_lock<std::mutex> mine(use.mutex, std::defer_lock);
     {
         nb::gil_scoped_release release;
         mine.lock();
@@ -100,16 +102,18 @@ static auto acted(std::mutex& use, F f, W why, P pack) {
 struct Controller {
     const Model* model;
     std::shared_ptr<firm_controller> c;
-    std::shared_ptr<std::mutex> use = std::make_shared<std::mutex>();
+    std::shared_ptr<handle_lock> use = std::make_shared<handle_lock>();
     std::string who;
 
     Controller(const Model& of, const nb::dict& params) : model(&of) {
         firm_controller_params p = params_of(params);
         firm_controller* made = nullptr;
         unlocked([&](firm_error* err) { return firm_controller_create(of.m, &p, &made, err); });
-        c.reset(made, firm_controller_free);
+        c.reset(made, [lock = use](firm_controller* k) {
+            if (!lock->left_behind()) firm_controller_free(k);
+        });
     }
-    Controller(const Model* of, firm_controller* one, std::shared_ptr<std::mutex> lock, int i)
+    Controller(const Model* of, firm_controller* one, std::shared_ptr<handle_lock> lock, int i)
         : model(of), c(one, [](firm_controller*) {}), use(std::move(lock)), who(name(i)) {}
 
     static std::string name(int i) { return "controller " + std::to_string(i) + ": "; }
@@ -179,13 +183,15 @@ struct Controllers {
     const Model* model;
     firm_controllers* all = nullptr;
     int count;
-    std::shared_ptr<std::mutex> use = std::make_shared<std::mutex>();
+    std::shared_ptr<handle_lock> use = std::make_shared<handle_lock>();
 
     Controllers(const Model& of, const nb::dict& params, int n) : model(&of), count(n) {
         firm_controller_params p = params_of(params);
         unlocked([&](firm_error* err) { return firm_controllers_create(of.m, &p, n, &all, err); });
     }
-    ~Controllers() { firm_controllers_free(all); }
+    ~Controllers() {
+        if (!use->left_behind()) firm_controllers_free(all);
+    }
 
     Controller at(int i) const {
         firm_controller* c = firm_controllers_at(all, i);

@@ -35,12 +35,14 @@ static std::string typed(const Model& model) {
 struct Batch {
     const Model* model;
     batch* b = nullptr;
-    std::mutex use;
+    handle_lock use;
 
     Batch(const Model& of, int macros, int threads) : model(&of) {
         unlocked([&](firm_error* err) { return batch_create(of.m, macros, threads, &b, err); });
     }
-    ~Batch() { batch_free(b); }
+    ~Batch() {
+        if (!use.left_behind()) batch_free(b);
+    }
 
     void ground(const bytes_in& frames, const floats_out& config) {
         const firm_model_info& i = model->info;

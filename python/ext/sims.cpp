@@ -6,7 +6,7 @@
 struct Sims {
     const env_spec* spec = nullptr;
     sims* s = nullptr;
-    std::mutex use;
+    handle_lock use;
 
     Sims(const std::string& task, const std::optional<std::string>& library, int count,
          int threads) {
@@ -15,8 +15,12 @@ struct Sims {
                 sims_task(task.c_str(), library ? library->c_str() : nullptr, &spec, err);
             return st == FIRM_OK ? sims_create(spec, count, threads, &s, err) : st;
         });
+        // one alone has no threads; but a plug-in's may have what it likes
+        if (count == 1 && task.find('/') == std::string::npos) use.maker = 0;
     }
-    ~Sims() { sims_free(s); }
+    ~Sims() {
+        if (!use.left_behind()) sims_free(s);
+    }
     size_t count() const { return (size_t)sims_count(s); }
     size_t dim() const { return (size_t)spec->state->dim; }
 

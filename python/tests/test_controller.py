@@ -3,9 +3,11 @@
 import ctypes
 import gc
 import os
+import signal
 import sys
 import threading
 import time
+import warnings
 
 import numpy as np
 import pytest
@@ -358,6 +360,54 @@ def test_a_controller_keeps_its_model_alive(frame, goal):
     ctl.goal(goal)
     ctl.push(frame)
     assert np.isfinite(ctl.act().action).all()
+
+
+def in_a_child(call):
+    """What the call says in a forked process, in which it has ten seconds; None if it hangs."""
+    read, write = os.pipe()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # Python's, about threads
+        child = os.fork()
+    if child == 0:
+        signal.alarm(10)
+        try:
+            said = repr(call())
+        except BaseException as error:  # noqa: BLE001
+            said = f"{type(error).__name__}: {error}"
+        os.write(write, said.encode())
+        os._exit(0)
+    os.close(write)
+    with os.fdopen(read) as pipe:
+        said = pipe.read()
+    os.waitpid(child, 0)
+    return said or None
+
+
+def test_a_forked_process_makes_its_own(model, sims, frame, goal):
+    """Its copy of a handle has no threads: a call would wait for ever."""
+    ctl, many = small(model), firm.Controllers(model, 2, candidates=16, iterations=1, horizon=2)
+    for one in (ctl, many[0], many[1]):
+        one.goal(goal)
+        one.push(frame)
+    want = model.ground(sims.frames())[0]
+    says = "UnavailableError: this was made before the process forked, and its threads are not here; make another one"
+    for call in (ctl.act, many.act, many[1].config, sims.frames, lambda: sims.step(np.zeros((3, 2)))):
+        assert str(in_a_child(call)).startswith(says)
+    assert in_a_child(lambda: np.array_equal(model.ground(np.stack([frame] * 3))[2], want)) == "True"
+    assert in_a_child(lambda: small(model).goal(goal)) == "None"
+    alone = firm.Simulators("tworoom")
+    alone.reset([4])
+    assert in_a_child(lambda: alone.frames().shape) == "(1, 224, 224, 3)"
+
+    def leave():
+        nonlocal ctl, many
+        del ctl, many
+        sims._core = None
+        gc.collect()
+        return "left"
+
+    assert in_a_child(leave) == "'left'"
+    assert np.isfinite(ctl.act().action).all() and len(many.act()) == 2  # here they go on
 
 
 def test_threads_may_share_a_controller_and_a_model(model, frame, goal):

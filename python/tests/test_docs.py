@@ -7,6 +7,8 @@ import sys
 
 import pytest
 
+import firm
+
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 
 
@@ -29,9 +31,18 @@ def test_the_page_is_what_the_docstrings_say():
 def test_every_seeded_defect_matches_its_file():
     import seeded
 
-    assert len(seeded.entries()) == 66  # seeded.py tries them
+    assert len(seeded.entries()) == 76  # seeded.py tries them
 
 
+def test_pytorch_is_imported_when_it_is_asked_for():
+    code = "import sys, firm; assert 'torch' not in sys.modules; sys.modules['torch'] = None; firm.torch"
+    out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert "UnavailableError: PyTorch is not complete here" in out.stderr and "pip install 'firm-wm[torch]'" in out.stderr
+    with pytest.raises(AttributeError, match="no attribute 'wings'"):
+        firm.wings
+
+
+@pytest.mark.long  # README's block is the same in short
 @pytest.mark.parametrize("script", ["control.py", "many.py"])
 def test_examples_run(script):
     path = os.path.join(ROOT, "python", "examples", script)
@@ -66,8 +77,6 @@ def test_the_pytorch_example_learns():
 @pytest.mark.long
 def test_a_task_that_nobody_here_wrote_is_learned_and_controlled(tmp_path):
     """Pendulum-v1 with pictures, the test-sized form: the script itself fails below 95 of 100 goals."""
-    import firm
-
     pytest.importorskip("pygame")
     try:
         firm.program.find()

@@ -152,6 +152,18 @@ def test_limits_and_copies():
         assert (first is second) == (not copy)
 
 
+def test_a_window_shows_the_pictures(monkeypatch):
+    """gymnasium makes one of any rgb_array."""
+    pytest.importorskip("pygame")
+    monkeypatch.setenv("SDL_VIDEODRIVER", "dummy")
+    with pytest.warns(UserWarning, match="human"):
+        env = gymnasium.make("firm/TwoRoom-v0", render_mode="human")
+    env.reset(seed=1)
+    env.step(np.zeros(2, np.float32))
+    assert env.render_mode == "human" and env.unwrapped.render_mode == "rgb_array"
+    env.close()
+
+
 @pytest.mark.long
 def test_the_controllers_drive_the_environments():
     """The README's loop, for four environments at once."""

@@ -167,12 +167,15 @@ def test_the_extension_itself_refuses_wrong_sizes():
             call()
 
 
-def test_descriptions_of_tasks_too(tmp_path):
-    from test_tasks import make
+def test_descriptions_of_tasks_too(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)  # "x" is a good name of a folder
+    from test_tasks import make, of_a_cart
 
     def some():
         for name in ("config", "distances", "name", "image", "controls", "steps", "episodes", "anchors", "branches", "state", "set_state", "render"):
             yield f"from_gymnasium {name}", lambda x, name=name: make(tmp_path / "t", **{name: x})
+        yield "from_gymnasium env", lambda x: firm.tasks.from_gymnasium(x, tmp_path / "t", **of_a_cart())
+        yield "from_gymnasium folder", lambda x: make(tmp_path / "t" if x is None else x)
         yield "position", lambda x: make(tmp_path / "t", config={"x": firm.tasks.position(x)})
         yield "distance", lambda x: make(tmp_path / "t", distances={"cart": ("x", "m", x)})
         yield "coordinates", lambda x: make(tmp_path / "t", distances={"cart": (x, "m", 0.1)})

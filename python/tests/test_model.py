@@ -1,5 +1,10 @@
 """Models: names and paths, info, ground, predict."""
 
+import copy
+import os
+import pickle
+from pathlib import Path
+
 import numpy as np
 import pytest
 from conftest import small
@@ -53,9 +58,9 @@ def test_ground_does_not_depend_on_threads_or_batch(model, sims):
 
 
 def test_ground_equals_the_controller(model, frame):
-    ctl = small(model)
-    ctl.push(frame)
-    assert np.array_equal(ctl.config(), model.ground(frame))
+    for ctl in (small(model), small(Path(model.path))):
+        ctl.push(frame)
+        assert np.array_equal(ctl.config(), model.ground(frame))
 
 
 def test_predict_equals_the_controller_one_by_one(model, sims, goal):
@@ -117,6 +122,22 @@ def test_plans_of_any_length_follow_one_another(model, sims):
     other = firm.load(model.path)
     np.testing.assert_allclose(other.predict(frames, plan[:, :5], threads=1).configurations, short, atol=1e-6)
     np.testing.assert_allclose(other.predict(frames, plan, threads=1).configurations, long, atol=1e-6)
+
+
+def test_predictions_of_many_lengths_keep_one_set_of_controllers(model, sims):
+    mine, frames = firm.load(model.path), sims.frames()
+    for macros in (1, 3, 2, 1):
+        mine.predict(frames, np.zeros((3, 5 * macros, 2)), threads=1)
+    assert {key: macros for key, (macros, _) in mine._batches.items()} == {(os.getpid(), 1): 3}
+
+
+def test_a_model_is_copied_and_sent_to_other_processes(model, frame, tmp_path, monkeypatch):
+    (tmp_path / "m.safetensors").write_bytes(open(model.path, "rb").read())
+    monkeypatch.chdir(tmp_path)
+    sent = pickle.dumps(firm.load("m.safetensors"))
+    monkeypatch.chdir("/")
+    for other in (pickle.loads(sent), copy.deepcopy(model)):
+        assert other.info == model.info and np.array_equal(other.ground(frame), model.ground(frame))
 
 
 def test_predict_says_what_is_wrong(model, sims):

@@ -1,6 +1,7 @@
 """Tasks from gymnasium environments: the folder, the plug-in, the program's whole path."""
 
 import os
+import threading
 
 import numpy as np
 import pytest
@@ -47,17 +48,13 @@ def set_place(env, state):
     env.place = np.array(state)
 
 
+def of_a_cart():
+    x = firm.tasks.position(lambda s: s[0])
+    return dict(config={"x": x}, distances={"cart": ("x", "m", 0.05)}, state=place_of, set_state=set_place, image=64)
+
+
 def make(folder, **more):
-    options = dict(
-        config={"x": firm.tasks.position(lambda s: s[0])},
-        distances={"cart": ("x", "m", 0.05)},
-        state=place_of,
-        set_state=set_place,
-        name="cart",
-        image=64,
-        steps=40,
-    )
-    return firm.tasks.from_gymnasium(Cart, folder, **{**options, **more})
+    return firm.tasks.from_gymnasium(Cart, folder, **{**of_a_cart(), "name": "cart", "steps": 40, **more})
 
 
 @pytest.fixture()
@@ -83,6 +80,91 @@ def test_the_plug_in_runs_the_environment(task):
     again = firm.Simulators(task.path, 2)
     again.reset([1, 2])
     assert np.array_equal(sims.states(), again.states())
+
+
+def pendulum(env, **more):
+    options = dict(
+        config={"rod": firm.tasks.angle(lambda s: s[0])},
+        distances={"angle": ("rod", "rad", 0.15)},
+        state=lambda env: env.unwrapped.state,
+        set_state=lambda env, s: setattr(env.unwrapped, "state", np.array(s)),
+    )
+    return firm.tasks.from_gymnasium(env, **{**options, **more})
+
+
+class Weak(gymnasium.ActionWrapper, gymnasium.utils.RecordConstructorArgs):
+    def __init__(self, env, strength):
+        gymnasium.utils.RecordConstructorArgs.__init__(self, strength=strength)
+        super().__init__(env)
+        self.strength = strength
+
+    def action(self, action):
+        return np.float32(self.strength * action)
+
+
+class Silent(gymnasium.ActionWrapper):
+    def action(self, action):
+        return action
+
+
+def test_a_task_is_named_and_kept_after_its_environment(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    task = pendulum("Pendulum-v1")
+    assert (task.name, task.folder) == ("pendulum", str(tmp_path / "runs" / "pendulum"))
+    assert firm.tasks.open_folder("runs/pendulum") == task
+    for env, name in (("firm/TwoRoom-v0", "own_tworoom"), ("ALE/Pong-v5", "pong"), ("a:b/Two-Arms-v1", "two_arms"), (Cart, "cart"), (lambda: None, "lambda"), (Cart(), "cart")):
+        assert firm.tasks._name_of(env) == name
+
+
+def test_an_environment_that_was_made_is_made_again(tmp_path):
+    mine = gymnasium.make("Pendulum-v1", g=5.0)
+    mine.reset(seed=4)
+    before = mine.unwrapped.state.copy()
+    sims = firm.Simulators(pendulum(mine, folder=tmp_path / "t", image=64).path)
+    assert np.array_equal(mine.unwrapped.state, before)
+    sims.set(0, before)
+    sims.step([[0.5]])
+    mine.step(np.float32([1.0]))
+    assert np.array_equal(sims.states()[0], mine.unwrapped.state)  # g is the caller's
+    sims = firm.Simulators(pendulum(Weak(gymnasium.make("Pendulum-v1", g=5.0), 0.5), folder=tmp_path / "w", image=64).path)
+    sims.set(0, before)
+    sims.step([[1.0]])  # all that the wrapper allows is half of the torque
+    assert np.array_equal(sims.states()[0], mine.unwrapped.state)
+    bare = firm.Simulators(pendulum(mine.unwrapped, folder=tmp_path / "b", image=64, state=lambda env: env.state).path)
+    bare.set(0, before)
+    bare.step([[0.5]])
+    assert np.array_equal(bare.states()[0], mine.unwrapped.state)
+
+
+def test_an_environment_that_nobody_registered_is_kept_as_it_is(tmp_path):
+    mine = Cart()
+    mine.reset(seed=1)
+    mine.action_space = gymnasium.spaces.Box(-4.0, 4.0, (1,), np.float32)
+    before = mine.place.copy()
+    sims = firm.Simulators(firm.tasks.from_gymnasium(mine, tmp_path / "t", **of_a_cart()).path)
+    assert np.array_equal(mine.place, before)
+    sims.set(0, before)
+    sims.step([[0.5]])
+    mine.step([2.0])
+    assert np.array_equal(sims.states()[0], mine.place)
+    mine.lock = threading.Lock()
+    with pytest.raises(firm.errors.UsageError, match="the task cannot be kept in a folder .*give functions that hold no open files"):
+        firm.tasks.from_gymnasium(mine, tmp_path / "u", **of_a_cart())
+    assert not (tmp_path / "u").exists()
+
+
+def test_environments_that_cannot_be_made_say_so(tmp_path):
+    with pytest.raises(firm.errors.UsageError, match="gymnasium does not make this environment: .*Pendulum"):
+        pendulum("Pendulum-v99", folder=tmp_path / "t")
+    with pytest.raises(firm.errors.UsageError, match="gymnasium does not make this environment: .*Silent"):
+        pendulum(Silent(gymnasium.make("Pendulum-v1")), folder=tmp_path / "t")
+    with pytest.raises(TypeError, match="neither a registered name nor an environment, must be a function, not 3"):
+        pendulum(3, folder=tmp_path / "t")
+    with pytest.raises(firm.errors.RangeError, match="what `state` gives is not finite"):
+        pendulum("Pendulum-v1", folder=tmp_path / "t", state=lambda env: np.full(2, np.nan))
+    with pytest.raises(firm.Error, match="what `state` gives must .*numbers"):
+        pendulum("Pendulum-v1", folder=tmp_path / "t", state=lambda env: "upright")
+    assert not (tmp_path / "t").exists()
 
 
 def test_pictures_shrink_by_means():

@@ -19,7 +19,7 @@ def run_inside(script, packages, alone=(), **variables):
     with tempfile.TemporaryDirectory() as folder:
         venv.create(folder, with_pip=True)
         python = os.path.join(folder, "bin", "python")
-        pip = [python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
+        pip = [python, "-m", "pip", "install", "--quiet", "--no-compile", "--disable-pip-version-check"]
         subprocess.check_call(pip + list(packages))
         if alone:
             subprocess.check_call(pip + ["--no-deps", *alone])

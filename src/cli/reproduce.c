@@ -26,7 +26,12 @@ static const arg_option options[] = {
     {"output", 'o', ARG_OUTPUT, 0, 0, "runs/study", NULL, "OUT", "folder of the study"},
     {"episodes", 0, ARG_INT, 10, 10000000, NULL, NULL, "N",
      "episodes to collect; the task's own number if not given"},
-    {"trials", 0, ARG_INT, 1, 1000000, "100", NULL, "N", "trials of each evaluation"},
+    {"trials", 0, ARG_INT, 1, 1000000, "100", NULL, "N", "study trials of each evaluation"},
+    {"fresh", 0, ARG_INT, 0, 1000000, "200", NULL, "N",
+     "pairs of fresh episodes of each evaluation, none solved at the start; 0: none, as with "
+     "--quick"},
+    {"near", 0, ARG_SWITCH, 0, 0, NULL, NULL, NULL,
+     "leave out the farthest goals, as with --quick"},
     {"oracle-minutes", 0, ARG_INT, 0, 1000000, "120", NULL, "N",
      "longest time for a search through the true simulator; longer ones are left out"},
     {"device", 0, ARG_CHOICE, 0, 0, "cpu", "cpu|cuda", NULL, "where to train and plan"},

@@ -3,9 +3,12 @@
 //
 //   OUT/TASK/episodes.h5, describe.json, branches.h5 (Push-T: structured.h5 too), audit.json,
 //            params.json, pack.h5 (what several trainings read, drawn once),
-//            eval-oracle-MODE-25.json
-//   OUT/TASK/seed-N/             the run, eval-MODE-OFFSET.json, trace-*.json
-//   OUT/TASK-plus/ensemble/      all seeds of the plus settings as one model, and its evaluations
+//            study-OFFSET.h5, fresh-OFFSET.h5 (trials), eval-random-MODE-25.json,
+//            eval-oracle-fresh-MODE-25.json and oracle-MODE/ (its trials one by one)
+//   OUT/TASK/seed-N/             the run, eval-MODE-OFFSET.json, eval-fresh-MODE-OFFSET.json,
+//                                trace-*.json
+//   OUT/TASK-plus/ensemble-N/    seed N and its members as one model, and its evaluations; member-K
+//                                has the K-th one's run: other transitions on seed N's frontend
 //   OUT/TASK/lewm/               with --lewm: eval-MODE-OFFSET.json of LeWM, on the seeds' trials
 //   OUT/TASK/ablation-X-seed-N/  the run, eval-contract-25.json; X: F, I, no-fiber, mismatch
 //   OUT/TASK-plus/               branches, params and seed-N of the settings TASK-plus; where these
@@ -54,6 +57,8 @@ typedef struct study {
     int attempts[STUDY_TASKS];         // of every seed's first model of TASK-plus; 0: none
     char anew[STUDY_TASKS][32];        // ... and the stage from which on it is then learned anew
     int searched[STUDY_TASKS];         // moments of searches before the attempts; 0: none
+    int members[STUDY_TASKS];          // further transitions on each seed's frontend; 0: none
+    char apart[STUDY_TASKS][32];       // ... and the stage from which on they learn by themselves
     int packed[STUDY_TASKS][2];        // the trainings (of TASK-plus) can read a pack
     int adding, adding_plus;  // the task whose commands are being added, of TASK-plus, and ...
     char threads[16];         // ... their threads
@@ -112,8 +117,14 @@ void study_chains_free(study* s);
 
 // Seconds for one task, one step after the other, from speeds that OUT/speeds.json has from an
 // earlier sitting, or that are measured now. Fills in s->cost[task], decides s->oracle[task], and
-// looks up s->attempts[task], s->searched[task], s->anew[task] and s->packed[task].
+// looks up s->attempts[task], s->searched[task], s->anew[task], s->members[task], s->apart[task] and
+// s->packed[task].
 firm_status study_estimate(study* s, int task, double* seconds, firm_error* err);
+// Controls to the goals of an offset; 0: left out.
+enum { STUDY_FAR = -1 };  // the task's farthest goals
+int study_controls(const study* s, const env_spec* spec, int offset);
+// Pairs of fresh episodes of each evaluation; 0: none.
+int study_fresh(const study* s);
 // The model of --lewm for a task.
 void study_lewm(const study* s, const env_spec* spec, char path[LINE_WORD]);
 // Adds everything of one task; then the page and the tables, page receives its path.

@@ -1,8 +1,9 @@
 // study_steps.c - a study step by step: each is a command line of the program that is run unless
 // its result is there. Here they are put together, as chains of what depends on what.
+#include "cli/study_steps.h"
+
 #include <string.h>
 
-#include "cli/study.h"
 #include "core/file.h"
 #include "core/log.h"
 #include "model/model.h"
@@ -33,25 +34,13 @@ void line_settings(const study* s, const env_spec* spec, const char* config, lin
     line_flag(l, "--threads", s->threads);
 }
 
-static void line_begin(line* l, const char* command, const env_spec* spec) {
+void line_begin(line* l, const char* command, const env_spec* spec) {
     l->words = 0;
     line_add(l, command);
     line_add(l, spec->task.name);
 }
 
 // ---- a task's steps -----------------------------------------------------------------------------
-
-// Where the files of a task, or of its second settings, lie.
-typedef struct places {
-    const env_spec* spec;
-    const char* plus;  // its second settings; NULL: the study's own
-    int attempts;      // of plus: moments that each seed's first model attempts
-    const char* anew;  // ... and the stage from which on it is then learned anew
-    int searched;      // of plus: moments of searches before the attempts
-    int packed;        // trainings read pack.h5
-    char folder[512];
-    char data[LINE_WORD], branches[LINE_WORD], structured[LINE_WORD], file[LINE_WORD];
-} places;
 
 static const char* in_folder_of(const char* folder, const char* name, char out[LINE_WORD]) {
     snprintf(out, LINE_WORD, "%.1000s/%s", folder, name);
@@ -68,11 +57,14 @@ static void find_places(const study* s, int task, const char* plus, places* p) {
     p->attempts = plus ? s->attempts[task] : 0;
     p->searched = plus ? s->searched[task] : 0;
     p->anew = s->anew[task];
+    p->members = plus ? s->members[task] : 0;
+    p->apart = s->apart[task];
     p->packed = s->packed[task][plus != NULL];
     snprintf(p->folder, sizeof p->folder, "%.400s/%s%s", s->out, spec->task.name,
              plus ? "-plus" : "");
     // both sets of settings learn from the same episodes, so their trials are the same
     snprintf(p->data, sizeof p->data, "%.400s/%s/episodes.h5", s->out, spec->task.name);
+    snprintf(p->trials, sizeof p->trials, "%.400s/%s", s->out, spec->task.name);
     snprintf(p->branches, sizeof p->branches, "%s/branches.h5", p->folder);
     snprintf(p->structured, sizeof p->structured, "%s/structured.h5", p->folder);
 }
@@ -132,61 +124,6 @@ static firm_status count(study* s, places* p, firm_error* err) {
     line_settings(s, p->spec, p->plus, &l);
     return study_add(s, &l, (step_result){.file = in_folder(p, "params.json"), .save = 1}, err);
 }
-
-// LeWM on the trials of the seeds' evaluations, once: it is one model.
-static firm_status evaluate_lewm(study* s, places* p, const char* mode, const char* offset,
-                                 firm_error* err) {
-    static line l;
-    char path[LINE_WORD], model[LINE_WORD];
-    snprintf(path, sizeof path, "%.900s/lewm/eval-%s-%s.json", p->folder, mode, offset);
-    study_lewm(s, p->spec, model);
-    line_begin(&l, "eval", p->spec);
-    line_flag(&l, "--lewm", model);
-    line_flag(&l, "--device", args_text(s->a, "device"));
-    line_flag(&l, "--data", p->data);
-    line_flag(&l, "--mode", mode);
-    line_flag(&l, "--offset", offset);
-    line_flag(&l, "--arms", "lewm");
-    line_flag(&l, "--trials", args_text(s->a, "trials"));
-    line_flag(&l, "--threads", s->threads);
-    line_flag(&l, "-o", path);
-    return study_add(s, &l, (step_result){.file = path}, err);
-}
-
-// One evaluation; run NULL: arms without a model, into the task's folder.
-static firm_status evaluate(study* s, places* p, const char* run, const char* mode,
-                            const char* offset, const char* arms, firm_error* err) {
-    static line l;
-    char path[LINE_WORD], model[LINE_WORD];
-    if (run)
-        snprintf(path, sizeof path, "%.900s/eval-%s-%s.json", run, mode, offset);
-    else
-        snprintf(path, sizeof path, "%.900s/eval-oracle-%s-%s.json", p->folder, mode, offset);
-    line_begin(&l, "eval", p->spec);
-    if (run) {
-        snprintf(model, sizeof model, "%.900s/model.safetensors", run);
-        line_flag(&l, "--model", model);
-        line_flag(&l, "--device", args_text(s->a, "device"));
-    }
-    line_flag(&l, "--data", p->data);
-    line_flag(&l, "--mode", mode);
-    line_flag(&l, "--offset", offset);
-    line_flag(&l, "--arms", arms);
-    line_flag(&l, "--trials", args_text(s->a, "trials"));
-    line_flag(&l, "--threads", s->threads);
-    if (run && strcmp(mode, "reach") == 0) line_flag(&l, "--traces", "1");
-    line_flag(&l, "-o", path);
-    return study_add(s, &l, (step_result){.file = path}, err);
-}
-
-// Evaluations of every model: the paper's protocol, then our planner and farther goals.
-// oracle-config beside firm is a part of the error budget.
-static const struct {
-    const char *mode, *offset, *arms;
-} evaluations[] = {{"contract", "25", "firm,oracle-config"},
-                   {"reach", "25", "firm,oracle-config"},
-                   {"contract", "50", "firm"},
-                   {"reach", "50", "firm"}};
 
 // All there is to learn from.
 static void add_sources(const places* p, line* l) {
@@ -348,35 +285,78 @@ static firm_status train_again(study* s, places* p, const char* seed, char run[L
     return study_add(s, &l, (step_result){.file = result}, err);
 }
 
-// Evaluations of a run's model, when the chain `trained` has made it.
-static firm_status evaluate_all(study* s, places* p, const char* run, int trained,
-                                firm_error* err) {
-    for (size_t k = 0; k < sizeof evaluations / sizeof *evaluations; k++) {
-        TRY(study_chain_begin(s, trained, trained + 1, 0, err));
-        TRY(evaluate(s, p, run, evaluations[k].mode, evaluations[k].offset, evaluations[k].arms,
-                     err));
-    }
-    return FIRM_OK;
+// ---- several transitions on one frontend ----
+
+static void ensemble_folder(const places* p, const char* seed, char out[LINE_WORD]) {
+    snprintf(out, LINE_WORD, "%s/ensemble-%s", p->folder, seed);
 }
 
-// All seeds of the plus settings as one, when the chains from `first` on have trained them.
-static firm_status ensemble(study* s, places* p, int first, firm_error* err) {
+// The k-th further transition on a seed's frontend: its last stages, learned again with another
+// seed from the weights that the seed's own began with.
+static firm_status train_member(study* s, places* p, const char* seed, int k, firm_error* err) {
+    static line l;
+    char run[LINE_WORD], word[LINE_WORD], result[LINE_WORD];
+    ensemble_folder(p, seed, word);
+    snprintf(run, sizeof run, "%.1000s/member-%d", word, k);
+    snprintf(result, sizeof result, "%.1000s/train.json", run);
+    line_begin(&l, "train", p->spec);
+    if (p->attempts) {
+        numbered(p, "pack", s->seeds, word);
+        line_flag(&l, "--pack", word);
+    } else if (p->packed) {
+        line_flag(&l, "--pack", in_folder(p, "pack.h5"));
+    } else {
+        add_sources(p, &l);
+    }
+    snprintf(word, sizeof word, "%s/%s-%s/checkpoint.safetensors", p->folder,
+             p->attempts ? "first" : "seed", seed);
+    line_flag(&l, "--init", word);
+    line_flag(&l, "--from", p->attempts ? p->anew : p->apart);
+    line_flag(&l, "-o", run);
+    snprintf(word, sizeof word, "%s%02d", seed, k);  // 1 has 101, 102
+    line_flag(&l, "--seed", word);
+    line_flag(&l, "--device", args_text(s->a, "device"));
+    line_add(&l, "--resume");
+    line_flag(&l, "--recordings", p->data);
+    line_settings(s, p->spec, p->plus, &l);
+    return study_add(s, &l, (step_result){.file = result}, err);
+}
+
+// A seed's model with its members as one, when the chains from `first` on have trained them.
+static firm_status join(study* s, places* p, const char* seed, int first, firm_error* err) {
     static line l;
     char run[LINE_WORD], model[LINE_WORD];
-    const int members = s->seeds < 1 + MODEL_MEMBERS ? s->seeds : 1 + MODEL_MEMBERS;
-    snprintf(run, sizeof run, "%s/ensemble", p->folder);
-    if (!s->only_say) TRY(file_make_dirs(run, err));
+    ensemble_folder(p, seed, run);
     l.words = 0;
     line_add(&l, "export");
-    for (int i = 0; i < members; i++) {
-        snprintf(model, sizeof model, "%s/seed-%s/model.safetensors", p->folder, s->seed[i]);
-        if (i) line_add(&l, "--member");
-        line_add(&l, model);
+    snprintf(model, sizeof model, "%s/seed-%s/model.safetensors", p->folder, seed);
+    line_add(&l, model);
+    for (int k = 1; k <= p->members; k++) {
+        snprintf(model, sizeof model, "%.1000s/member-%d/model.safetensors", run, k);
+        line_flag(&l, "--member", model);
     }
     line_flag(&l, "-o", in_folder_of(run, "model.safetensors", model));
-    TRY(study_chain_begin(s, first, first + s->seeds, 0, err));
+    TRY(study_chain_begin(s, first, s->chains, 0, err));
     TRY(study_add(s, &l, (step_result){.file = model}, err));
-    return evaluate_all(s, p, run, s->chains - 1, err);
+    return study_evaluate_run(s, p, run, s->chains - 1, err);
+}
+
+// A seed's own training is the chain `own`.
+static firm_status ensemble(study* s, places* p, const char* seed, int before, int own,
+                            firm_error* err) {
+    char run[LINE_WORD];
+    const int first = s->chains;
+    // an empty chain behind the seed's own, so that all to wait for stand together
+    TRY(study_chain_begin(s, own, own + 1, 0, err));
+    for (int k = 1; k <= p->members; k++) {
+        // after attempts the frontend is the first model's; otherwise that of the seed's own run
+        const int after = p->attempts ? before : own;
+        TRY(study_chain_begin(s, after, after + 1, 0, err));
+        ensemble_folder(p, seed, run);
+        if (!s->only_say) TRY(file_make_dirs(run, err));
+        TRY(train_member(s, p, seed, k, err));
+    }
+    return join(s, p, seed, first, err);
 }
 
 // Every seed and its evaluations, when the chain `before` has ended.
@@ -386,21 +366,17 @@ static firm_status train_seeds(study* s, places* p, int before, firm_error* err)
         TRY(attempts(s, p, before, err));
         before = s->chains - 1;
     }
-    const int first = s->chains;
     for (int i = 0; i < s->seeds; i++) {
         TRY(study_chain_begin(s, before, before + 1, 0, err));
+        const int own = s->chains - 1;
         if (p->attempts)
             TRY(train_again(s, p, s->seed[i], run, err));
         else
             TRY(train(s, p, s->seed[i], NULL, "seed", run, err));
-        if (!p->plus) TRY(evaluate_all(s, p, run, s->chains - 1, err));
+        TRY(study_evaluate_run(s, p, run, own, err));
+        if (p->members) TRY(ensemble(s, p, s->seed[i], before, own, err));
     }
-    // of the plus settings the trainings stand together, so that the ensemble can wait for them
-    for (int i = 0; i < s->seeds && p->plus; i++) {
-        snprintf(run, sizeof run, "%s/seed-%s", p->folder, s->seed[i]);
-        TRY(evaluate_all(s, p, run, first + i, err));
-    }
-    return p->plus && s->seeds > 1 ? ensemble(s, p, first, err) : FIRM_OK;
+    return FIRM_OK;
 }
 
 static firm_status ablate(study* s, places* p, int before, firm_error* err) {
@@ -411,7 +387,7 @@ static firm_status ablate(study* s, places* p, int before, firm_error* err) {
             TRY(study_chain_begin(s, before, before + 1, 0, err));
             s->chain[s->chains - 1].behind = 1;
             TRY(train(s, p, s->seed[k], a, "seed", run, err));
-            TRY(evaluate(s, p, run, "contract", "25", "firm", err));
+            TRY(study_evaluate_ablation(s, p, run, err));
         }
     }
     return FIRM_OK;
@@ -436,7 +412,6 @@ static firm_status add_plus(study* s, int task, int first, firm_error* err) {
 }
 
 firm_status study_add_task(study* s, int task, firm_error* err) {
-    static const char* const modes[] = {"contract", "reach"};
     places p;
     s->adding = task;
     s->adding_plus = 0;
@@ -445,20 +420,13 @@ firm_status study_add_task(study* s, int task, firm_error* err) {
     TRY(study_chain_begin(s, 0, 0, 1, err));
     int before = s->chains - 1;
     TRY(collect(s, &p, err));
+    TRY(study_draw_trials(s, &p, err));
     TRY(intervene(s, &p, err));
     TRY(count(s, &p, err));
     TRY(pack(s, &p, err));
     TRY(study_chain_begin(s, before, before + 1, 1, err));
-    for (int m = 0; m < 2 && s->oracle[task]; m++)
-        TRY(evaluate(s, &p, NULL, modes[m], "25", "oracle-dynamics,random", err));
-    for (size_t k = 0; args_given(s->a, "lewm") && k < sizeof evaluations / sizeof *evaluations;
-         k++) {
-        char folder[LINE_WORD];
-        snprintf(folder, sizeof folder, "%.900s/lewm", p.folder);
-        if (!s->only_say) TRY(file_make_dirs(folder, err));
-        TRY(study_chain_begin(s, before, before + 1, 1, err));
-        TRY(evaluate_lewm(s, &p, evaluations[k].mode, evaluations[k].offset, err));
-    }
+    TRY(study_evaluate_oracles(s, &p, task, err));
+    if (args_given(s->a, "lewm")) TRY(study_evaluate_lewm(s, &p, before, err));
     int first = s->chains;
     TRY(train_seeds(s, &p, before, err));
     TRY(ablate(s, &p, before, err));

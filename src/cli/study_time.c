@@ -2,6 +2,7 @@
 // two each, kept in the study's folder, and counted up as the steps will use them.
 #include <inttypes.h>
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "cli/bench.h"
@@ -187,10 +188,20 @@ static double training_seconds(const config* settings, const train_speed* speed)
     return sum;
 }
 
-// Solves of a trial: contract needs at most two, most often one; reach about one per macro action
-// on the way. Two arms solve through the network at offset 25, one at 50.
-static double solving_seconds(double trials, const speeds* v) {
-    return 1e-3 * trials * ((2 * 1.2 + 1.5) * v->contract_ms + (2 * 5 + 10) * v->reach_ms);
+// Solves of a trial: contract needs one or two, reach about one per macro action on the way.
+static double solves(int reach, double offset) {
+    return reach ? offset / 5 : 0.9 + 0.012 * offset;
+}
+
+// All evaluations of a model. Two arms solve through the network at offset 25, one farther away.
+static double solving_seconds(const study* s, const env_spec* spec, const speeds* v) {
+    const double trials = (double)args_int(s->a, "trials") + study_fresh(s);
+    const int far = study_controls(s, spec, STUDY_FAR);
+    const double offset[] = {25, 25, 50, far};
+    double ms = 0;
+    for (int i = 0; i < (far ? 4 : 3); i++)
+        ms += solves(0, offset[i]) * v->contract_ms + solves(1, offset[i]) * v->reach_ms;
+    return 1e-3 * trials * ms;
 }
 
 static double oracle_seconds(const config* settings, double trials, const speeds* v) {
@@ -216,7 +227,7 @@ static study_costs costs_of(const study* s, const env_spec* spec, const config* 
                          .train = 1.2 * training_seconds(settings, &v->train),
                          .contract = 1.2e-3 * trials * v->contract_ms,
                          .reach = 1.2e-3 * trials * v->reach_ms,
-                         .oracle = oracle_seconds(settings, trials, v),
+                         .oracle = oracle_seconds(settings, study_fresh(s), v),
                          .other = 5};
 }
 
@@ -232,12 +243,14 @@ double study_cost(const study* s, const line* l) {
     if (strcmp(command, "collect") == 0) return c->collect;
     if (strcmp(command, "train") == 0) return c->train;
     if (strcmp(command, "eval") != 0) return c->other;
-    const char* arms = word_after(l, "--arms");
-    int reach = strcmp(word_after(l, "--mode"), "reach") == 0;
-    int far = strcmp(word_after(l, "--offset"), "25") != 0;
+    const char *arms = word_after(l, "--arms"), *file = word_after(l, "--trials-file");
+    const char* offset = strrchr(file, '-');
+    const int reach = strcmp(word_after(l, "--mode"), "reach") == 0;
     if (strstr(arms, "oracle-dynamics")) return c->oracle / 2;  // two modes
-    double solves = (reach ? (far ? 10 : 5) : far ? 1.5 : 1.2) * (strchr(arms, ',') ? 2 : 1);
-    return solves * (reach ? c->reach : c->contract);
+    double n = solves(reach, offset ? strtod(offset + 1, NULL) : 25) * (strchr(arms, ',') ? 2 : 1);
+    if (strstr(file, "/fresh-")) n *= study_fresh(s) / (double)args_int(s->a, "trials");
+    if (strstr(word_after(l, "--model"), "/ensemble-")) n *= 1 + s->members[s->adding];
+    return n * (reach ? c->reach : c->contract);
 }
 
 static int can_pack(const config* settings) {
@@ -247,9 +260,8 @@ static int can_pack(const config* settings) {
 // The study's own settings: every seed and ablation, and the true simulator where there is time.
 static void add_main(study* s, int task, const config* settings, const speeds* v, double* seconds) {
     const env_spec* spec = s->task[task];
-    double trials = (double)args_int(s->a, "trials");
     double limit = 60.0 * (double)args_int(s->a, "oracle-minutes");
-    double oracle = oracle_seconds(settings, trials, v);
+    double oracle = oracle_seconds(settings, study_fresh(s), v);
     double training = training_seconds(settings, &v->train);
     int ablations = 0;  // trainings
     const study_ablation* a;
@@ -259,8 +271,8 @@ static void add_main(study* s, int task, const config* settings, const speeds* v
     s->packed[task][0] = can_pack(settings) && s->seeds + ablations > 1;
     s->cost[task][0] = costs_of(s, spec, settings, v);
     *seconds += episodes / v->train.episodes_per_s;
-    *seconds += 1.2 * ((s->seeds + ablations) * training + s->seeds * solving_seconds(trials, v) +
-                       1.2e-3 * ablations * trials * v->contract_ms);
+    *seconds += 1.2 * ((s->seeds + ablations) * training + s->seeds * solving_seconds(s, spec, v) +
+                       1.2e-3 * ablations * (double)args_int(s->a, "trials") * v->contract_ms);
     s->oracle[task] = s->unmeasured ? limit > 0 : oracle <= limit;
     if (s->oracle[task])
         *seconds += oracle;
@@ -286,16 +298,18 @@ static firm_status add_plus(study* s, int task, const char* name, const speeds* 
     if (s->attempts[task]) s->searched[task] = (int)config_int(settings, "intervene", "searched");
     snprintf(s->anew[task], sizeof s->anew[task], "%s",
              config_text(settings, "intervene", "attempts_from"));
-    s->packed[task][1] = can_pack(settings) && s->seeds > 1;
+    s->members[task] = (int)config_int(settings, "ensemble", "members");
+    snprintf(s->apart[task], sizeof s->apart[task], "%s",
+             config_text(settings, "ensemble", "from"));
+    const int alike = s->seeds * (s->attempts[task] ? 1 : 1 + s->members[task]);  // what they read
+    s->packed[task][1] = can_pack(settings) && alike > 1;
     s->cost[task][1] = costs_of(s, s->task[task], settings, v);
-    double twice = s->attempts[task] ? 2 : 1;
-    *seconds +=
-        1.2 * s->seeds *
-        (twice * training_seconds(settings, &v->train) + 2e-3 * s->attempts[task] * v->contract_ms +
-         solving_seconds((double)args_int(s->a, "trials"), v));
-    // all seeds as one predict as many times as long
-    if (s->seeds > 1)
-        *seconds += 1.2 * s->seeds * solving_seconds((double)args_int(s->a, "trials"), v);
+    // a member learns its last stages only; as one they predict as many times as long
+    const double twice = s->attempts[task] ? 2 : 1, members = s->members[task];
+    *seconds += 1.2 * s->seeds *
+                ((twice + members) * training_seconds(settings, &v->train) +
+                 2e-3 * s->attempts[task] * v->contract_ms +
+                 (members ? 2 + members : 1) * solving_seconds(s, s->task[task], v));
     *seconds += s->searched[task] * searching_steps(settings) / v->steps_per_s;
     config_free(settings);
     return FIRM_OK;

@@ -2,6 +2,7 @@
 #include "eval/trials.h"
 
 #include <inttypes.h>
+#include <string.h>
 
 #include "cli/cli.h"
 #include "core/mem.h"
@@ -9,7 +10,7 @@
 
 static const arg_option options[] = {
     {"data", 0, ARG_TEXT, 0, 0, NULL, NULL, "F.h5",
-     "recorded episodes; trials come from the validation ones"},
+     "recorded episodes; trials come from the validation ones; not with --draw fresh"},
     {"output", 'o', ARG_OUTPUT, 0, 0, NULL, NULL, "T.h5", "the file to write"},
     {"trials", 0, ARG_INT, 1, TRIAL_SET_MAX, "100", NULL, "N", "pairs of the evaluation"},
     {"offset", 0, ARG_INT, 1, TRIAL_OFFSET_MAX, "25", NULL, "N",
@@ -19,7 +20,7 @@ static const arg_option options[] = {
     {"training", 0, ARG_SWITCH, 0, 0, NULL, NULL, NULL,
      "of training episodes: moments for firm intervene --attempts, refused by firm eval"},
     {"seed", 0, ARG_SEED, 0, 0, "42", NULL, "S", "of the draw, and of the planner that runs them"},
-    {"draw", 0, ARG_CHOICE, 0, 0, NULL, "tuning|study", NULL,
+    {"draw", 0, ARG_CHOICE, 0, 0, NULL, EVAL_DRAWS, NULL,
      "trials of this kind, with its own seed; they never overlap"},
 };
 
@@ -28,7 +29,12 @@ static void show(const cJSON* j) {
     printf("%s: %.0f %s of %.0f %s episodes, goals %.0f controls away\n",
            cJSON_GetObjectItemCaseSensitive(j, "file")->valuestring, json_get(j, "trials", 0),
            training ? "moments" : "trials", json_get(j, "episodes", 0),
-           training ? "training" : "validation", json_get(j, "offset", 0));
+           training ? "training"
+           : cJSON_GetObjectItemCaseSensitive(j, "draw") &&
+                   strcmp(cJSON_GetObjectItemCaseSensitive(j, "draw")->valuestring, "fresh") == 0
+               ? "fresh"
+               : "validation",
+           json_get(j, "offset", 0));
     printf("solved at the start: %.1f %%, trials_hash %s\n",
            100.0 * json_get(j, "solved_at_start", 0) / json_get(j, "trials", 1),
            cJSON_GetObjectItemCaseSensitive(j, "trials_hash")->valuestring);
@@ -64,13 +70,35 @@ static cJSON* describe(const eval_trials* t, const trial_set* s, const char* pat
     return NULL;
 }
 
+static trial_draw draw_of(const args* a) {
+    return args_given(a, "draw") ? eval_draw_of(args_text(a, "draw")) : TRIAL_ANY;
+}
+
+// Fresh episodes have no training part: all of them serve.
 static firm_status draw_trials(const args* a, const episodes* e, const config* settings,
                                trial_options* draw, eval_trials** out, firm_error* err) {
     uint8_t* taken;
-    TRY(eval_draw_begin(args_given(a, "draw") ? eval_draw_of(args_text(a, "draw")) : TRIAL_ANY,
-                        settings, e, draw, &taken, err));
-    firm_status status = eval_trials_draw(e, draw, out, err);
+    trial_options from = *draw;
+    const int fresh = draw_of(a) == TRIAL_FRESH;
+    if (fresh) from.split = NULL;
+    TRY(eval_draw_begin(draw_of(a), settings, fresh ? NULL : e, &from, &taken, err));
+    firm_status status = eval_trials_draw(e, &from, out, err);
     mem_free(taken);
+    draw->seed = from.seed;
+    draw->drawn = from.drawn;
+    return status;
+}
+
+// Recorded episodes, or for fresh trials those that are collected for them.
+static firm_status find_episodes(const args* a, const env_spec* spec, const config* settings,
+                                 episodes** out, firm_error* err) {
+    pool* threads;
+    if (draw_of(a) != TRIAL_FRESH) return cli_read_data(a, spec, out, err);
+    TRY(pool_create((int)args_int(a, "threads"), &threads, err));
+    firm_status status =
+        eval_fresh_episodes(spec, (int)args_int(a, "trials"), 0,
+                            eval_draw_seed(TRIAL_FRESH, settings), threads, out, err);
+    pool_free(threads);
     return status;
 }
 
@@ -112,8 +140,12 @@ static firm_status run(const args* a, firm_error* err) {
         return FAIL(err, FIRM_E_USAGE,
                     "--draw names trials of validation episodes and --training asks for training "
                     "ones; give one of them");
+    if (draw_of(a) == TRIAL_FRESH && args_given(a, "data"))
+        return FAIL(err, FIRM_E_USAGE,
+                    "fresh trials come from episodes that are collected for them; leave --data "
+                    "out");
     TRY(cli_settings(a, &spec->task, NULL, &settings, err));
-    firm_status status = cli_read_data(a, spec, &e, err);
+    firm_status status = find_episodes(a, spec, settings, &e, err);
     if (status == FIRM_OK) {
         status = write_trials(a, e, settings, path, &json, err);
         episodes_free(e);
@@ -124,7 +156,7 @@ static firm_status run(const args* a, firm_error* err) {
 
 const cli_command cli_trials = {
     "trials",
-    "trials TASK --data F.h5 -o T.h5 [--trials N --offset N --unsolved --seed S | --draw D]",
+    "trials TASK [--data F.h5] -o T.h5 [--trials N --offset N --unsolved --seed S | --draw D]",
     "write the trials of an evaluation to a small file",
     "`firm eval TASK --trials-file T.h5` runs them without the data set, with the outcomes that\n"
     "`firm eval TASK --data F.h5` has with the same flags.\n",

@@ -292,7 +292,7 @@ static firm_status read_attributes(hdf5_file* file, const char* path, trial_set*
     hdf5_get_u64(file, "drawn", &drawn);
     // seeds go through JSON, which is exact up to 2^53
     if (offset < 1 || offset > TRIAL_OFFSET_MAX || unsolved > 1 || training > 1 ||
-        drawn > TRIAL_STUDY || s->seed > 1ull << 53)
+        drawn > TRIAL_FRESH || s->seed > 1ull << 53)
         return FAIL(err, FIRM_E_FORMAT,
                     "%s says offset %" PRIu64 ", unsolved %" PRIu64 ", training %" PRIu64
                     ", drawn %" PRIu64 ", seed %" PRIu64

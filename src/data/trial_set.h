@@ -33,7 +33,7 @@ typedef struct trial_set {
     int32_t* draw;     // (count) its place in the draw: fewer trials are those drawn first
     int unsolved;      // only pairs not solved at the start were drawn
     int training;      // of training episodes: moments to learn from, not trials
-    trial_draw drawn;  // for tuning, for the study, or for nothing in particular
+    trial_draw drawn;  // for tuning, for the study, fresh, or for nothing in particular
     uint64_t seed;     // of the draw
     uint64_t split_seed;
     uint64_t trials_hash;  // as in the JSON of an evaluation

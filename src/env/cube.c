@@ -261,6 +261,7 @@ static const env_layout layout = {
 
 static const env_study study = {
     .demo = {.episodes = 12, .offset = 25, .tries = 0},
+    .far = 100,
     .ablations = 2,
     .plus = "cube-plus",
 };

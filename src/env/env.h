@@ -219,6 +219,7 @@ typedef struct env_demo {
 typedef struct env_study {
     env_demo demo;
     int ablations;     // how many of `firm reproduce`'s ablations the paper ran on the task
+    int far;           // controls to the farthest goals of the tables; episodes must be long enough
     const char* plus;  // second settings, for `firm reproduce --plus`; NULL: none
 } env_study;
 

@@ -381,6 +381,7 @@ static const env_layout layout = {
 
 static const env_study study = {
     .demo = {.episodes = 16, .offset = 50, .tries = 8},
+    .far = 100,
     .plus = "pusht-plus",
 };
 

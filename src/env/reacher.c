@@ -164,6 +164,7 @@ static const env_layout layout = {
 
 static const env_study study = {
     .demo = {.episodes = 50, .offset = 50, .tries = 8},
+    .far = 100,
     .ablations = 4,
 };
 

@@ -250,6 +250,7 @@ static const env_layout layout = {
 
 static const env_study study = {
     .demo = {.episodes = 200, .offset = 90, .tries = 16},
+    .far = 90,
 };
 
 const env_spec tworoom_spec = {

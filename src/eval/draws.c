@@ -39,11 +39,13 @@ uint64_t eval_draw_seed(trial_draw draw, const config* settings) {
                                                    : "fresh_seed");
 }
 
-// Offsets of the tables. Episodes too short for one have no study trials there.
-static const int offsets[] = {25, 50, 100};
+enum { FAR = 100 };  // of a task that has no study
 
 static firm_status take_study_episodes(const config* settings, const episodes* data,
                                        const trial_options* opt, uint8_t* taken, firm_error* err) {
+    // offsets of the tables; episodes too short for one have no study trials there
+    const env_study* tables = data->spec->study;
+    const int offsets[] = {25, 50, tables ? tables->far : FAR};
     for (size_t i = 0; i < sizeof offsets / sizeof *offsets; i++) {
         trial_options study = {.count = (int)config_int(settings, "trials", "study_trials"),
                                .offset = offsets[i],

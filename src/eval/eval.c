@@ -1,5 +1,4 @@
 // eval.c - runs all arms over the same trials and turns the outcomes into rates with intervals.
-#define _GNU_SOURCE  // nanosleep
 #include "eval/eval.h"
 
 #include <inttypes.h>
@@ -7,10 +6,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "core/clock.h"
-#include "core/file.h"
 #include "core/log.h"
 #include "core/mem.h"
 #include "core/stats.h"
@@ -307,82 +304,6 @@ static firm_status run_singly(evaluation* e, arm_result* a, cJSON* traces, int f
     return status;
 }
 
-// ---- trials shared with other processes ----
-
-static firm_status run_piece(evaluation* e, arm_result* a, eval_arm* arm,
-                             const eval_pieces* pieces, int trial, firm_error* err) {
-    eval_times solves = {0};
-    firm_status status = eval_arm_run(arm, e->trials, e->pictures, trial, &a->outcome[trial],
-                                      &solves, NULL, err);
-    if (status == FIRM_OK)
-        status = eval_piece_put(pieces, trial, &a->outcome[trial], &solves, err);
-    for (int i = 0; i < solves.count && status == FIRM_OK; i++)
-        status = eval_times_add(&a->times, solves.ms[i], err);
-    eval_times_free(&solves);
-    return status;
-}
-
-// In the order of the draw, so that what is there at any time is a fair part of the whole.
-static firm_status list_by_draw(const evaluation* e, int** out, firm_error* err) {
-    const int n = e->trials->count;
-    int* order = mem_calloc((size_t)n, sizeof *order);
-    if (!order) return no_memory(err);
-    for (int i = 0; i < n; i++) {
-        int at = 0;
-        for (int k = 0; k < n; k++)
-            at += e->trials->trial[k].draw < e->trials->trial[i].draw;
-        order[at] = i;
-    }
-    *out = order;
-    return FIRM_OK;
-}
-
-// One look at every trial that is not done: those of nobody are run. Returns how many are done.
-static firm_status run_free_pieces(evaluation* e, arm_result* a, eval_arm* arm, const int* order,
-                                   int8_t* done, int* count, progress* bar, firm_error* err) {
-    const eval_pieces pieces = {e->p->pieces, a->name, e->of};
-    for (int k = 0; k < e->trials->count; k++) {
-        const int i = order[k];
-        eval_claim claim;
-        int lock;
-        if (done[i]) continue;
-        TRY(eval_piece_claim(&pieces, i, &claim, &a->outcome[i], &a->times, &lock, err));
-        if (claim == PIECE_BUSY) continue;
-        firm_status status =
-            claim == PIECE_MINE ? run_piece(e, a, arm, &pieces, i, err) : FIRM_OK;
-        file_unlock(lock);
-        TRY(status);
-        done[i] = 1;
-        progress_step(bar, ++*count, "");
-    }
-    return FIRM_OK;
-}
-
-// All trials: those that other processes run are waited for.
-static firm_status run_pieces(evaluation* e, arm_result* a, progress* bar, firm_error* err) {
-    const int n = e->trials->count;
-    const struct timespec moment = {0, 300 * 1000 * 1000};
-    eval_arm* arm = NULL;
-    int *order = NULL, count = 0;
-    int8_t* done = mem_calloc((size_t)n, sizeof *done);
-    firm_status status = done ? list_by_draw(e, &order, err) : no_memory(err);
-    if (status == FIRM_OK) status = eval_arm_create(a->name, &e->setup, &arm, err);
-    while (status == FIRM_OK && count < n) {
-        const int before = count;
-        status = run_free_pieces(e, a, arm, order, done, &count, bar, err);
-        if (count == before) nanosleep(&moment, NULL);
-    }
-    for (int i = 0; i < n && status == FIRM_OK; i++)
-        if (a->outcome[i].hash != e->trials->trial[i].hash)
-            status = FAIL(err, FIRM_E_FORMAT, "piece %d in %s/%s is of another trial; remove it", i,
-                          e->p->pieces, a->name);
-    if (status == FIRM_OK) note_outcomes(a, 0, n, bar);
-    eval_arm_free(arm);
-    mem_free(order);
-    mem_free(done);
-    return status;
-}
-
 // Trials first .. last - 1, e->batch at a time.
 static firm_status run_together(evaluation* e, arm_result* a, int first, int last, progress* bar,
                                 firm_error* err) {
@@ -424,10 +345,14 @@ static firm_status run_arm(evaluation* e, arm_result* a, cJSON* traces, firm_err
     int together = eval_arms_together(a->name, &e->setup) && e->p->deadline_ms <= 0;
     int alone = !together ? n : !traces ? 0 : e->p->traces < n ? e->p->traces : n;
     firm_status status = FIRM_OK;
-    if (e->p->pieces)
-        status = run_pieces(e, a, &bar, err);
-    else if (alone)
+    const eval_pieces pieces = {e->p->pieces, a->name, e->of};
+    if (e->p->pieces) {
+        status = eval_pieces_run(&pieces, &e->setup, e->trials, e->pictures, a->outcome, &a->times,
+                                 &bar, err);
+        if (status == FIRM_OK) note_outcomes(a, 0, n, &bar);
+    } else if (alone) {
         status = run_singly(e, a, traces, 0, alone, &bar, err);
+    }
     if (status == FIRM_OK && alone < n && !e->p->pieces)
         status = run_together(e, a, alone, n, &bar, err);
     progress_end(&bar);
@@ -602,7 +527,9 @@ static firm_status header_json(const evaluation* e, cJSON* json, firm_error* err
         (!p->planner_seed ||
          cJSON_AddNumberToObject(json, "planner_seed", (double)*p->planner_seed)) &&
         cJSON_AddStringToObject(json, "trials_from",
-                                p->data || p->set ? "validation episodes" : "fresh episodes") &&
+                                p->draw != TRIAL_FRESH && (p->data || p->set)
+                                    ? "validation episodes"
+                                    : "fresh episodes") &&
         (!p->draw || cJSON_AddStringToObject(json, "draw", eval_draw_name(p->draw))) &&
         cJSON_AddBoolToObject(json, "unsolved_only", p->unsolved) &&
         cJSON_AddNumberToObject(json, "goals_shown", goals_shown(e)) &&
@@ -644,7 +571,8 @@ static firm_status note_what(evaluation* e, const cJSON* header, firm_error* err
     char* text = cJSON_PrintUnformatted(header);
     if (!text) return no_memory(err);
     const uint64_t settings = config_hash(e->p->settings);
-    e->of = stats_hash(stats_hash(STATS_HASH_START, text, strlen(text)), &settings, sizeof settings);
+    e->of =
+        stats_hash(stats_hash(STATS_HASH_START, text, strlen(text)), &settings, sizeof settings);
     cJSON_free(text);
     return FIRM_OK;
 }

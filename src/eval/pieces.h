@@ -7,6 +7,7 @@
 #ifndef EVAL_PIECES_H
 #define EVAL_PIECES_H
 
+#include "core/log.h"
 #include "eval/arms.h"
 
 typedef struct eval_pieces {
@@ -14,17 +15,10 @@ typedef struct eval_pieces {
     uint64_t of;  // hash of what is evaluated: pieces of something else are refused
 } eval_pieces;
 
-typedef enum eval_claim {
-    PIECE_THERE,  // outcome and times were read
-    PIECE_MINE,   // to be run, then given to eval_piece_put
-    PIECE_BUSY,   // another process runs it
-} eval_claim;
-
-// times: solve times are added. lock: of PIECE_MINE, for file_unlock().
-firm_status eval_piece_claim(const eval_pieces* p, int trial, eval_claim* claim, eval_outcome* out,
-                             eval_times* times, int* lock, firm_error* err);
-// solves: the times of this trial alone. Keeps the lock.
-firm_status eval_piece_put(const eval_pieces* p, int trial, const eval_outcome* o,
-                           const eval_times* solves, firm_error* err);
+// Has every trial run, here or by another process, and waits for those that others run. outcome
+// (trials); times: solve times of all are added.
+firm_status eval_pieces_run(const eval_pieces* p, const eval_setup* setup,
+                            const eval_trials* trials, frames* pictures, eval_outcome* outcome,
+                            eval_times* times, progress* bar, firm_error* err);
 
 #endif

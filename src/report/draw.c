@@ -57,6 +57,11 @@ static void cover(canvas* c, int x, int y, double coverage) {
     if (v > *m) *m = v;
 }
 
+// Numbers of pixels' size neither overflow nor vanish when squared: hypot() takes ten times as long to allow for that.
+static double length_of(double x, double y) {
+    return sqrt(x * x + y * y);
+}
+
 void canvas_line(canvas* c, double x0, double y0, double x1, double y1, double width) {
     // far points are pulled in along each axis: the picture is small and doubles are not endless
     double far = 1e5;
@@ -76,7 +81,7 @@ void canvas_line(canvas* c, double x0, double y0, double x1, double y1, double w
         for (int x = left; x < right; x++) {
             double px = x + 0.5 - x0, py = y + 0.5 - y0;
             double along = square > 0 ? clamp((px * dx + py * dy) / square, 0, 1) : 0;
-            double d = hypot(px - along * dx, py - along * dy);
+            double d = length_of(px - along * dx, py - along * dy);
             // a line thinner than a pixel is a fainter line of one pixel
             double coverage = width >= 1 ? width / 2 + 0.5 - d : width * (1 - d);
             if (coverage > 0) cover(c, x, y, coverage);
@@ -88,7 +93,7 @@ void canvas_disc(canvas* c, double x, double y, double radius) {
     box b = bounds(c, x, y, x, y, radius + 1);
     for (int j = b.top; j < b.bottom; j++) {
         for (int i = b.left; i < b.right; i++) {
-            double coverage = radius + 0.5 - hypot(i + 0.5 - x, j + 0.5 - y);
+            double coverage = radius + 0.5 - length_of(i + 0.5 - x, j + 0.5 - y);
             if (coverage > 0) cover(c, i, j, coverage);
         }
     }
@@ -98,7 +103,7 @@ void canvas_ring(canvas* c, double x, double y, double radius, double width) {
     box b = bounds(c, x, y, x, y, radius + width / 2 + 1);
     for (int j = b.top; j < b.bottom; j++) {
         for (int i = b.left; i < b.right; i++) {
-            double coverage = width / 2 + 0.5 - fabs(hypot(i + 0.5 - x, j + 0.5 - y) - radius);
+            double coverage = width / 2 + 0.5 - fabs(length_of(i + 0.5 - x, j + 0.5 - y) - radius);
             if (coverage > 0) cover(c, i, j, coverage);
         }
     }
@@ -131,26 +136,41 @@ void canvas_fill(canvas* c, int x, int y, int width, int height, colour ink) {
     }
 }
 
+// One row: the mean of the source pixels of rows j0 .. j1 - 1 under each pixel, at least one of them, more when the picture shrinks.
+static void picture_row(uint8_t* to, int shown, int width, const uint8_t* rgb, int from_width,
+                        int j0, int j1) {
+    const size_t stride = 3 * (size_t)from_width;
+    for (int i = 0; i < shown; i++, to += 3) {
+        const int i0 = (int)((int64_t)i * from_width / width);
+        int i1 = (int)((int64_t)(i + 1) * from_width / width);
+        if (i1 <= i0) i1 = i0 + 1;
+        const uint8_t* from = rgb + (size_t)j0 * stride + 3 * (size_t)i0;
+        const unsigned n = (unsigned)((i1 - i0) * (j1 - j0));
+        if (n == 1) {
+            memcpy(to, from, 3);
+            continue;
+        }
+        unsigned sum[3] = {n / 2, n / 2, n / 2};
+        for (int v = j0; v < j1; v++, from += stride)
+            for (int u = 0; u < i1 - i0; u++)
+                for (int k = 0; k < 3; k++) sum[k] += from[3 * u + k];
+        for (int k = 0; k < 3; k++) to[k] = (uint8_t)(sum[k] / n);
+    }
+}
+
 void canvas_picture(canvas* c, int x, int y, int width, int height, const uint8_t* rgb,
                     int from_width, int from_height) {
-    for (int j = 0; j < height && y + j < c->height; j++) {
-        for (int i = 0; i < width && x + i < c->width; i++) {
-            // the source pixels under this one: at least one, more when the picture shrinks
-            int i0 = (int)((int64_t)i * from_width / width),
-                i1 = (int)((int64_t)(i + 1) * from_width / width);
-            int j0 = (int)((int64_t)j * from_height / height),
-                j1 = (int)((int64_t)(j + 1) * from_height / height);
-            if (i1 <= i0) i1 = i0 + 1;
-            if (j1 <= j0) j1 = j0 + 1;
-            unsigned sum[3] = {0, 0, 0}, n = (unsigned)((i1 - i0) * (j1 - j0));
-            for (int v = j0; v < j1; v++) {
-                for (int u = i0; u < i1; u++) {
-                    for (int k = 0; k < 3; k++)
-                        sum[k] += rgb[3 * ((size_t)v * (size_t)from_width + (size_t)u) + (size_t)k];
-                }
-            }
-            uint8_t* p = c->rgb + 3 * ((size_t)(y + j) * (size_t)c->width + (size_t)(x + i));
-            for (int k = 0; k < 3; k++) p[k] = (uint8_t)((sum[k] + n / 2) / n);
-        }
+    const int shown = width < c->width - x ? width : c->width - x;
+    if (shown <= 0) return;
+    for (int j = 0, last0 = -1, last1 = -1; j < height && y + j < c->height; j++) {
+        uint8_t* to = c->rgb + 3 * ((size_t)(y + j) * (size_t)c->width + (size_t)x);
+        const int j0 = (int)((int64_t)j * from_height / height);
+        int j1 = (int)((int64_t)(j + 1) * from_height / height);
+        if (j1 <= j0) j1 = j0 + 1;
+        if (j0 == last0 && j1 == last1)  // enlarged: the row above once more
+            memcpy(to, to - 3 * (size_t)c->width, 3 * (size_t)shown);
+        else
+            picture_row(to, shown, width, rgb, from_width, j0, j1);
+        last0 = j0, last1 = j1;
     }
 }

@@ -344,7 +344,7 @@ static firm_status add_file(report_data* data, int run, const char* folder, cons
     int within;
     TRY(join(file, sizeof file, folder, name, err));
     if (names_study_folder(name)) {
-        if (depth == 2 || !is_folder(file)) return FIRM_OK;
+        if (depth == 3 || !is_folder(file)) return FIRM_OK;
         TRY(new_run(data, file, &within, err));
         return add_folder(data, within, file, depth + 1, err);
     }
@@ -354,7 +354,8 @@ static firm_status add_file(report_data* data, int run, const char* folder, cons
     return add_json(data, run, file, err);
 }
 
-// depth: 0 for an input, 1 for TASK and 2 for TASK/seed-N below it.
+// depth: 0 for an input, 1 for TASK, 2 for TASK/seed-N and 3 for TASK-plus/ensemble-N/member-K
+// below it.
 static firm_status add_folder(report_data* data, int run, const char* path, int depth,
                               firm_error* err) {
     char** names = NULL;

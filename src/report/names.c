@@ -83,7 +83,7 @@ int names_of_file(const char* stem, const char* task, result_name* out) {
 }
 
 void names_of_folder(const char* path, const char* task, result_name* out) {
-    int plus = 0, ensemble = 0;
+    int plus = 0, ensemble = 0, member = 0;
     clear(out);
     for (const char* p = path; *p; p += strcspn(p, "/") + (p[strcspn(p, "/")] == '/')) {
         char part[128];
@@ -93,11 +93,13 @@ void names_of_folder(const char* path, const char* task, result_name* out) {
         size_t n = task[0] ? starts(part, task) : 0;
         if (n && strcmp(part + n, "plus") == 0)
             plus = 1;
-        else if (strcmp(part, "ensemble") == 0)
+        else if (starts(part, "ensemble"))
             ensemble = plus;
+        else if ((n = starts(part, "member")) && ensemble && all_digits(part + n, strlen(part + n)))
+            member = 1;
     }
-    snprintf(out->edition, sizeof out->edition, "%s%s", plus ? "plus" : "",
-             ensemble ? " ensemble" : "");
+    snprintf(out->edition, sizeof out->edition, "%s%s%s", plus ? "plus" : "",
+             ensemble ? " ensemble" : "", member ? " member" : "");
 }
 
 // "seed-2" as "2", "ablation-F-seed-2" as "ablation-F-2"; others as they are.
@@ -127,7 +129,8 @@ int names_flat(const char* folder, const char* stem, const char* task, char* out
 int names_study_folder(const char* name) {
     size_t n = starts(name, "seed");
     if (n) return all_digits(name + n, strlen(name + n));
-    if (starts(name, "ablation") || strcmp(name, "lewm") == 0 || strcmp(name, "ensemble") == 0)
+    if (starts(name, "ablation") || starts(name, "ensemble") || starts(name, "member") ||
+        strcmp(name, "lewm") == 0)
         return 1;
     for (int i = 0; paper_task(i); i++) {
         n = starts(name, paper_task(i));

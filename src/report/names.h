@@ -1,7 +1,7 @@
 // names.h - what the names of files and folders say about a result. One scheme, in two shapes:
 //   a study's folders   OUT/TASK[-plus]/[ablation-X-]seed-N/KIND[-MODE-OFFSET].json
 //                       OUT/TASK/lewm/eval-MODE-OFFSET.json
-//                       OUT/TASK-plus/ensemble/eval-MODE-OFFSET.json
+//                       OUT/TASK-plus/ensemble-N/eval-MODE-OFFSET.json, member-K/train.json
 //   a flat folder       KIND-TASK[-plus][-ablation-X][-N][-LABEL][-MODE-OFFSET].json
 // X is F, I, no-fiber or mismatch; N the training seed; LABEL any other word ("shipped", "oracle",
 // "lewm")
@@ -27,8 +27,8 @@ void names_of_folder(const char* path, const char* task, result_name* out);
 // OUT/TASK-plus/seed-2 is "eval-TASK-plus-2-contract-25". A name that is flat stays. Returns 0
 // where the path says too little or the name does not fit.
 int names_flat(const char* folder, const char* stem, const char* task, char* out, size_t room);
-// Is a folder of that name one of a study: TASK, TASK-plus, seed-N, lewm, ensemble or
-// ablation-X-seed-N?
+// Is a folder of that name one of a study: TASK, TASK-plus, seed-N, lewm, ensemble-N,
+// member-K or ablation-X-seed-N?
 int names_study_folder(const char* name);
 
 #endif

@@ -178,7 +178,7 @@ firm_status task_check(const task_typed* t, const char* from, firm_error* err);
 enum { TASK_TEXT = 65536 };  // room for any task
 // The text that reads back as the same task. 0: it does not fit `room`.
 int task_write(const task_typed* t, char* out, size_t room);
-// Nothing in the text is trusted. `from` names it in sentences.
+// Nothing in the text is trusted: a damaged or impossible one is FIRM_E_FORMAT. `from` names it.
 firm_status task_read(const char* from, const char* text, task_typed* out, firm_error* err);
 // The task of `file` is the wanted one, written in the same words; else a sentence (FIRM_E_TASK).
 // Where one of them does not say what is pushed, that is not compared.

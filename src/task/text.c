@@ -389,13 +389,21 @@ firm_status task_reader_end(reader* r, firm_error* err) {
     return task_check(r->t, r->from, err);
 }
 
+static firm_status read_all(reader* r, firm_error* err) {
+    int more;
+    for (;;) {
+        TRY(task_reader_next(r, &more, err));
+        if (!more) return task_reader_end(r, err);
+        TRY(task_reader_take(r, err));
+    }
+}
+
 firm_status task_read(const char* from, const char* text, task_typed* out, firm_error* err) {
     reader r;
-    int more;
     task_reader_begin(&r, from, text, out);
-    for (;;) {
-        TRY(task_reader_next(&r, &more, err));
-        if (!more) return task_reader_end(&r, err);
-        TRY(task_reader_take(&r, err));
-    }
+    firm_status st = read_all(&r, err);
+    // values that no task can have: a text of ours never says them
+    if (st != FIRM_E_VALUE) return st;
+    if (err) err->status = FIRM_E_FORMAT;
+    return FIRM_E_FORMAT;
 }

@@ -194,7 +194,7 @@ TEST(cli, lewm_weights_from_elsewhere) {
     EXPECT_NEAR(action[1], 0.1 + 0.5 * action[0], 1e-5);
 }
 
-// Four evaluations of a task's LeWM: two modes, two distances, each on the trials of the seeds'.
+// Evaluations of a task's LeWM: two modes, three distances, the study's trials and fresh ones.
 TEST(cli, lewm_in_a_study) {
     char folder[512], from[600], to[600];
     if (!make_lewm(folder)) return;
@@ -211,7 +211,7 @@ TEST(cli, lewm_in_a_study) {
         strstr(step->valuestring, "eval tworoom --lewm ./tworoom.safetensors") &&
         strstr(step->valuestring, "--arms lewm") &&
         strstr(step->valuestring, "/tworoom/lewm/eval-");
-    EXPECT_INT(found, 4);
+    EXPECT_INT(found, 12);  // as many on fresh trials, and as far as the task has goals
     cJSON_Delete(j);
 }
 

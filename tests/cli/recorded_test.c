@@ -4,6 +4,10 @@
 #include "../data/recording.h"
 #include "program.h"
 
+static int episodes_recorded(void) {
+    return test_short() ? 12 : 30;  // a picture is 150 kB
+}
+
 // A folder with robot.h5 and robot.ini, and f.h5: the same episodes with pictures in the program's
 // own layout.
 static int make_recording(char folder[512]) {
@@ -12,10 +16,11 @@ static int make_recording(char folder[512]) {
     episodes* e;
     char path[600];
     fresh_folder(folder);
-    if (firm_run(folder, 0, "collect tworoom --episodes 30 --seed 4 --pixels -o f.h5 --quiet")
+    if (firm_run(folder, 0, "collect tworoom --episodes %d --seed 4 --pixels -o f.h5 --quiet",
+                 episodes_recorded())
             ->code)
         return 0;
-    collect_options opt = {.episodes = 30, .seed = 4};
+    collect_options opt = {.episodes = episodes_recorded(), .seed = 4};
     if (pool_create(1, &p, &err) != FIRM_OK ||
         episodes_collect(env_find("tworoom"), &opt, p, &e, &err) != FIRM_OK) {
         test_fail(__FILE__, __LINE__, "%s", err.message);
@@ -92,7 +97,7 @@ TEST(cli, recorded_data_alone) {
     char folder[512];
     if (!make_recording(folder)) return;
     cJSON* j = JSON_OF(firm_run(folder, 0, "describe robot.ini --data robot.h5 --json"));
-    EXPECT_INT(at(j, "episodes", -1), 30);
+    EXPECT_INT(at(j, "episodes", -1), episodes_recorded());
     EXPECT(
         cJSON_GetObjectItemCaseSensitive(cJSON_GetObjectItemCaseSensitive(j, "state"), "pose[1]"));
     cJSON_Delete(j);

@@ -1,5 +1,10 @@
 // trials_test.c - trials as a file, from the command line: the outcomes are those of the data set,
 // flags that contradict the file and models that may know its trials are refused.
+#define _GNU_SOURCE  // unlink
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
 #include "io/json.h"
 #include "program.h"
 
@@ -76,6 +81,82 @@ TEST(cli, trials_file_equals_data) {
     EXPECT(cJSON_IsNumber(n) && n->valueint == 40);
     EXPECT(cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(j, "unsolved_only")));
     cJSON_Delete(j);
+}
+
+// Fresh trials as a file are those that an evaluation collects for itself.
+TEST(cli, fresh_trials_file_equals_fresh) {
+    char folder[512];
+    fresh_folder(folder);
+    cJSON* t = JSON_OF(firm_run(folder, 0,
+                                "trials tworoom --draw fresh --unsolved --trials 3 --offset 40 -o "
+                                "t.h5 --json --quiet"));
+    cJSON* a = JSON_OF(firm_run(folder, 0,
+                                "eval tworoom --draw fresh --unsolved --trials 3 --offset 40 "
+                                "--arms random --json --quiet"));
+    cJSON* b = JSON_OF(
+        firm_run(folder, 0, "eval tworoom --trials-file t.h5 --arms random --json --quiet"));
+    if (t && a && b) {
+        EXPECT_TEXT(cJSON_GetObjectItemCaseSensitive(t, "draw")->valuestring, "fresh");
+        drop_times(a);
+        drop_times(b);
+        char *x = cJSON_Print(a), *y = cJSON_Print(b);
+        EXPECT_TEXT(y, x);  // "fresh episodes" in both
+        EXPECT(strstr(y, "fresh episodes") != NULL);
+        cJSON_free(x);
+        cJSON_free(y);
+    }
+    cJSON_Delete(t);
+    cJSON_Delete(a);
+    cJSON_Delete(b);
+    EXPECT_REFUSAL(firm_run(folder, 0, "trials tworoom --draw fresh --data f.h5 -o u.h5"), "trials",
+                   "leave --data out");
+}
+
+// Trials kept one by one: what is there is taken, what is missing is run, and the whole is what one
+// process alone has. Pieces of something else are refused.
+TEST(cli, eval_pieces) {
+    char folder[512];
+    fresh_folder(folder);
+#define PIECES                                                                               \
+    "eval tworoom --seed 5 --trials 4 --unsolved --offset 20 --arms oracle-dynamics,random " \
+    "--candidates 12 --iterations 2 --json --quiet "
+    cJSON* a = JSON_OF(firm_run(folder, 0, PIECES));
+    cJSON* b = JSON_OF(firm_run(folder, 0, PIECES "--pieces p"));
+    char path[700];
+    snprintf(path, sizeof path, "%s/p/oracle-dynamics/0002/trial.json", folder);
+    EXPECT_INT(unlink(path), 0);
+    // one that is there is believed: here a trial that is said to have taken 39 controls
+    size_t n = 0;
+    char* text = get_file(folder, "p/oracle-dynamics/0001/trial.json", &n);
+    cJSON* piece = text ? cJSON_Parse(text) : NULL;
+    EXPECT(cJSON_SetNumberHelper(cJSON_GetObjectItemCaseSensitive(piece, "steps"), 39) == 39);
+    char* changed = cJSON_Print(piece);
+    cJSON* c = NULL;
+    if (a && b && changed) {
+        drop_times(a);
+        drop_times(b);
+        char *x = cJSON_Print(a), *y = cJSON_Print(b);
+        EXPECT_TEXT(y, x);
+        cJSON_free(x);
+        cJSON_free(y);
+        put_file(folder, "p/oracle-dynamics/0001/trial.json", changed, strlen(changed));
+        c = JSON_OF(firm_run(folder, 0, PIECES "--pieces p"));
+    }
+    const cJSON* oracle = cJSON_GetObjectItemCaseSensitive(
+        cJSON_GetObjectItemCaseSensitive(c, "arms"), "oracle-dynamics");
+    const cJSON* steps = cJSON_GetObjectItemCaseSensitive(oracle, "controls");
+    EXPECT_NEAR(cJSON_GetNumberValue(cJSON_GetArrayItem(steps, 1)), 39, 0);
+    struct stat s;
+    EXPECT_INT(stat(path, &s), 0);  // run again
+    EXPECT_REFUSAL(firm_run(folder, 0, PIECES "--pieces p --planner-seed 6"), "eval",
+                   "of another evaluation");
+    EXPECT_REFUSAL(firm_run(folder, 0, PIECES "--pieces p --seconds 9"), "eval", "leave out");
+    cJSON_free(changed);
+    cJSON_Delete(piece);
+    free(text);
+    cJSON_Delete(a);
+    cJSON_Delete(b);
+    cJSON_Delete(c);
 }
 
 #ifdef FIRM_CHIPMUNK

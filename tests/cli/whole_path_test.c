@@ -374,15 +374,16 @@ TEST(cli, reproduce_resumes) {
     char folder[512];
     fresh_folder(folder);
     static const char study[] =
-        "reproduce --tasks tworoom --seeds 1 --config smoke --episodes 60 --trials 4 -o "
-        "study " SMALL_SEARCHES " --threads 1";
+        "reproduce --tasks tworoom --seeds 1 --config smoke --episodes 60 --trials 4 --fresh 3 "
+        "--near -o study " SMALL_SEARCHES " --threads 1";
     char line[600];
     snprintf(line, sizeof line, "%s --json --quiet", study);
     cJSON* j = JSON_OF(firm_run(folder, 0, "%s", line));
     if (!j) return;
     EXPECT_KEYS(j, "estimated_seconds page");
-    // collect, describe, audit, intervene, params, two oracles, train, four evaluations
-    EXPECT_NEAR(json_get(j, "done", 0), 12, 0);
+    // collect, describe, audit, four files of trials, intervene, params, random twice, the true
+    // simulator twice, train, eight evaluations
+    EXPECT_NEAR(json_get(j, "done", 0), 22, 0);
     cJSON_Delete(j);
     size_t n;
     char* page = get_file(folder, "study/report/index.html", &n);
@@ -402,7 +403,7 @@ TEST(cli, reproduce_resumes) {
     put_file(folder, "study/speeds.json", slow, strlen(slow));
     const outcome* o = firm_run(folder, 0, "%s --plan-only", study);
     EXPECT(o->code == 0 && strstr(o->err,
-                                  "study: 11 of 12 steps are there\n"
+                                  "study: 21 of 22 steps are there\n"
                                   "left: about 1333.3 hours: 1 eval 1333.3 hours\n"));
     free(speeds);
     cJSON_free(slow);
@@ -412,7 +413,7 @@ TEST(cli, reproduce_resumes) {
         EXPECT(json_get(by_command, "eval", -1) >= 0 && cJSON_GetArraySize(by_command) == 1);
         EXPECT(cJSON_IsNull(cJSON_GetObjectItemCaseSensitive(j, "estimated_seconds")));
         EXPECT_NEAR(json_get(j, "done", 0), 1, 0);
-        EXPECT_NEAR(json_get(j, "skipped", 0), 11, 0);
+        EXPECT_NEAR(json_get(j, "skipped", 0), 21, 0);
         cJSON_Delete(j);
     }
     char* tables = get_file(folder, "study/report/report.md", &n);
@@ -435,10 +436,10 @@ TEST(cli, reproduce_side_by_side) {
     size_t n = 0, k = 0;
     fresh_folder(folder);
     char line[1024];
-    const int steps = test_short() ? 15 : 20;  // a seed: a training and four evaluations
+    const int steps = test_short() ? 19 : 24;  // a seed: a training and four evaluations
     snprintf(line, sizeof line,
              "reproduce --tasks tworoom --seeds %s --config smoke --episodes 60 --trials 2 "
-             "--oracle-minutes 0 " SMALL_SEARCHES " --json --quiet -o s --jobs 2 --no-estimate",
+             "--oracle-minutes 0 --fresh 0 --near " SMALL_SEARCHES " --json --quiet -o s --jobs 2 --no-estimate",
              test_short() ? "1,2" : "1,2,3");
     cJSON* j = JSON_OF(firm_run(folder, 0, "%s", line));
     if (!j) return;
@@ -516,7 +517,7 @@ TEST(cli, reproduce_says_what_it_would_do) {
         "reproduce --tasks cube --seeds 2 --plan-only --json --quiet --plus "
         "--no-ablations --config smoke-cube --oracle-minutes 0 --no-estimate -o s";
     if (!(j = JSON_OF(firm_run(folder, 0, "%s", plus)))) return;
-    EXPECT_INT(steps_with(j, "firm train cube"), 3);
+    EXPECT_INT(steps_with(j, "firm train cube"), 5);
     EXPECT_INT(steps_with(j,
                           "firm intervene cube --data s/cube/episodes.h5 -o "
                           "s/cube-plus/branches.h5 --mixed --seed 1"),
@@ -538,24 +539,46 @@ TEST(cli, reproduce_says_what_it_would_do) {
                           "s/cube-plus/seed-2 --seed 2"),
                1);
     // models of the plus settings carry the study's episodes
-    EXPECT_INT(steps_with(j, "--resume --recordings s/cube/episodes.h5"), 2);
-    EXPECT_INT(steps_with(j, "-o s/cube-plus/seed-2/eval-"), 4);
+    EXPECT_INT(steps_with(j, "--resume --recordings s/cube/episodes.h5"), 4);
+    // two modes and three distances, on the study's trials and on fresh ones
+    EXPECT_INT(steps_with(j, "-o s/cube-plus/seed-2/eval-"), 12);
+    EXPECT_INT(steps_with(j, "-o s/cube-plus/seed-2/eval-fresh-reach-100.json"), 1);
+    EXPECT_INT(steps_with(j,
+                          "firm trials cube --draw fresh --unsolved --trials 200 --offset 100 -o "
+                          "s/cube/fresh-100.h5"),
+               1);
+    EXPECT_INT(steps_with(j, "--trials-file s/cube/fresh-100.h5"), 6);
     EXPECT_INT(steps_with(j, "--searched"), 0);
-    EXPECT_INT(steps_with(j, "ensemble"), 0);  // of one seed
+    // two further transitions on the frontend of the seed's first model, and all three as one
+    EXPECT_INT(steps_with(j,
+                          "--pack s/cube-plus/pack-1.h5 --init "
+                          "s/cube-plus/first-2/checkpoint.safetensors --from belief -o "
+                          "s/cube-plus/ensemble-2/member-1 --seed 201"),
+               1);
+    EXPECT_INT(steps_with(j,
+                          "firm export s/cube-plus/seed-2/model.safetensors --member "
+                          "s/cube-plus/ensemble-2/member-1/model.safetensors --member "
+                          "s/cube-plus/ensemble-2/member-2/model.safetensors -o "
+                          "s/cube-plus/ensemble-2/model.safetensors"),
+               1);
+    EXPECT_INT(steps_with(j, "--model s/cube-plus/ensemble-2/model.safetensors"), 12);
+    EXPECT_INT(steps_with(j, "-o s/cube/ensemble"), 0);
     cJSON_Delete(j);
-    // several seeds are also evaluated as one
+    if (!(j = JSON_OF(firm_run(folder, 0, "%s --near --fresh 0", plus)))) return;
+    EXPECT_INT(steps_with(j, "--model s/cube-plus/ensemble-2/model.safetensors"), 4);
+    EXPECT_INT(steps_with(j, "--offset 100"), 0);
+    cJSON_Delete(j);
+    // without attempts the members are on the frontend of the seed's own model
     if (!(j = JSON_OF(firm_run(folder, 0,
-                               "reproduce --tasks cube --seeds 3,1 --plan-only --json --quiet "
-                               "--plus --no-ablations --config smoke-cube --oracle-minutes 0 "
-                               "--no-estimate -o s"))))
+                               "reproduce --tasks pusht --seeds 3,1 --plan-only --json --quiet "
+                               "--plus --oracle-minutes 0 --no-estimate -o s"))))
         return;
     EXPECT_INT(steps_with(j,
-                          "firm export s/cube-plus/seed-3/model.safetensors --member "
-                          "s/cube-plus/seed-1/model.safetensors -o "
-                          "s/cube-plus/ensemble/model.safetensors"),
+                          "--pack s/pusht-plus/pack.h5 --init "
+                          "s/pusht-plus/seed-3/checkpoint.safetensors --from history -o "
+                          "s/pusht-plus/ensemble-3/member-2 --seed 302"),
                1);
-    EXPECT_INT(steps_with(j, "--model s/cube-plus/ensemble/model.safetensors"), 4);
-    EXPECT_INT(steps_with(j, "-o s/cube/ensemble"), 0);
+    EXPECT_INT(steps_with(j, "firm export s/pusht-plus/seed-"), 2);
     cJSON_Delete(j);
     // with searches, which the attempts are then added to; and with more settings than words of a
     // study's own

@@ -110,6 +110,37 @@ TEST(env, plugin_defaults) {
     env_free(e);
 }
 
+// A library compiled against an older firm_task.h has a shorter table: what follows it in memory is not ours to read.
+TEST(env, plugin_table_of_an_older_library_is_read_to_its_end) {
+    firm_simulator old = line;
+    old.size = offsetof(firm_simulator, open);
+    memset(&old.open, 0xff, sizeof old - old.size);  // whatever stands there
+    const firm_task t = {.size = sizeof t, .typed = typed, .state_dim = 1, .simulator = &old};
+    const env_spec* spec;
+    env* e;
+    firm_error err;
+    REQUIRE_OK(plugin_spec(&t, "the test", &spec, &err), err);
+    EXPECT(spec->sim->close == NULL && spec->state->success == NULL && spec->state->chi == NULL);
+    REQUIRE_OK(env_create(spec, &e, &err), err);
+    const double here = 0.5;
+    EXPECT(env_fits(spec, &here) && env_success(spec, &here, &here));
+    env_free(e);
+}
+
+// What a library asks for is behind the program's part of a simulator, and starts as zeros.
+TEST(env, plugin_simulator_has_the_bytes_it_asks_for) {
+    firm_simulator large = line;
+    large.bytes = 100000;
+    const firm_task t = {.size = sizeof t, .typed = typed, .state_dim = 1, .simulator = &large};
+    const env_spec *spec, *small;
+    firm_error err;
+    REQUIRE_OK(plugin_spec(&t, "the test", &spec, &err), err);
+    large.bytes = 100;
+    REQUIRE_OK(plugin_spec(&t, "the test", &small, &err), err);
+    EXPECT_INT(spec->sim->bytes - small->sim->bytes, 100000 - 100);
+    EXPECT(small->sim->bytes >= sizeof(env) + 100);
+}
+
 // A step that ends in no number is a fault, until a state is set again.
 TEST(env, plugin_steps_that_lose_the_state_are_faults) {
     const firm_task t = {.size = sizeof t, .typed = typed, .state_dim = 1, .simulator = &line};

@@ -139,6 +139,8 @@ TEST(model, members_share_what_is_equal) {
     EXPECT(sight > 0 && sight < one);
     EXPECT_INT(model_count(m).total, 3 * one - sight);
     EXPECT_INT(model_count(m).grounder, 2 * nn_store_params(m->store, "grounder."));
+    EXPECT_INT(model_count(m).frontend, 3 * model_count(m->member[1]).frontend -
+                                            nn_store_params(m->store, "tokenizer."));
     for (int half = 0; half < 2; half++) {
         checkpoint_kind kind = half ? CHECKPOINT_MODEL_HALF : CHECKPOINT_MODEL;
         snprintf(path, sizeof path, "%s", temp_path("shared.safetensors"));

@@ -18,8 +18,9 @@ static const task_typed line_task = {.name = "line",
 
 // ---- values -------------------------------------------------------------------------------------
 
-// Members at 1, 2 and 6 after the last step, so at 3 in the mean; the goal is 5.
-static const float mean[STEPS] = {2, 3}, each[MEMBERS * STEPS] = {0, 1, 1, 2, 5, 6};
+// Members at 1, 2 and 6 after the last step, so at 3 in the mean; the goal is 5. After the first
+// step they are farther apart.
+static const float mean[STEPS] = {1, 3}, each[MEMBERS * STEPS] = {-1, 1, -1, 2, 5, 6};
 static const plan_paths paths = {.mean = mean, .each = each, .horizon = STEPS};
 
 static float value(firm_mode mode, float price, float quantile, int* arrival) {

@@ -134,6 +134,10 @@ TEST(plan, predict_agrees_with_the_search) {
         firm_mode mode = way % 2 ? FIRM_MODE_REACH : FIRM_MODE_CONTRACT;
         firm_model* m = way < 2 ? member_lively("pusht", 5) : member_pair("pusht", 5, 6);
         const int dim = m->task.config_dim, n = m->task.distances;
+        for (int i = 0; i < m->task.action_dim; i++) {  // as a trained model's, not 0 and 1
+            m->stats.action_mean[i] = 0.1f * (float)(i + 1);
+            m->stats.action_std[i] = 0.4f + 0.2f * (float)i;
+        }
         firm_controller *ctl = watcher(m, mode, rgb), *other = watcher(m, mode, rgb);
         firm_step step, same;
         float path[32 * FIRM_MAX_CONFIG], distance[32 * TASK_MAX_DISTANCE];

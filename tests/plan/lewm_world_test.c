@@ -7,6 +7,7 @@
 #include "lewm_toys.h"
 #include "model/model.h"
 #include "plan/cem.h"
+#include "plan/lewm_net.h"
 #include "plan/worlds.h"
 #include "toys.h"
 
@@ -139,6 +140,50 @@ TEST(plan, lewm_states_have_no_names) {
     EXPECT_INT(firm_controller_create(m, &p, &none, &err), FIRM_E_UNAVAILABLE);
     firm_controller_free(ctl);
     free(rgb);
+    firm_model_free(m);
+}
+
+// Rollouts begin at the latent of the frame pushed last; the distance is the root of the mean square, units are multiples of the
+// tolerance.
+TEST(plan, lewm_world_starts_at_its_frame_and_measures_latents) {
+    firm_model* m = model();
+    firm_error err = {0};
+    plan_options o;
+    plan_world world;
+    lewm_net* net;
+    REQUIRE_OK(plan_options_of_text("the test", "", FIRM_MODE_CONTRACT, &o, &err), err);
+    plan_world_setup setup = {.model = m, .options = &o, .longest = o.horizon};
+    REQUIRE_OK(plan_world_open(&setup, &world, &err), err);
+    REQUIRE_OK(lewm_net_create(m->lewm, &net, &err), err);
+    const int width = world.model.state, action = world.model.action;
+    const size_t path_bytes = (size_t)(5 * width) * sizeof(float);
+    uint8_t* rgb = malloc(PICTURE);
+    float *z = malloc((size_t)width * sizeof *z), *u = malloc((size_t)(5 * action) * sizeof *u),
+          *got = malloc(path_bytes), *want = malloc(path_bytes);
+    void* scratch = mem_alloc(lewm_net_scratch_bytes(net));
+    rng_fill_normal(3, RNG_STREAM(RNG_TEST, 1), 0, u, 5 * action);
+    for (int which = 1; which < 3; which++) {
+        plan_seen seen = {.state = z};
+        draw(rgb, which);
+        EXPECT_INT(world.sight.push(world.sight.context, rgb, NULL, 1, &seen), FIRM_OK);
+        EXPECT_INT(world.sight.start(world.sight.context, z), FIRM_OK);
+        EXPECT_INT(world.model.rollout(world.model.context, 0, 1, 5, u, got), 0);
+        EXPECT_INT(lewm_net_rollout(net, scratch, 1, 5, z, u, want), 0);
+        EXPECT_INT(memcmp(got, want, path_bytes), 0);
+    }
+    double square = 0;
+    float distance = 0;
+    for (int j = 0; j < width; j++) square += pow((double)got[j] - (double)z[j], 2);
+    world.price.measure(world.price.context, got, z, &distance);
+    EXPECT(square > 0);
+    EXPECT_NEAR(distance, sqrt(square / width), 1e-5 * sqrt(square / width));
+    EXPECT_NEAR(world.price.cost(world.price.context, got, z), square, 1e-5 * square);
+    EXPECT_NEAR(world.price.units(world.price.context, got, z),
+                sqrt(square / width) / (double)MODEL_LATENT_TOLERANCE, 1e-4);
+    mem_free(scratch);
+    free(want), free(got), free(u), free(z), free(rgb);
+    lewm_net_free(net);
+    world.sight.close(world.sight.context);
     firm_model_free(m);
 }
 

@@ -49,7 +49,9 @@ TEST(plan, a_task_that_nobody_knows_is_controlled) {
     EXPECT_TEXT(info.config_name[1], "cart_south");
     EXPECT_TEXT(info.distance_unit[0], "dm");
     EXPECT_NEAR(info.distance_tolerance[0], 14, 0);
-    REQUIRE_OK(firm_controller_create(m, NULL, &ctl, &err), err);
+    firm_controller_params few = firm_controller_params_default();
+    few.candidates = 32, few.elites = 8, few.iterations = 4;
+    REQUIRE_OK(firm_controller_create(m, test_short() ? &few : NULL, &ctl, &err), err);
 
     // a simulator of the same world stands in for the cart
     const env_spec* world = env_find("tworoom");
@@ -61,19 +63,21 @@ TEST(plan, a_task_that_nobody_knows_is_controlled) {
     world->sim->state_set(e, start);
     firm_step step = {0};
     float last[FIRM_MAX_ACTION];
+    const int most = test_short() ? 6 : 100;  // where release arrives
     int controls = 0;
     for (;; controls++) {
         world->sim->render(e, rgb);
         EXPECT_INT(firm_controller_push(ctl, rgb, controls ? last : NULL), FIRM_OK);
         EXPECT_INT(firm_controller_act(ctl, 0, &step), FIRM_OK);
-        if (step.distance_now[0] < info.distance_tolerance[0] || controls == 100) break;
+        if (step.distance_now[0] < info.distance_tolerance[0] || controls == most) break;
         memcpy(last, step.action, sizeof last);
         world->sim->step(e, last);
     }
     double there[2];
     world->sim->state_get(e, there);
-    EXPECT(controls < 100);
-    EXPECT(hypot(there[0] - goal[0], there[1] - goal[1]) < 16);
+    EXPECT(hypot(there[0] - start[0], there[1] - start[1]) > 5);
+    EXPECT(test_short() || controls < most);
+    EXPECT(test_short() || hypot(there[0] - goal[0], there[1] - goal[1]) < 16);
     env_free(e);
     firm_controller_free(ctl);
     firm_model_free(m);

@@ -16,7 +16,10 @@ TEST(report, names_become_flat) {
     } cases[] = {
         {"out/cube-plus/seed-2", "eval-contract-25", "cube", "eval-cube-plus-2-contract-25"},
         {"out/cube/ablation-F-seed-1", "train", "cube", "train-cube-ablation-F-1"},
-        {"out/cube-plus/ensemble", "eval-reach-25", "cube", "eval-cube-plus-ensemble-reach-25"},
+        {"out/cube-plus/ensemble-2", "eval-fresh-reach-25", "cube",
+         "eval-cube-plus-ensemble-2-fresh-reach-25"},
+        {"out/cube-plus/ensemble-2/member-1", "train", "cube",
+         "train-cube-plus-ensemble-2-member-1"},
         {"out/cube/lewm", "eval-reach-50", "cube", "eval-cube-lewm-reach-50"},
         {"out/pusht", "eval-oracle-contract-25", "pusht", "eval-pusht-oracle-contract-25"},
         {"out/pusht", "audit", "pusht", "audit-pusht"},

@@ -48,9 +48,11 @@ TEST(report, names_of_results) {
     names_of_folder("out/cube-plus/ablation-I-seed-2", "cube", &n);
     EXPECT_TEXT(n.edition, "plus");
     EXPECT_TEXT(n.variant, "intervention only");
-    names_of_folder("out/cube-plus/ensemble", "cube", &n);
+    names_of_folder("out/cube-plus/ensemble-2", "cube", &n);
     EXPECT_TEXT(n.edition, "plus ensemble");
-    names_of_folder("out/cube/ensemble", "cube", &n);
+    names_of_folder("out/cube-plus/ensemble-2/member-1", "cube", &n);
+    EXPECT_TEXT(n.edition, "plus ensemble member");
+    names_of_folder("out/cube/ensemble-2", "cube", &n);
     EXPECT_TEXT(n.edition, "");
     names_of_folder("plus/cube/shipped", "cube", &n);
     EXPECT_TEXT(n.edition, "");

@@ -182,6 +182,21 @@ TEST(task, texts_read_back) {
     EXPECT(!task_write(&t, small, sizeof small));
 }
 
+// a name that was lost, as in a file that somebody forged: what a file says wrongly is its format
+TEST(task, texts_of_impossible_tasks_are_refused) {
+    char text[TASK_TEXT];
+    task_typed t = arm(), back;
+    firm_error err = {0};
+    EXPECT(task_write(&t, text, sizeof text));
+    char* name = strstr(text, "name = ");
+    EXPECT(name);
+    if (!name) return;
+    name[7] = '!';
+    EXPECT(task_read("forged", text, &back, &err) == FIRM_E_FORMAT);
+    EXPECT(err.status == FIRM_E_FORMAT);
+    EXPECT(strstr(err.message, "forged: a task's name has 1 to 47 letters"));
+}
+
 TEST(task, what_is_pushed_reads_back) {
     char text[TASK_TEXT];
     task_typed t = pusher(), back;

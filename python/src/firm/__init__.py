@@ -8,6 +8,8 @@
 
 Environments are in firm.envs (gymnasium: "firm/TwoRoom-v0"), PyTorch modules in firm.torch."""
 
+from typing import Any
+
 from . import convert, errors, program, tasks
 from .controller import Controller, Controllers, Step, Steps
 from .episodes import Episode, Episodes
@@ -48,3 +50,15 @@ except ImportError:
     pass
 else:
     from . import envs  # noqa: F401
+
+
+def __getattr__(name: str) -> Any:
+    """firm.torch is imported when it is first asked for: PyTorch takes seconds, and need not be there."""
+    if name != "torch":
+        raise AttributeError(f"module 'firm' has no attribute {name!r}")
+    import importlib
+
+    try:
+        return importlib.import_module("firm.torch")
+    except ImportError as error:
+        raise errors.UnavailableError(f"PyTorch is not complete here ({error}); run: pip install 'firm-wm[torch]'") from None

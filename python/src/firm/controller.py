@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import os
 from dataclasses import dataclass, field
 from typing import Any, Dict, Iterator, List, Mapping, Optional, Tuple, Union
 
@@ -95,7 +96,7 @@ class _Planner:
 
     def __init__(
         self,
-        model: Union[Model, str],
+        model: Union[Model, str, "os.PathLike[str]"],
         *,
         mode: str = "reach",
         deadline_ms: Optional[float] = None,
@@ -146,7 +147,8 @@ class Controller(_Planner):
     mode: "reach" (earliest arrival, a new plan after every macro action) or "contract" (the paper's planner).
     deadline_ms: time for each act(), None for none. device: "cpu", "cuda" or "cuda:1". A number that is 0 stands
     for the model's own default, threads 0 for all cores. The same seed and inputs give the same actions, for any
-    number of threads. Threads may share a controller: each call waits for the one before it."""
+    number of threads. Threads may share a controller: each call waits for the one before it. After os.fork() a process makes
+    its own, also of Controllers and of Simulators."""
 
     def _make(self, params: Dict[str, int]) -> Any:
         return _core.Controller(self.model._core, params)
@@ -231,7 +233,7 @@ class Controllers(_Planner):
     Options are those of Controller but for the device; they plan on the CPU. A deadline is for the whole act().
     controllers[i] is one of them, a Controller, for everything else: its configuration, predictions, saved state."""
 
-    def __init__(self, model: Union[Model, str], count: int, **options: Any):
+    def __init__(self, model: Union[Model, str, "os.PathLike[str]"], count: int, **options: Any):
         self.count = _arrays.integer(count, 1, 65536, "count")
         super().__init__(model, device="cpu", **options)
 

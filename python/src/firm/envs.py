@@ -5,7 +5,8 @@
     envs = gymnasium.make_vec("firm/PushT-v0", num_envs=64)
 
 `import firm` registers them; `gymnasium.make("firm:firm/TwoRoom-v0")` imports it on the way. States, steps and pictures are
-those of the reference package (docs/environments.md). An episode ends when the goal state is reached: reward 1, else 0."""
+those of the reference package (docs/environments.md). An episode ends when the goal state is reached: reward 1, else 0.
+Pictures are drawn as "rgb_array"; gymnasium makes a window of them for render_mode="human", with pygame."""
 
 from __future__ import annotations
 

@@ -241,6 +241,10 @@ class Episodes(Sequence[Episode]):
     def __iter__(self) -> Iterator[Episode]:
         return (self[i] for i in range(len(self)))
 
+    def __fspath__(self) -> str:
+        """Its path, so that firm.train() and the like take it."""
+        return self.path
+
     def __repr__(self) -> str:
         return f"<firm.Episodes {self.path!r}: {self.task}, {len(self)} episodes, {self.rows} rows>"
 

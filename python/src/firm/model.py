@@ -89,16 +89,22 @@ class Model:
             distances=tuple(Distance(*x) for x in d["distance"]),
             parameters=d["parameters"],
         )
-        self._batches: Dict[Tuple[int, int], Any] = {}
+        self._batches: Dict[Tuple[int, int], Tuple[int, Any]] = {}
 
     def __repr__(self) -> str:
         return f"firm.Model({self.path!r}: {self.info.task}, {self.info.parameters:,} parameters)"
 
+    def __reduce__(self) -> Tuple[Any, ...]:
+        """Copies and other processes load the file again."""
+        return Model, (os.path.abspath(self.path),)
+
     def _batch(self, macros: int, threads: int) -> Any:
-        key = (macros, threads)
-        if key not in self._batches:
-            self._batches[key] = _core.Batch(self._core, macros, threads)
-        return self._batches[key]
+        """Controllers for up to so many macro actions; those of fewer are let go."""
+        key = (os.getpid(), threads)  # a forked process has no threads of those before
+        made = self._batches.get(key)
+        if made is None or made[0] < macros:
+            made = self._batches[key] = macros, _core.Batch(self._core, macros, threads)
+        return made[1]
 
     def ground(self, frames: Any, *, threads: int = 0) -> np.ndarray:
         """The configurations that frames show.

@@ -18,6 +18,8 @@ from typing import Any, Callable, Dict, List, Optional, Sequence, Union
 
 from . import _arrays
 from .errors import Error, GateError, UnavailableError
+from .model import Model
+from .model import find as find_model
 from .tasks import Task
 
 PathLike = Union[str, "os.PathLike[str]"]
@@ -44,6 +46,29 @@ def sentence_of(command: str, lines: Sequence[str], status: int) -> Error:
     return GateError(said) if status == 1 else Error(said)
 
 
+class Progress(str):
+    """A line of progress, as callbacks get it: text, and where it counts something what and how far. Its `note` of a training is
+    the loss, of an evaluation the rate so far; a plain message has the label "" and the total 0."""
+
+    label: str  #: what is counted, "train tworoom grounder"
+    done: int  #: so far
+    total: int  #: of so many; 0: unknown
+    note: str  #: "loss 0.01234"
+
+    @classmethod
+    def of(cls, line: str) -> "Progress":
+        """A message, or "@progress DONE TOTAL LABEL<tab>NOTE"."""
+        label, done, total, note, text = "", 0, 0, "", line
+        if line.startswith("@progress "):
+            _, first, second, rest = line.split(" ", 3)
+            done, total = int(first), int(second)
+            label, _, note = rest.partition("\t")
+            text = " ".join(filter(None, [label, f"{done} of {total}" if total else str(done), note]))
+        made = cls(text)
+        made.label, made.done, made.total, made.note = label, done, total, note
+        return made
+
+
 class _Bars:
     """Progress bars of tqdm, one for each thing that the program counts; plain lines where tqdm is not installed."""
 
@@ -58,16 +83,13 @@ class _Bars:
         self._bar: Any = None
         self._label = ""
 
-    def counts(self, line: str) -> None:
-        """@progress DONE TOTAL LABEL<tab>NOTE"""
-        _, done, total, rest = line.split(" ", 3)
-        label, _, note = rest.partition("\t")
-        if self._bar is None or label != self._label or int(done) < self._bar.n:
+    def counts(self, line: Progress) -> None:
+        if self._bar is None or line.label != self._label or line.done < self._bar.n:
             self.close()
-            self._bar, self._label = self.tqdm(total=int(total) or None, desc=label, dynamic_ncols=True, initial=int(done)), label
-        if note:
-            self._bar.set_postfix_str(note, refresh=False)
-        self._bar.update(int(done) - self._bar.n)
+            self._bar, self._label = self.tqdm(total=line.total or None, desc=line.label, dynamic_ncols=True, initial=line.done), line.label
+        if line.note:
+            self._bar.set_postfix_str(line.note, refresh=False)
+        self._bar.update(line.done - self._bar.n)
 
     def line(self, line: str) -> None:
         if self.tqdm is None:
@@ -94,13 +116,13 @@ def _stop(child: "subprocess.Popen[Any]") -> List[str]:
             child.send_signal(signal.SIGINT)
 
 
-def run(command: str, *arguments: Any, callback: Optional[Callable[[str], None]] = None, accept_gate: bool = False) -> Dict[str, Any]:
-    """Runs `firm COMMAND ARGUMENTS --json` and returns its object. callback gets each line of progress; without one, tqdm shows
-    bars if it is installed, and else the lines go to standard error. A failure raises with the program's sentence;
+def run(command: str, *arguments: Any, callback: Optional[Callable[[Progress], None]] = None, accept_gate: bool = False) -> Dict[str, Any]:
+    """Runs `firm COMMAND ARGUMENTS --json` and returns its object. callback gets each line of progress, up to five a second; without
+    one, tqdm shows bars if it is installed, and else the lines go to standard error. A failure raises with the program's sentence;
     accept_gate=True returns the object where a check failed. Ctrl-C stops the program at the next good place."""
     words = [find(), command, *(os.fspath(a) if isinstance(a, os.PathLike) else str(a) for a in arguments), "--json"]
     bars = _Bars()
-    drawn = callback is None and bars.tqdm is not None
+    counted = callback is not None or bars.tqdm is not None
     said: List[str] = []
     with tempfile.TemporaryFile("w+") as out:
         # a session of its own: whoever sends Ctrl-C, a terminal or a notebook, it reaches the program once, from _stop()
@@ -109,17 +131,20 @@ def run(command: str, *arguments: Any, callback: Optional[Callable[[str], None]]
             stdout=out,
             stderr=subprocess.PIPE,
             text=True,
-            env=environment(**({"FIRM_PROGRESS": "counts"} if drawn else {})),
+            env=environment(**({"FIRM_PROGRESS": "counts"} if counted else {})),
             start_new_session=True,
         )
         try:
             for line in child.stderr:  # type: ignore[union-attr]
-                line = line.rstrip("\n").split("\r")[-1]
-                if drawn and line.startswith("@progress "):
-                    bars.counts(line)
-                    continue
-                said.append(line)
-                (callback or bars.line)(line)
+                progress = Progress.of(line.rstrip("\n").split("\r")[-1])
+                if not progress.label:
+                    said.append(progress)
+                if callback is not None:
+                    callback(progress)
+                elif progress.label:
+                    bars.counts(progress)
+                else:
+                    bars.line(progress)
             status = child.wait()
         except KeyboardInterrupt:
             bars.close()
@@ -191,6 +216,11 @@ class Evaluation:
         return {name: arm["outcomes"] for name, arm in self.raw["arms"].items()}
 
 
+def _model(model: Union[Model, PathLike, None]) -> Optional[str]:
+    """A model as the program takes it."""
+    return model.path if isinstance(model, Model) else None if model is None else find_model(model)
+
+
 def check(task: Union[Task, str], **options: Any) -> Dict[str, Any]:
     """Finds out what is wrong with a task of one's own; raises GateError if anything is."""
     return run("check", task_path(task), *_options(options))
@@ -220,28 +250,29 @@ def train(
     device: str = "cpu",
     seed: int = 1,
     resume: bool = False,
-    callback: Optional[Callable[[str], None]] = None,
+    callback: Optional[Callable[[Progress], None]] = None,
     config: Optional[str] = None,
     settings: Optional[Dict[str, Any]] = None,
     **options: Any,
 ) -> Dict[str, Any]:
     """Trains through all stages into the run folder `out`; the model is out/model.safetensors. settings: {"train.segments": 1000}.
-    A missed gate is in the result and does not raise."""
+    callback gets a Progress up to five times a second. A missed gate is in the result and does not raise."""
     flags = _options(dict(data=data, branches=branches, device=device, seed=seed, resume=resume, config=config, **options))
     return run("train", task_path(task), "-o", out, *flags, *_settings(settings), callback=callback, accept_gate=True)
 
 
 def evaluate(
     task: Union[Task, str],
-    model: Optional[PathLike] = None,
+    model: Union[Model, PathLike, None] = None,
     *,
     arms: Sequence[str] = ("firm",),
     trials: int = 100,
     mode: str = "reach",
-    callback: Optional[Callable[[str], None]] = None,
+    callback: Optional[Callable[[Progress], None]] = None,
     settings: Optional[Dict[str, Any]] = None,
     **options: Any,
 ) -> Evaluation:
-    """Plays the same trials with every arm. Options are the flags of `firm eval`: offset=25, unsolved=True, seed=42."""
-    flags = _options(dict(model=model, arms=",".join(arms), trials=trials, mode=mode, **options))
+    """Plays the same trials with every arm. model: one of firm.load(), its name or its path; without one, the task's shipped model.
+    Options are the flags of `firm eval`: offset=25, unsolved=True, seed=42."""
+    flags = _options(dict(model=_model(model), arms=",".join(arms), trials=trials, mode=mode, **options))
     return Evaluation(run("eval", task_path(task), *flags, *_settings(settings), callback=callback))

@@ -1,19 +1,21 @@
 """Tasks of one's own from gymnasium environments, for everything the program does: collect, intervene, audit, train, evaluate.
 
     task = firm.tasks.from_gymnasium(
-        "Pendulum-v1", "runs/pendulum",
+        "Pendulum-v1",
         state=lambda env: env.unwrapped.state,
         set_state=lambda env, s: setattr(env.unwrapped, "state", np.array(s)),
         config={"rod": firm.tasks.angle(lambda s: s[0])},
         distances={"angle": ("rod", "rad", 0.15)},
     )
 
-The task is a folder with a plug-in of firm_task.h, so the program's commands take it, too: firm check runs/pendulum/task.so. Every
+The task is a folder, here runs/pendulum, with a plug-in of firm_task.h, so the program's commands take it, too: firm check runs/pendulum/task.so. Every
 simulator runs in a Python process of its own. The folder holds pickled functions: open only folders that you made."""
 
 from __future__ import annotations
 
 import os
+import pickle
+import re
 import shutil
 import sys
 from dataclasses import dataclass
@@ -21,7 +23,7 @@ from typing import Any, Callable, Dict, List, Optional, Sequence, Tuple, Union
 
 import numpy as np
 
-from . import _arrays
+from . import _arrays, sims
 from .errors import ArrayTypeError, MissingError, RangeError, UnavailableError, UsageError
 
 _PLUGIN = os.path.join(os.path.dirname(os.path.abspath(__file__)), "engines", "served_task.so")
@@ -62,12 +64,47 @@ class Task:
         return os.path.join(self.folder, "task.so")
 
 
-def _make(env: Any) -> Any:
+@dataclass(frozen=True)
+class _Registered:
+    """How to make an environment again that gymnasium.make() made."""
+
+    spec: Any  # an id, or a gymnasium.envs.registration.EnvSpec
+    bare: bool  # without its wrappers
+
+    def __call__(self) -> Any:
+        import gymnasium
+
+        try:
+            made = gymnasium.make(self.spec, render_mode="rgb_array", disable_env_checker=True)
+        except (gymnasium.error.Error, ValueError) as error:  # a ValueError: of wrappers that do not say how they were made
+            raise UsageError(f"gymnasium does not make this environment: {' '.join(str(error).split())}") from None
+        return made.unwrapped if self.bare else made
+
+
+def _recipe(env: Any) -> Any:
+    """What a folder keeps of `env`: something to call, or an environment that nobody registered, as it is."""
     import gymnasium
 
     if isinstance(env, str):
-        return gymnasium.make(env, render_mode="rgb_array").unwrapped
-    return env()
+        return _Registered(env, True)
+    if isinstance(env, gymnasium.Env):
+        return env if env.spec is None else _Registered(env.spec, env is env.unwrapped)
+    _callable(env, "env, where it is neither a registered name nor an environment,")
+    return env
+
+
+def _make(recipe: Any) -> Any:
+    import gymnasium
+
+    return recipe if isinstance(recipe, gymnasium.Env) else recipe()
+
+
+def _name_of(env: Any) -> str:
+    """A task's name after its environment's: "Pendulum-v1" -> pendulum."""
+    spec = getattr(env, "spec", None)
+    long = env if isinstance(env, str) else spec.id if spec else getattr(env, "__name__", type(env).__name__)
+    word = re.sub(r"\W+", "_", re.sub(r"-v\d+$", "", long.split("/")[-1].split(":")[-1])).strip("_").lower()
+    return word if word.isidentifier() and word not in sims.names() else f"own_{word}".rstrip("_")
 
 
 def _bounds(env: Any) -> Tuple[int, Optional[np.ndarray], Optional[np.ndarray]]:
@@ -115,7 +152,7 @@ class Served:
 
     def state(self) -> np.ndarray:
         """What `state` says, as (state_dim,) float64."""
-        return _arrays.numbers(self._f["state"](self._env), (self.task.state_dim,), "state", np.float64)
+        return _arrays.numbers(np.ravel(self._f["state"](self._env)), (self.task.state_dim,), "what `state` gives", np.float64)
 
     def reset(self, seed: int) -> np.ndarray:
         self._env.reset(seed=int(seed % 2**31))
@@ -209,14 +246,14 @@ def _distance_lines(config: Dict[str, Coordinate], distances: Any) -> List[str]:
 
 def from_gymnasium(
     env: Union[str, Callable[[], Any]],
-    folder: Union[str, "os.PathLike[str]"],
+    folder: Union[str, "os.PathLike[str]", None] = None,
     *,
     config: Dict[str, Coordinate],
     distances: Dict[str, Sequence[Any]],
     state: Callable[[Any], Any],
     set_state: Callable[[Any, np.ndarray], None],
     render: Optional[Callable[[Any], np.ndarray]] = None,
-    name: str = "own",
+    name: Optional[str] = None,
     image: int = 224,
     controls: int = 5,
     steps: int = 100,
@@ -224,9 +261,10 @@ def from_gymnasium(
     anchors: int = 128,
     branches: int = 32,
 ) -> Task:
-    """Writes a task into `folder`, which must be new or a task's.
+    """Writes a task into `folder`, by default runs/NAME, which must be new or a task's.
 
-    env: a registered name, or a function that makes the environment. config: the named coordinates that a picture shows, angles
+    env: a registered name, an environment of gymnasium.make(), or a function that makes one. state, set_state and render get an
+    environment like it: a name's without wrappers. name: by default after the environment. config: the named coordinates that a picture shows, angles
     first. distances: (coordinates, unit, tolerance[, scale]) each. state, set_state: read a moment as numbers and bring it back, exactly.
     render: the picture, where env.render() shows more than the state. Controls are scaled to -1 .. 1; a choice among n is one number.
     image: pixels a side; controls: of a macro action; steps: controls of an episode."""
@@ -234,8 +272,10 @@ def from_gymnasium(
 
     if not os.path.isfile(_PLUGIN):
         raise UnavailableError(f"{_PLUGIN} is missing; install firm-wm again")
-    _word(name, "the name")
+    recipe = _recipe(env)
+    name = _word(_name_of(env) if name is None else name, "the name")
     kinds = _config_kinds(config)
+    folder = os.path.join("runs", name) if folder is None else folder
     folder = os.path.abspath(_arrays.path(folder, "the folder"))
     for of, what in ((state, "state"), (set_state, "set_state"), *(() if render is None else ((render, "render"),))):
         _callable(of, what)
@@ -244,11 +284,17 @@ def from_gymnasium(
     controls = _arrays.integer(controls, 1, 100, "controls")  # the library says more about it
     counts = dict(steps=steps, episodes=episodes, anchors=anchors, branches=branches)
     counts = {what: _arrays.integer(count, 1, 10**7, what) for what, count in counts.items()}
-    made = _make(env)
+    kept = dict(env=recipe, coordinates=list(config.values()), state=state, set_state=set_state, render=render)
+    try:
+        copy = cloudpickle.loads(cloudpickle.dumps(kept))["env"]  # an environment of the caller's stays where it is
+    except (TypeError, AttributeError, pickle.PicklingError) as error:
+        raise UsageError(f"the task cannot be kept in a folder ({' '.join(str(error).split())}); give functions that hold no open files or windows") from None
+    made = _make(copy)
     made.reset(seed=0)
-    dim = len(np.ravel(np.asarray(state(made), np.float64)))
+    dim = _arrays.array(state(made), "what `state` gives", "numbers").size
     if not 1 <= dim <= 64:
         raise UsageError(f"a state has {dim} numbers; 1 to 64 are possible")
+    _arrays.numbers(np.ravel(state(made)), (dim,), "what `state` gives", np.float64)
     numbers, *_ = _bounds(made)
     wide = sum(2 if k else 1 for k in kinds)
     lines = ["[task]", f"name = {name}", f"image = {image}", "period_ms = 0", f"controls = {controls}", "cost = sum", f"chi = {wide}"]
@@ -259,13 +305,12 @@ def from_gymnasium(
     if os.path.isdir(folder) and os.listdir(folder) and not os.path.isfile(os.path.join(folder, "typed")):
         raise UsageError(f"{folder} holds other things; name a new folder")
     os.makedirs(folder, exist_ok=True)
-    title = f"{env if isinstance(env, str) else getattr(env, '__name__', 'an environment')} of gymnasium"
+    title = f"{env if isinstance(env, str) else name} of gymnasium"
     serve: Dict[str, Any] = dict(state=dim, action=numbers, config=wide, image=image, **counts)
     serve.update(title=title, version=f"{name} 1", python=sys.executable)
     with open(os.path.join(folder, "functions.pickle"), "wb") as file:
-        functions = dict(task=task, env=env, coordinates=list(config.values()), state=state, set_state=set_state, render=render)
         cloudpickle.dump([os.path.abspath(p) for p in sys.path], file)
-        cloudpickle.dump(functions, file)
+        cloudpickle.dump(dict(task=task, **kept), file)
     for part, text in (("serve", "".join(f"{k} {v}\n" for k, v in serve.items())), ("typed", task.typed)):
         with open(os.path.join(folder, part), "w") as out:
             out.write(text)

@@ -135,7 +135,7 @@ static void dress(assembly* a) {
     s->visual.global.elevation = -20.0f;
     s->visual.global.azimuth = 180.0f;
     s->visual.global.offwidth = s->visual.global.offheight = ENV_IMAGE;
-    // marks of what bounding boxes met, which only a viewer shows: clearing them would be a tenth of a physics step
+    // marks of what bounding boxes met, which only a viewer shows: 371 kB to clear in every step
     s->visual.global.bvactive = 0;
     s->visual.map.znear = 0.1f;
     s->visual.map.zfar = 10.0f;
