@@ -35,6 +35,10 @@ const char* lewm_gpu_device(const lewm_gpu* g) {
     (void)g;
     return "none";
 }
+int lewm_gpu_whole(const lewm_gpu* g) {
+    (void)g;
+    return 0;
+}
 firm_status lewm_gpu_solve(lewm_gpu* g, int count, const plan_problem* problem, int iterations,
                            int all, plan_answer* answer, firm_error* err) {
     (void)g, (void)count, (void)problem, (void)iterations, (void)all, (void)answer;
