@@ -83,6 +83,9 @@ typedef struct few_args {
     const char* weights;       // (BLOCKS, pieces of a step, PIECE)
     bf16* kept;                // (clusters, BLOCKS, depth, CONTEXT - 1, 2, each, HEAD)
     const float *qkv_bias[DEPTH], *out_bias[DEPTH], *up_bias[DEPTH + 1], *down_bias[DEPTH + 1];
+#ifdef LEWM_FEW_CAST
+    char* handed;  // (clusters, BLOCKS, OWN_ROWS, ROW)
+#endif
 #ifdef LEWM_FEW_TIMES
     long long* times;  // (blocks, TIMES)
 #endif
@@ -155,6 +158,7 @@ template <int LINES>
 static __device__ __forceinline__ void refill(const few_args& g, standing& s) {
     typedef few_sizes<LINES> Z;
     const int step = pieces_of_step(g.r.s.depth);
+#pragma unroll 1
     while (s.asked < s.pieces && s.asked < s.taken + Z::SLOTS) {
         const int slot = s.asked % Z::SLOTS;
         barrier_expect(barrier_at(s, slot), PIECE);
@@ -351,7 +355,8 @@ static __device__ __forceinline__ row_pairs<PAIRS> sum_parts(const standing& s, 
 
 // A row's operands, to all blocks of the cluster. They are put in order where parts of the row were.
 template <int LINES>
-static __device__ __forceinline__ void hand_out(const standing& s, const own_row& o,
+static __device__ __forceinline__ void hand_out(const few_args& g, const standing& s,
+                                                const own_row& o,
                                                 const row_pairs<PAIRS>& x) {
     typedef few_sizes<LINES> Z;
     const uint32_t room = parts_of(s), word = word_of(s, o.n);
@@ -360,6 +365,26 @@ static __device__ __forceinline__ void hand_out(const standing& s, const own_row
     for (int k = 0; k < PAIRS; k++)
         put4(room + (uint32_t)(k * LINE) + word, pack2(x.v[k].x, x.v[k].y));
     __syncwarp();
+#if defined LEWM_FEW_CAST
+    char* shared = g.handed + (((size_t)s.cluster * BLOCKS + s.rank) * OWN_ROWS + s.warp) * ROW;
+    if (s.lane < ROW / 16)
+        *(uint4*)(shared + s.lane * 16) = take16(room + (uint32_t)s.lane * 16);
+    publish_all();
+    __syncwarp();
+    if (s.lane < COLUMNS)
+        bring_all(s.a + (uint32_t)(s.lane * Z::COLUMN + o.n * LINE), shared + s.lane * LINE, LINE,
+                  barrier_at(s, Z::OPERANDS));
+    return;
+#elif defined LEWM_FEW_BULK_OUT
+    group_publish();
+    __syncwarp();
+    for (int i = s.lane; i < BLOCKS * COLUMNS; i += 32) {
+        const int block = (s.rank + i) % BLOCKS, c = i / BLOCKS;
+        send_far(far_of(s.a + (uint32_t)(c * Z::COLUMN + o.n * LINE), block),
+                 room + (uint32_t)(c * LINE), LINE, far_of(barrier_at(s, Z::OPERANDS), block));
+    }
+    return;
+#endif
     if (s.lane >= ROW / 16) return;
     const uint4 v = take16(room + (uint32_t)s.lane * 16);
     const uint32_t to = s.a + (uint32_t)(s.lane / 8 * Z::COLUMN + o.n * LINE + s.lane % 8 * 16),
@@ -389,7 +414,7 @@ static __device__ __forceinline__ void gate(const few_args& g, standing& s, cons
         x.v[i].x += by.v[i].x * (y.v[i].x + w.bias[i].x);
         x.v[i].y += by.v[i].y * (y.v[i].y + w.bias[i].y);
     }
-    hand_out<LINES>(s, o, modulated(x, WIDTH, m, head));
+    hand_out<LINES>(g, s, o, modulated(x, WIDTH, m, head));
     STAMP(8);
 }
 
@@ -444,7 +469,7 @@ static __device__ __forceinline__ void place(const few_args& g, standing& s, con
         x.v[i] = make_float2(z.v[i].x + p.x, z.v[i].y + p.y);
     }
     const modulation<PAIRS> m = {chunk_of(shift), chunk_of(scale)};
-    hand_out<LINES>(s, o, modulated(x, WIDTH, m, 0));
+    hand_out<LINES>(g, s, o, modulated(x, WIDTH, m, 0));
 }
 
 // ---- a branch -----------------------------------------------------------------------------------
@@ -455,7 +480,7 @@ static __device__ __forceinline__ void operands_wait(standing& s, int slots) {
     const uint32_t at = barrier_at(s, few_sizes<LINES>::OPERANDS);
     if (refills()) barrier_expect(at, slots * s.count * ROW);
     barrier_wait(at, s.products++ & 1);
-    group_publish();
+    far_arrived();
 }
 
 // This block's part of so many slots' rows, to the rows' owners: warpgroup i has column block i. A
@@ -466,6 +491,9 @@ static __device__ __forceinline__ void send_parts(const standing& s, const float
     typedef few_sizes<LINES> Z;
     const uint32_t lines = s.a + (uint32_t)(s.group * Z::COLUMN);
     put_rows(d, s, lines, make_float2(0, 0), true, same);
+#ifdef LEWM_FEW_BULK_PARTS
+    group_publish();
+#endif
     some_meet(1 + s.group, 128);
     const int thread = s.warp % 4 * 32 + s.lane, owner = thread / 8, piece = thread % 8;
     if (thread < OWN_ROWS && thread % CONTEXT < slots &&
@@ -473,9 +501,21 @@ static __device__ __forceinline__ void send_parts(const standing& s, const float
         barrier_arrive(barrier_at(s, Z::ROWS + thread));  // this block's own rows
     if (owner == s.rank) return;
     const int source = s.rank < owner ? s.rank : s.rank - 1;
+#ifdef LEWM_FEW_BULK_PARTS
+    for (int w = piece; w < OWN_ROWS; w += 8) {
+        const int slot = w % CONTEXT, c = w / CONTEXT * BLOCKS + owner;
+        if (slot < slots && c < s.count)
+            send_far(far_of(s.parts + (uint32_t)((w * OTHERS + source) * ROW + s.group * LINE),
+                            owner),
+                     lines + (uint32_t)((slot * s.each + c) * LINE), LINE,
+                     far_of(barrier_at(s, Z::ROWS + w), owner));
+    }
+    return;
+#endif
     const uint32_t to = far_of(s.parts + (uint32_t)(source * ROW + s.group * LINE + piece * 16),
                                owner),
                    barrier = far_of(barrier_at(s, Z::ROWS), owner);
+#pragma unroll 1
     for (int slot = 0; slot < slots; slot++)
 #pragma unroll
         for (int k = 0; k < OWN; k++) {
@@ -712,6 +752,7 @@ static __device__ __forceinline__ void step(const few_args& g, standing& s, int 
     gated w;
     place<LINES>(g, s, {t, 0, 0, last, slots}, x);
     STAMP(9);
+#pragma unroll 1
     for (int b = 0; b < depth; b++) {
         const int passing = b == depth - 1 ? 1 : slots;
         const gate_of first = {t, b, 0, last, passing}, then = {t, b, 1, last, passing};
@@ -762,6 +803,7 @@ __global__ void __launch_bounds__(THREADS, 1) lewm_few_kernel(const __grid_const
     __syncthreads();
     if (refills()) refill<LINES>(g, s);
     cluster_meets();
+#pragma unroll 1
     for (int t = 0; t < g.r.horizon; t++) step<LINES>(g, s, t STAMPED);
     const own_row o = own_of(s, 1);
     if (o.there) newest<LINES>(g, s, o, g.r.horizon - 1);
