@@ -328,6 +328,9 @@ static __device__ __forceinline__ void gate_fetch(gated& v, const few_args& g, c
 // Waits for the parts of this warp's row.
 template <int LINES>
 static __device__ __forceinline__ void parts_wait(standing& s) {
+#ifdef LEWM_FEW_MEET
+    return;
+#endif
     const uint32_t at = barrier_at(s, few_sizes<LINES>::ROWS + s.warp);
     if (s.lane == 0) barrier_expect(at, OTHERS * ROW);
     __syncwarp();
@@ -396,6 +399,46 @@ static __device__ __forceinline__ void hand_out(const few_args& g, const standin
     }
 }
 
+#ifdef LEWM_FEW_ONEPASS
+static __device__ __forceinline__ void standard(row_pairs<PAIRS>& x, float eps) {
+    float sum = 0, square = 0;
+#pragma unroll
+    for (int k = 0; k < PAIRS; k++) {
+        sum += x.v[k].x + x.v[k].y;
+        square = fmaf(x.v[k].x, x.v[k].x, fmaf(x.v[k].y, x.v[k].y, square));
+    }
+#pragma unroll
+    for (int k = 16; k; k /= 2) {
+        sum += __shfl_xor_sync(~0u, sum, k);
+        square += __shfl_xor_sync(~0u, square, k);
+    }
+    const float mean = sum * (1.0f / WIDTH),
+                scale = rsqrtf(fmaxf(square * (1.0f / WIDTH) - mean * mean, 0.0f) + 0.0f * square +
+                               eps);
+#pragma unroll
+    for (int k = 0; k < PAIRS; k++)
+        x.v[k].x = (x.v[k].x - mean) * scale, x.v[k].y = (x.v[k].y - mean) * scale;
+}
+static __device__ __forceinline__ row_pairs<PAIRS> normed(row_pairs<PAIRS> x,
+                                                          const modulation<PAIRS>& m, int head) {
+    if (!head) {
+        standard(x, 1e-6f);
+#pragma unroll
+        for (int k = 0; k < PAIRS; k++) {
+            x.v[k].x = fmaf(x.v[k].x, 1.0f + m.scale.v[k].x, m.shift.v[k].x);
+            x.v[k].y = fmaf(x.v[k].y, 1.0f + m.scale.v[k].y, m.shift.v[k].y);
+        }
+    }
+    standard(x, 1e-5f);
+    return x;
+}
+#else
+static __device__ __forceinline__ row_pairs<PAIRS> normed(const row_pairs<PAIRS>& x,
+                                                          const modulation<PAIRS>& m, int head) {
+    return modulated(x, WIDTH, m, head);
+}
+#endif
+
 // x += gate * y, then the next product's operands.
 template <int LINES>
 static __device__ __forceinline__ void gate(const few_args& g, standing& s, const gate_of& k,
@@ -414,7 +457,7 @@ static __device__ __forceinline__ void gate(const few_args& g, standing& s, cons
         x.v[i].x += by.v[i].x * (y.v[i].x + w.bias[i].x);
         x.v[i].y += by.v[i].y * (y.v[i].y + w.bias[i].y);
     }
-    hand_out<LINES>(g, s, o, modulated(x, WIDTH, m, head));
+    hand_out<LINES>(g, s, o, normed(x, m, head));
     STAMP(8);
 }
 
@@ -461,7 +504,9 @@ static __device__ __forceinline__ void place(const few_args& g, standing& s, con
 #pragma unroll
         for (int i = 0; i < PAIRS; i++)
             z.v[i] = from ? fresh8(latent(g, o, from - 1) + column(i)) : pair(z0 + column(i));
+#ifndef LEWM_FEW_MEET
         if (k.t) barrier_wait(barrier_at(s, few_sizes<LINES>::ROWS + o.k * CONTEXT), parity);
+#endif
     }
 #pragma unroll
     for (int i = 0; i < PAIRS; i++) {
@@ -469,7 +514,7 @@ static __device__ __forceinline__ void place(const few_args& g, standing& s, con
         x.v[i] = make_float2(z.v[i].x + p.x, z.v[i].y + p.y);
     }
     const modulation<PAIRS> m = {chunk_of(shift), chunk_of(scale)};
-    hand_out<LINES>(g, s, o, modulated(x, WIDTH, m, 0));
+    hand_out<LINES>(g, s, o, normed(x, m, 0));
 }
 
 // ---- a branch -----------------------------------------------------------------------------------
@@ -477,6 +522,11 @@ static __device__ __forceinline__ void place(const few_args& g, standing& s, con
 // until the operands of so many slots are there
 template <int LINES>
 static __device__ __forceinline__ void operands_wait(standing& s, int slots) {
+#ifdef LEWM_FEW_MEET
+    cluster_meets();
+    far_arrived();
+    return;
+#endif
     const uint32_t at = barrier_at(s, few_sizes<LINES>::OPERANDS);
     if (refills()) barrier_expect(at, slots * s.count * ROW);
     barrier_wait(at, s.products++ & 1);
@@ -498,7 +548,11 @@ static __device__ __forceinline__ void send_parts(const standing& s, const float
     const int thread = s.warp % 4 * 32 + s.lane, owner = thread / 8, piece = thread % 8;
     if (thread < OWN_ROWS && thread % CONTEXT < slots &&
         thread / CONTEXT * BLOCKS + s.rank < s.count)
+#ifdef LEWM_FEW_MEET
+        ;
+#else
         barrier_arrive(barrier_at(s, Z::ROWS + thread));  // this block's own rows
+#endif
     if (owner == s.rank) return;
     const int source = s.rank < owner ? s.rank : s.rank - 1;
 #ifdef LEWM_FEW_BULK_PARTS
@@ -532,6 +586,11 @@ static __device__ __forceinline__ void send_parts(const standing& s, const float
 template <int LINES>
 static __device__ __forceinline__ void release(const few_args& g, standing& s, int pieces) {
     s.taken += pieces;
+#ifdef LEWM_FEW_MEET
+    cluster_meets();
+    if (refills()) refill<LINES>(g, s);
+    return;
+#endif
     if (s.warp != THREADS / 32 - 1) {
         some_arrive(1 + GROUPS, THREADS);
         return;

@@ -29,6 +29,12 @@ static __device__ __forceinline__ uint32_t far_of(uint32_t own, int block) {
 }
 // 16 bytes to a far place; its block's barrier counts them
 static __device__ __forceinline__ void put_far(uint32_t at, uint4 v, uint32_t barrier) {
+#ifdef LEWM_FEW_MEET
+    asm volatile("st.shared::cluster.v4.u32 [%0], {%1,%2,%3,%4};" ::"r"(at), "r"(v.x), "r"(v.y),
+                 "r"(v.z), "r"(v.w)
+                 : "memory");
+    return;
+#endif
     asm volatile(
         "st.async.weak.shared::cluster.mbarrier::complete_tx::bytes.v4.b32 [%0], {%1,%2,%3,%4}, "
         "[%5];" ::"r"(at),
@@ -91,7 +97,11 @@ static __device__ __forceinline__ void barrier_wait(uint32_t at, int parity) {
     do {
         asm volatile(
             "{\n.reg .pred p;\n"
+#ifdef LEWM_FEW_ACQUIRE
+            "mbarrier.try_wait.parity.acquire.cluster.shared::cta.b64 p, [%1], %2;\n"
+#else
             "mbarrier.try_wait.parity.shared::cta.b64 p, [%1], %2;\n"
+#endif
             "selp.u32 %0, 1, 0, p;\n}"
             : "=r"(done)
             : "r"(at), "r"(parity)
