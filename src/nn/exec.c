@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "core/mem.h"
-#include "nn/exec_kind.h"
+#include "nn/gpu.h"
 #include "nn/lanes.h"
 #include "nn/packs.h"
 #include "nn/stops.h"
@@ -145,11 +145,9 @@ static int alloc_blocks(nn_exec* e) {
 }
 
 static const nn_exec_kind* kind_of(const nn_exec_options* opt) {
-#ifdef FIRM_CUDA
-    if (opt->queue) return &nn_exec_cuda;
-#endif
-    CHECK(!opt->queue, "a queue without a device behind it");
-    return NULL;
+    if (!opt->queue) return NULL;
+    CHECK(nn_gpu_linked(), "a queue without a device behind it");
+    return nn_gpu_linked()->exec;
 }
 
 firm_status nn_exec_create(const nn_graph* g, const nn_backend* b, const nn_exec_options* opt,
