@@ -69,12 +69,11 @@ static void compare_rollouts(lewm_model* m, int n, const rollout_case* cases, si
     lewm_net_rollout(net, scratch, n, P, z0, u, want);
     for (size_t c = 0; c < count; c++) {
         lewm_gpu* g;
-        const lewm_gpu_setup setup = {
-            .model = m,
-            .options = options(n, 1),
-            .precision = cases[c].precision,
-            .searches = 1,
-            .in_turn = cases[c].in_turn};
+        const lewm_gpu_setup setup = {.model = m,
+                                      .options = options(n, 1),
+                                      .precision = cases[c].precision,
+                                      .searches = 1,
+                                      .in_turn = cases[c].in_turn};
         if (!create(&setup, &g)) break;
         int bad = -1;
         REQUIRE_OK(lewm_gpu_rollout(g, n, P, z0, u, got, &bad, &err), err);

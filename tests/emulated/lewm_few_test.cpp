@@ -37,7 +37,8 @@ struct layer {
         b = random((size_t)out, 0.3f);
     }
     // pieces for all blocks; where the next ones go
-    char* pack(char* to, size_t stride, int columns, int tiles, int apart, int rows, int ins) const {
+    char* pack(char* to, size_t stride, int columns, int tiles, int apart, int rows,
+               int ins) const {
         const pack_args p = {w.data(), in, columns, tiles, apart, rows, ins, to, stride};
         emulate((unsigned)(packed_count(p) + 255) / 256, 256, 0, [&] { lewm_few_pack_kernel(p); });
         return to + (size_t)columns * tiles * PIECE;
@@ -102,7 +103,10 @@ struct rollout {
     few_args g = {};
 
     rollout(const model& from, int rows_, int search_rows_, int each, int steps)
-        : m(from), rows(rows_), horizon(steps), search_rows(search_rows_),
+        : m(from),
+          rows(rows_),
+          horizon(steps),
+          search_rows(search_rows_),
           clusters((rows_ + each - 1) / each) {
         mod.resize((size_t)horizon * rows * m.s.modulation);
         for (__nv_bfloat16& v : mod) v = __float2bfloat16(noise());
@@ -119,10 +123,6 @@ struct rollout {
         for (int i = 0; i < rows / search_rows; i++)
             for (int f = 0; f < WIDTH; f++) z0(i * search_rows)[f] = 2 * noise();
         g.each = each, g.kept = kept.data(), g.weights = m.packed.data();
-#ifdef LEWM_FEW_CAST
-        static std::vector<char> handed(100000000);
-        g.handed = handed.data();
-#endif
         for (int i = 0; i <= m.s.depth; i++) {
             const block_layers& l = m.blocks[i];
             if (i < m.s.depth) g.qkv_bias[i] = l.qkv.b.data(), g.out_bias[i] = l.out.b.data();
@@ -132,10 +132,8 @@ struct rollout {
     float* z0(int row) {
         return lewm_part(lewm_search_at(g.r.searches, g.r.s, row / search_rows), g.r.s.z0_at);
     }
-    template <int LINES>
     void run() {
-        emulate_together((unsigned)(clusters * BLOCKS), THREADS, few_sizes<LINES>::ROOM,
-                         [&] { lewm_few_kernel<LINES>(g); });
+        emulate_together((unsigned)(clusters * BLOCKS), THREADS, ROOM, [&] { lewm_few_kernel(g); });
     }
     double chunk(int t, int row, int block, int i, int f) const {
         int at = (block * LEWM_CHUNKS + i) * WIDTH + f;
@@ -228,10 +226,9 @@ struct rollout {
 // Latents have numbers up to about 4; every block's part of a row is rounded to bfloat16, too.
 static const double NEAR_BY = 0.03;
 
-template <int LINES>
 static void compare(const model& m, int rows, int search_rows, int each, int steps) {
     rollout r(m, rows, search_rows, each, steps);
-    r.run<LINES>();
+    r.run();
     double worst = 0;
     for (int row = 0; row < r.rows; row++) worst = test_worse(worst, r.off(row));
     printf("  off by %.2e\n", worst);
@@ -241,14 +238,13 @@ static void compare(const model& m, int rows, int search_rows, int each, int ste
 // 17 and 3 candidates of two clusters
 TEST(emulated, lewm_few_roll_out) {
     const model m(1);
-    compare<40>(m, 20, 10, 17, 4);
+    compare(m, 20, 10, 17, 4);
 }
 
 // as many candidates as a cluster takes
 TEST(emulated, lewm_few_roll_out_full_clusters) {
     const model m(2);
-    compare<40>(m, few_sizes<40>::CANDIDATES, few_sizes<40>::CANDIDATES, few_sizes<40>::CANDIDATES, 5);
-    compare<48>(m, few_sizes<48>::CANDIDATES, few_sizes<48>::CANDIDATES, few_sizes<48>::CANDIDATES, 4);
+    compare(m, CANDIDATES, CANDIDATES, CANDIDATES, 5);
 }
 
 // what is not finite stays so, in its own row alone
@@ -257,7 +253,7 @@ TEST(emulated, lewm_few_keep_what_is_not_finite) {
     rollout r(m, 4, 4, 4, 3);
     const int bad = 2;
     r.mod[(size_t)bad * m.s.modulation] = __float2bfloat16(NAN);  // of its first macro step
-    r.run<40>();
+    r.run();
     for (int row = 0; row < r.rows; row++)
         for (int t = 0; t < r.horizon; t++)
             EXPECT_INT(isfinite(r.path[((size_t)row * r.horizon + t) * WIDTH]) != 0, row != bad);

@@ -43,8 +43,8 @@ struct lewm_gpu {
     cublasLtHandle_t blas;
     struct product_plan* plans;
     struct lewm_fewer* fewer;  // NULL: every rollout is product by product
-    size_t element;  // bytes of an operand
-    int rows;        // candidates of all searches
+    size_t element;            // bytes of an operand
+    int rows;                  // candidates of all searches
 
     gpu_layer patch, embed_up, embed_down, modulation, head_up, head_down;
     gpu_block block[LEWM_MAX_DEPTH];

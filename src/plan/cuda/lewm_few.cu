@@ -1,15 +1,13 @@
 // lewm_few.cu - the host's side of lewm_few.cuh: which planners can use it, weights packed for it,
 // and its launch.
-#include "plan/cuda/lewm_few.cuh"
-
 #include "plan/cuda/lewm.cuh"
+#include "plan/cuda/lewm_few.cuh"
 
 using namespace lewm_few;
 
 // What a planner keeps for it.
 struct lewm_fewer {
     char* weights;
-    int lines;     // 40 or 48 (lewm_few.cuh)
     int clusters;  // that the GPU runs at once
     few_args args;
 };
@@ -32,12 +30,11 @@ typedef struct launch {
     cudaLaunchAttribute attribute;
 } launch;
 
-template <int LINES>
 static void set_launch(const lewm_gpu* g, int clusters, launch* l) {
     *l = {};
     l->config.gridDim = dim3((unsigned)(clusters * BLOCKS));
     l->config.blockDim = dim3(THREADS);
-    l->config.dynamicSmemBytes = few_sizes<LINES>::ROOM;
+    l->config.dynamicSmemBytes = ROOM;
     l->config.stream = g->stream;
     l->config.attrs = &l->attribute;
     l->config.numAttrs = 1;
@@ -47,21 +44,19 @@ static void set_launch(const lewm_gpu* g, int clusters, launch* l) {
 }
 
 // how many clusters the GPU runs at once
-template <int LINES>
 static int clusters_of(const lewm_gpu* g) {
     int clusters = 0, capability = 0;
     if (said_no(cudaDeviceGetAttribute(&capability, cudaDevAttrComputeCapabilityMajor,
                                        g->setup.device)) ||
         capability != 9 ||
-        said_no(cudaFuncSetAttribute(lewm_few_kernel<LINES>,
-                                     cudaFuncAttributeMaxDynamicSharedMemorySize,
-                                     few_sizes<LINES>::ROOM)) ||
-        said_no(cudaFuncSetAttribute(lewm_few_kernel<LINES>,
+        said_no(cudaFuncSetAttribute(lewm_few_kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
+                                     ROOM)) ||
+        said_no(cudaFuncSetAttribute(lewm_few_kernel,
                                      cudaFuncAttributeNonPortableClusterSizeAllowed, 1)))
         return 0;
     launch l;
-    set_launch<LINES>(g, 1, &l);
-    return said_no(cudaOccupancyMaxActiveClusters(&clusters, lewm_few_kernel<LINES>, &l.config))
+    set_launch(g, 1, &l);
+    return said_no(cudaOccupancyMaxActiveClusters(&clusters, lewm_few_kernel, &l.config))
                ? 0
                : clusters;
 }
@@ -103,25 +98,20 @@ static firm_status pack_all(const lewm_gpu* g, char* to, few_args* a, firm_error
     return pack_mlp(g, &g->head_up, &g->head_down, &to, err);
 }
 
-static int capacity(int clusters, int lines) {
-    return clusters * (lines == 40 ? (int)few_sizes<40>::CANDIDATES : (int)few_sizes<48>::CANDIDATES);
-}
-
 firm_status lewm_few_prepare(lewm_gpu* g, firm_error* err) {
     if (!fits(g)) return FIRM_OK;
-    const int small = clusters_of<40>(g), large = clusters_of<48>(g);
-    const bool fits_small = capacity(small, 40) >= g->size.candidates;
-    if (!fits_small && capacity(large, 48) < g->size.candidates) return FIRM_OK;
+    const int clusters = clusters_of(g);
+    if (clusters * CANDIDATES < g->size.candidates) return FIRM_OK;
     lewm_fewer* w = (lewm_fewer*)mem_calloc(1, sizeof *w);
     if (!w) return FAIL(err, FIRM_E_MEMORY, "no memory for the GPU planner");
     g->fewer = w;
-    w->lines = fits_small ? 40 : 48;
-    w->clusters = fits_small ? small : large;
+    w->clusters = clusters;
     const size_t bytes = (size_t)(BLOCKS * pieces_of_step(g->size.depth)) * PIECE;
     GPU(cudaMalloc((void**)&w->weights, bytes));
     g->bytes += bytes;
     w->args.weights = w->weights;
-    // of every candidate a share, and clusters are at least half full: fewer numbers than g->qkv has
+    // of every candidate a share, and clusters are at least half full: fewer numbers than g->qkv
+    // has
     w->args.kept = (bf16*)g->qkv;
     return pack_all(g, w->weights, &w->args, err);
 }
@@ -134,7 +124,7 @@ void lewm_few_free(lewm_gpu* g) {
 }
 
 int lewm_few_takes(const lewm_gpu* g, const lewm_job* j) {
-    return g->fewer && j->count * j->each <= capacity(g->fewer->clusters, g->fewer->lines);
+    return g->fewer && j->count * j->each <= g->fewer->clusters * CANDIDATES;
 }
 
 firm_status lewm_few_run(lewm_gpu* g, const lewm_job* j, firm_error* err) {
@@ -144,12 +134,7 @@ firm_status lewm_few_run(lewm_gpu* g, const lewm_job* j, firm_error* err) {
     a.each = (a.r.rows + w->clusters - 1) / w->clusters;
     const int clusters = (a.r.rows + a.each - 1) / a.each;
     launch l;
-    if (w->lines == 40) {
-        set_launch<40>(g, clusters, &l);
-        GPU(cudaLaunchKernelEx(&l.config, lewm_few_kernel<40>, a));
-    } else {
-        set_launch<48>(g, clusters, &l);
-        GPU(cudaLaunchKernelEx(&l.config, lewm_few_kernel<48>, a));
-    }
+    set_launch(g, clusters, &l);
+    GPU(cudaLaunchKernelEx(&l.config, lewm_few_kernel, a));
     return FIRM_OK;
 }

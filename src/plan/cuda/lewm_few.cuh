@@ -40,11 +40,11 @@ enum {
     DEPTH = 8,    // blocks at most
     GROUPS = 3,   // warpgroups of a block
     THREADS = 128 * GROUPS,
-    COLUMNS = WIDTH / 64,     // column blocks of a row
-    LINE = 128,               // bytes
-    ROW = COLUMNS * LINE,     // bytes
-    OWN = 3,                  // candidates whose rows a block owns, at most
-    OWN_ROWS = OWN * CONTEXT, // a warp each
+    COLUMNS = WIDTH / 64,      // column blocks of a row
+    LINE = 128,                // bytes
+    ROW = COLUMNS * LINE,      // bytes
+    OWN = 3,                   // candidates whose rows a block owns, at most
+    OWN_ROWS = OWN * CONTEXT,  // a warp each
     OTHERS = BLOCKS - 1,
     PIECE = 64 * LINE,  // bytes of weights
     PAIRS = WIDTH / 64,
@@ -56,39 +56,30 @@ enum {
     PIECES = QKV + OUT + UP + DOWN
 };
 
-// for clusters of up to 40 or 48 rows a token
-template <int LINES>
-struct few_sizes {
-    enum {
-        FEW = LINES / 8,              // tiles of eight rows: one token's
-        MANY = LINES == 40 ? 15 : 17, // all tokens'
-        CANDIDATES = MANY * 8 / CONTEXT < OWN * BLOCKS ? MANY * 8 / CONTEXT : OWN * BLOCKS,
-        SLOTS = LINES == 40 ? 10 : 9, // pieces of weights in the ring
-        COLUMN = MANY * 8 * LINE,     // bytes of a column block
-        AT_A = 0,
-        AT_H = AT_A + COLUMNS * COLUMN,  // q, k and v of a head, or hidden units
-        AT_RING = AT_H + COLUMNS * COLUMN,
-        AT_PARTS = AT_RING + SLOTS * PIECE,  // (OWN_ROWS, OTHERS, ROW)
-        AT_BARRIERS = AT_PARTS + OWN_ROWS * OTHERS * ROW,
-        OPERANDS = SLOTS,  // barriers: pieces, operands, own rows
-        ROWS = OPERANDS + 1,
-        BARRIERS = ROWS + OWN_ROWS,
-        ROOM = AT_BARRIERS + BARRIERS * 8
-    };
+// Rows in tiles of eight: one token of all candidates, all tokens of as many as there can be.
+enum {
+    FEW = 6,
+    MANY = 17,
+    CANDIDATES = MANY * 8 / CONTEXT,  // of a cluster
+    SLOTS = 9,                        // pieces of weights in the ring
+    COLUMN = MANY * 8 * LINE,         // bytes of a column block
+    AT_A = 0,
+    AT_H = AT_A + COLUMNS * COLUMN,  // q, k and v of a head, or hidden units
+    AT_RING = AT_H + COLUMNS * COLUMN,
+    AT_PARTS = AT_RING + SLOTS * PIECE,  // (OWN_ROWS, OTHERS, ROW)
+    AT_BARRIERS = AT_PARTS + OWN_ROWS * OTHERS * ROW,
+    OPERANDS = SLOTS,  // barriers: pieces, operands, own rows
+    ROWS = OPERANDS + 1,
+    BARRIERS = ROWS + OWN_ROWS,
+    ROOM = AT_BARRIERS + BARRIERS * 8
 };
 
 typedef struct few_args {
     rows_args r;
-    int each;                  // candidates of a cluster
-    const char* weights;       // (BLOCKS, pieces of a step, PIECE)
-    bf16* kept;                // (clusters, BLOCKS, depth, CONTEXT - 1, 2, each, HEAD)
+    int each;             // candidates of a cluster
+    const char* weights;  // (BLOCKS, pieces of a step, PIECE)
+    bf16* kept;           // (clusters, BLOCKS, depth, CONTEXT - 1, 2, each, HEAD)
     const float *qkv_bias[DEPTH], *out_bias[DEPTH], *up_bias[DEPTH + 1], *down_bias[DEPTH + 1];
-#ifdef LEWM_FEW_CAST
-    char* handed;  // (clusters, BLOCKS, OWN_ROWS, ROW)
-#endif
-#ifdef LEWM_FEW_TIMES
-    long long* times;  // (blocks, TIMES)
-#endif
 } few_args;
 
 static __host__ __device__ __forceinline__ int pieces_of_step(int depth) {
@@ -132,21 +123,6 @@ typedef struct standing {
     int products, met, own;    // operands, parts of slot 0 and of this warp's row waited for so far
 } standing;
 
-#ifdef LEWM_FEW_TIMES
-enum { TIMES = 4096 };
-static __device__ __forceinline__ void stamp(const few_args& g, int& at, int what) {
-    if (threadIdx.x == 0 && at < TIMES)
-        g.times[(size_t)blockIdx.x * TIMES + at++] = clock64() << 4 | what;
-}
-#define STAMP(what) stamp(g, stamps, what)
-#define STAMPS , int& stamps
-#define STAMPED , stamps
-#else
-#define STAMP(what)
-#define STAMPS
-#define STAMPED
-#endif
-
 static __device__ __forceinline__ uint32_t barrier_at(const standing& s, int number) {
     return s.barriers + (uint32_t)number * 8;
 }
@@ -154,13 +130,11 @@ static __device__ __forceinline__ uint32_t barrier_at(const standing& s, int num
 // ---- weights ------------------------------------------------------------------------------------
 
 // One thread's work: asks for the pieces that have room.
-template <int LINES>
 static __device__ __forceinline__ void refill(const few_args& g, standing& s) {
-    typedef few_sizes<LINES> Z;
     const int step = pieces_of_step(g.r.s.depth);
 #pragma unroll 1
-    while (s.asked < s.pieces && s.asked < s.taken + Z::SLOTS) {
-        const int slot = s.asked % Z::SLOTS;
+    while (s.asked < s.pieces && s.asked < s.taken + SLOTS) {
+        const int slot = s.asked % SLOTS;
         barrier_expect(barrier_at(s, slot), PIECE);
         bring(s.ring + (uint32_t)slot * PIECE,
               g.weights + ((size_t)s.rank * step + s.asked % step) * PIECE, PIECE,
@@ -174,21 +148,20 @@ static __device__ __forceinline__ bool refills(void) {
 
 // d = 64 features x rows: COUNT pieces from number `piece` on, `apart` from each other, and column
 // blocks of rows from `rows` on. Begins; finish() ends.
-template <int LINES, int COUNT, int N>
+template <int COUNT, int N>
 static __device__ __forceinline__ void product(float (&d)[N][4], const standing& s, int piece,
                                                int apart, uint32_t rows) {
-    typedef few_sizes<LINES> Z;
 #pragma unroll
     for (int i = 0; i < COUNT; i++) {
         const int at = s.taken + piece + i * apart;
-        barrier_wait(barrier_at(s, at % Z::SLOTS), at / Z::SLOTS & 1);
+        barrier_wait(barrier_at(s, at % SLOTS), at / SLOTS & 1);
     }
     group_begin();
 #pragma unroll
     for (int i = 0; i < COUNT; i++) {
-        const int slot = (s.taken + piece + i * apart) % Z::SLOTS;
+        const int slot = (s.taken + piece + i * apart) % SLOTS;
         const uint64_t a = group_operand(s.ring + (uint32_t)slot * PIECE),
-                       b = group_operand(rows + (uint32_t)(i * Z::COLUMN));
+                       b = group_operand(rows + (uint32_t)(i * COLUMN));
 #pragma unroll
         for (int k = 0; k < 4; k++) group_product(d, a + 2 * k, b + 2 * k, i || k);
     }
@@ -198,6 +171,18 @@ static __device__ __forceinline__ void finish(float (&d)[N][4]) {
     group_commit();
     group_wait<0>();
     group_own(d);
+}
+
+// This warpgroup is done with so many pieces; when all are, they make room for others. One warp
+// waits for that.
+static __device__ __forceinline__ void release(const few_args& g, standing& s, int pieces) {
+    s.taken += pieces;
+    if (s.warp != THREADS / 32 - 1) {
+        some_arrive(1 + GROUPS, THREADS);
+        return;
+    }
+    some_meet(1 + GROUPS, THREADS);
+    if (refills()) refill(g, s);
 }
 
 // ---- results as rows ----------------------------------------------------------------------------
@@ -326,26 +311,20 @@ static __device__ __forceinline__ void gate_fetch(gated& v, const few_args& g, c
 }
 
 // Waits for the parts of this warp's row.
-template <int LINES>
 static __device__ __forceinline__ void parts_wait(standing& s) {
-#ifdef LEWM_FEW_MEET
-    return;
-#endif
-    const uint32_t at = barrier_at(s, few_sizes<LINES>::ROWS + s.warp);
+    const uint32_t at = barrier_at(s, ROWS + s.warp);
     if (s.lane == 0) barrier_expect(at, OTHERS * ROW);
     __syncwarp();
     barrier_wait(at, s.own++ & 1);
 }
 
 // The sum of all parts of this warp's row: its block's own, then the others' in their order.
-template <int LINES>
 static __device__ __forceinline__ row_pairs<PAIRS> sum_parts(const standing& s, const own_row& o) {
-    typedef few_sizes<LINES> Z;
     const uint32_t word = word_of(s, o.n), own = s.a + (uint32_t)(o.n * LINE) + word,
                    parts = parts_of(s) + word;
     row_pairs<PAIRS> v;
 #pragma unroll
-    for (int k = 0; k < PAIRS; k++) v.v[k] = unpack2(take4(own + (uint32_t)(k * Z::COLUMN)));
+    for (int k = 0; k < PAIRS; k++) v.v[k] = unpack2(take4(own + (uint32_t)(k * COLUMN)));
 #pragma unroll
     for (int i = 0; i < OTHERS; i++)
 #pragma unroll
@@ -356,42 +335,20 @@ static __device__ __forceinline__ row_pairs<PAIRS> sum_parts(const standing& s, 
     return v;
 }
 
-// A row's operands, to all blocks of the cluster. They are put in order where parts of the row were.
-template <int LINES>
-static __device__ __forceinline__ void hand_out(const few_args& g, const standing& s,
-                                                const own_row& o,
+// A row's operands, to all blocks of the cluster. They are put in order where parts of the row
+// were.
+static __device__ __forceinline__ void hand_out(const standing& s, const own_row& o,
                                                 const row_pairs<PAIRS>& x) {
-    typedef few_sizes<LINES> Z;
     const uint32_t room = parts_of(s), word = word_of(s, o.n);
     __syncwarp();
 #pragma unroll
     for (int k = 0; k < PAIRS; k++)
         put4(room + (uint32_t)(k * LINE) + word, pack2(x.v[k].x, x.v[k].y));
     __syncwarp();
-#if defined LEWM_FEW_CAST
-    char* shared = g.handed + (((size_t)s.cluster * BLOCKS + s.rank) * OWN_ROWS + s.warp) * ROW;
-    if (s.lane < ROW / 16)
-        *(uint4*)(shared + s.lane * 16) = take16(room + (uint32_t)s.lane * 16);
-    publish_all();
-    __syncwarp();
-    if (s.lane < COLUMNS)
-        bring_all(s.a + (uint32_t)(s.lane * Z::COLUMN + o.n * LINE), shared + s.lane * LINE, LINE,
-                  barrier_at(s, Z::OPERANDS));
-    return;
-#elif defined LEWM_FEW_BULK_OUT
-    group_publish();
-    __syncwarp();
-    for (int i = s.lane; i < BLOCKS * COLUMNS; i += 32) {
-        const int block = (s.rank + i) % BLOCKS, c = i / BLOCKS;
-        send_far(far_of(s.a + (uint32_t)(c * Z::COLUMN + o.n * LINE), block),
-                 room + (uint32_t)(c * LINE), LINE, far_of(barrier_at(s, Z::OPERANDS), block));
-    }
-    return;
-#endif
     if (s.lane >= ROW / 16) return;
     const uint4 v = take16(room + (uint32_t)s.lane * 16);
-    const uint32_t to = s.a + (uint32_t)(s.lane / 8 * Z::COLUMN + o.n * LINE + s.lane % 8 * 16),
-                   barrier = barrier_at(s, Z::OPERANDS);
+    const uint32_t to = s.a + (uint32_t)(s.lane / 8 * COLUMN + o.n * LINE + s.lane % 8 * 16),
+                   barrier = barrier_at(s, OPERANDS);
 #pragma unroll 4
     for (int i = 0; i < BLOCKS; i++) {
         const int block = (s.rank + i) % BLOCKS;
@@ -399,7 +356,8 @@ static __device__ __forceinline__ void hand_out(const few_args& g, const standin
     }
 }
 
-#ifdef LEWM_FEW_ONEPASS
+// LN(x; eps). Both sums at once, since the next product waits for them: good to five digits unless
+// a row's mean is some 30 times its spread.
 static __device__ __forceinline__ void standard(row_pairs<PAIRS>& x, float eps) {
     float sum = 0, square = 0;
 #pragma unroll
@@ -412,13 +370,15 @@ static __device__ __forceinline__ void standard(row_pairs<PAIRS>& x, float eps) 
         sum += __shfl_xor_sync(~0u, sum, k);
         square += __shfl_xor_sync(~0u, square, k);
     }
+    // what is not finite must stay so
     const float mean = sum * (1.0f / WIDTH),
-                scale = rsqrtf(fmaxf(square * (1.0f / WIDTH) - mean * mean, 0.0f) + 0.0f * square +
-                               eps);
+                spread = fmaxf(square * (1.0f / WIDTH) - mean * mean, 0.0f) + 0.0f * square,
+                scale = rsqrtf(spread + eps);
 #pragma unroll
     for (int k = 0; k < PAIRS; k++)
         x.v[k].x = (x.v[k].x - mean) * scale, x.v[k].y = (x.v[k].y - mean) * scale;
 }
+// a row as operands, like modulate() of lewm_rows.cuh
 static __device__ __forceinline__ row_pairs<PAIRS> normed(row_pairs<PAIRS> x,
                                                           const modulation<PAIRS>& m, int head) {
     if (!head) {
@@ -432,23 +392,15 @@ static __device__ __forceinline__ row_pairs<PAIRS> normed(row_pairs<PAIRS> x,
     standard(x, 1e-5f);
     return x;
 }
-#else
-static __device__ __forceinline__ row_pairs<PAIRS> normed(const row_pairs<PAIRS>& x,
-                                                          const modulation<PAIRS>& m, int head) {
-    return modulated(x, WIDTH, m, head);
-}
-#endif
 
 // x += gate * y, then the next product's operands.
-template <int LINES>
 static __device__ __forceinline__ void gate(const few_args& g, standing& s, const gate_of& k,
-                                            const gated& w, row_pairs<PAIRS>& x STAMPS) {
+                                            const gated& w, row_pairs<PAIRS>& x) {
     const own_row o = own_of(s, k.slots);
     s.met++;
     if (!o.there) return;
-    parts_wait<LINES>(s);
-    STAMP(7);
-    row_pairs<PAIRS> y = sum_parts<LINES>(s, o), by = chunk_of(w.by);
+    parts_wait(s);
+    row_pairs<PAIRS> y = sum_parts(s, o), by = chunk_of(w.by);
     modulation<PAIRS> m = {};
     const int head = k.block + k.branch == g.r.s.depth;
     if (!head) m.shift = chunk_of(w.shift), m.scale = chunk_of(w.scale);
@@ -457,8 +409,7 @@ static __device__ __forceinline__ void gate(const few_args& g, standing& s, cons
         x.v[i].x += by.v[i].x * (y.v[i].x + w.bias[i].x);
         x.v[i].y += by.v[i].y * (y.v[i].y + w.bias[i].y);
     }
-    hand_out<LINES>(g, s, o, normed(x, m, head));
-    STAMP(8);
+    hand_out(s, o, normed(x, m, head));
 }
 
 static __device__ __forceinline__ float* latent(const few_args& g, const own_row& o, int step) {
@@ -466,15 +417,14 @@ static __device__ __forceinline__ float* latent(const few_args& g, const own_row
 }
 
 // The head's result: the newest latent.
-template <int LINES>
 static __device__ __forceinline__ row_pairs<PAIRS> newest(const few_args& g, standing& s,
                                                           const own_row& o, int step) {
     const float* bias = g.down_bias[g.r.s.depth];
     float2 b[PAIRS];
 #pragma unroll
     for (int i = 0; i < PAIRS; i++) b[i] = fetch8(bias + column(i));
-    parts_wait<LINES>(s);
-    row_pairs<PAIRS> z = sum_parts<LINES>(s, o);
+    parts_wait(s);
+    row_pairs<PAIRS> z = sum_parts(s, o);
 #pragma unroll
     for (int i = 0; i < PAIRS; i++) {
         z.v[i].x += b[i].x, z.v[i].y += b[i].y;
@@ -485,7 +435,6 @@ static __device__ __forceinline__ row_pairs<PAIRS> newest(const few_args& g, sta
 
 // Tokens of step t start as latents: the newest is the head's; an older one is known, but its row
 // of `a` is free only when all blocks have come to the head.
-template <int LINES>
 static __device__ __forceinline__ void place(const few_args& g, standing& s, const gate_of& k,
                                              row_pairs<PAIRS>& x) {
     const rows_args& r = g.r;
@@ -498,15 +447,13 @@ static __device__ __forceinline__ void place(const few_args& g, standing& s, con
                     scale = fetch_chunk(r, from, o.row, 0, 1);
     row_pairs<PAIRS> z;
     if (from && !o.slot) {
-        z = newest<LINES>(g, s, o, from - 1);
+        z = newest(g, s, o, from - 1);
     } else {
         const float* z0 = lewm_part(lewm_search_at(r.searches, r.s, o.row / r.each), r.s.z0_at);
 #pragma unroll
         for (int i = 0; i < PAIRS; i++)
             z.v[i] = from ? fresh8(latent(g, o, from - 1) + column(i)) : pair(z0 + column(i));
-#ifndef LEWM_FEW_MEET
-        if (k.t) barrier_wait(barrier_at(s, few_sizes<LINES>::ROWS + o.k * CONTEXT), parity);
-#endif
+        if (k.t) barrier_wait(barrier_at(s, ROWS + o.k * CONTEXT), parity);
     }
 #pragma unroll
     for (int i = 0; i < PAIRS; i++) {
@@ -514,20 +461,14 @@ static __device__ __forceinline__ void place(const few_args& g, standing& s, con
         x.v[i] = make_float2(z.v[i].x + p.x, z.v[i].y + p.y);
     }
     const modulation<PAIRS> m = {chunk_of(shift), chunk_of(scale)};
-    hand_out<LINES>(g, s, o, normed(x, m, 0));
+    hand_out(s, o, normed(x, m, 0));
 }
 
 // ---- a branch -----------------------------------------------------------------------------------
 
 // until the operands of so many slots are there
-template <int LINES>
 static __device__ __forceinline__ void operands_wait(standing& s, int slots) {
-#ifdef LEWM_FEW_MEET
-    cluster_meets();
-    far_arrived();
-    return;
-#endif
-    const uint32_t at = barrier_at(s, few_sizes<LINES>::OPERANDS);
+    const uint32_t at = barrier_at(s, OPERANDS);
     if (refills()) barrier_expect(at, slots * s.count * ROW);
     barrier_wait(at, s.products++ & 1);
     far_arrived();
@@ -535,40 +476,21 @@ static __device__ __forceinline__ void operands_wait(standing& s, int slots) {
 
 // This block's part of so many slots' rows, to the rows' owners: warpgroup i has column block i. A
 // thread's rows are all of the same owner.
-template <int LINES, int N>
+template <int N>
 static __device__ __forceinline__ void send_parts(const standing& s, const float (&d)[N][4],
                                                   int slots) {
-    typedef few_sizes<LINES> Z;
-    const uint32_t lines = s.a + (uint32_t)(s.group * Z::COLUMN);
+    const uint32_t lines = s.a + (uint32_t)(s.group * COLUMN);
     put_rows(d, s, lines, make_float2(0, 0), true, same);
-#ifdef LEWM_FEW_BULK_PARTS
-    group_publish();
-#endif
     some_meet(1 + s.group, 128);
     const int thread = s.warp % 4 * 32 + s.lane, owner = thread / 8, piece = thread % 8;
     if (thread < OWN_ROWS && thread % CONTEXT < slots &&
         thread / CONTEXT * BLOCKS + s.rank < s.count)
-#ifdef LEWM_FEW_MEET
-        ;
-#else
-        barrier_arrive(barrier_at(s, Z::ROWS + thread));  // this block's own rows
-#endif
+        barrier_arrive(barrier_at(s, ROWS + thread));  // this block's own rows
     if (owner == s.rank) return;
     const int source = s.rank < owner ? s.rank : s.rank - 1;
-#ifdef LEWM_FEW_BULK_PARTS
-    for (int w = piece; w < OWN_ROWS; w += 8) {
-        const int slot = w % CONTEXT, c = w / CONTEXT * BLOCKS + owner;
-        if (slot < slots && c < s.count)
-            send_far(far_of(s.parts + (uint32_t)((w * OTHERS + source) * ROW + s.group * LINE),
-                            owner),
-                     lines + (uint32_t)((slot * s.each + c) * LINE), LINE,
-                     far_of(barrier_at(s, Z::ROWS + w), owner));
-    }
-    return;
-#endif
     const uint32_t to = far_of(s.parts + (uint32_t)(source * ROW + s.group * LINE + piece * 16),
                                owner),
-                   barrier = far_of(barrier_at(s, Z::ROWS), owner);
+                   barrier = far_of(barrier_at(s, ROWS), owner);
 #pragma unroll 1
     for (int slot = 0; slot < slots; slot++)
 #pragma unroll
@@ -581,74 +503,49 @@ static __device__ __forceinline__ void send_parts(const standing& s, const float
         }
 }
 
-// Pieces of a product that all warpgroups are done with make room for others; one warp waits for
-// all.
-template <int LINES>
-static __device__ __forceinline__ void release(const few_args& g, standing& s, int pieces) {
-    s.taken += pieces;
-#ifdef LEWM_FEW_MEET
-    cluster_meets();
-    if (refills()) refill<LINES>(g, s);
-    return;
-#endif
-    if (s.warp != THREADS / 32 - 1) {
-        some_arrive(1 + GROUPS, THREADS);
-        return;
-    }
-    some_meet(1 + GROUPS, THREADS);
-    if (refills()) refill<LINES>(g, s);
-}
-
 // The second product, `count` pieces a warpgroup of the rows in h, and its parts.
-template <int LINES, int COUNT, int N>
-static __device__ __forceinline__ void second(const few_args& g, standing& s, int slots STAMPS) {
+template <int COUNT, int N>
+static __device__ __forceinline__ void second(const few_args& g, standing& s, int slots) {
     float d[N][4];
-    product<LINES, COUNT>(d, s, s.group, GROUPS, s.h);
+    product<COUNT>(d, s, s.group, GROUPS, s.h);
     finish(d);
-    STAMP(5);
-    send_parts<LINES>(s, d, slots);
-    STAMP(6);
-    release<LINES>(g, s, COUNT * GROUPS);
+    release(g, s, COUNT * GROUPS);
+    send_parts(s, d, slots);
 }
 
 // ---- MLP ----------------------------------------------------------------------------------------
 
-template <int LINES>
-static __device__ __forceinline__ void mlp(const few_args& g, standing& s, int block,
-                                           int slots STAMPS) {
-    typedef few_sizes<LINES> Z;
+static __device__ __forceinline__ void mlp(const few_args& g, standing& s, int block, int slots) {
     const float* bias = g.up_bias[block] + s.rank * UNITS;
     if (slots > 1) {  // every warpgroup a third of the rows
         const float2 b[2] = {biases(s, bias), biases(s, bias + 64)};
-        const uint32_t third = (uint32_t)(s.group * Z::FEW * 8 * LINE);
-        float d[2][Z::FEW][4];
+        const uint32_t third = (uint32_t)(s.group * FEW * 8 * LINE);
+        float d[2][FEW][4];
 #pragma unroll
-        for (int i = 0; i < 2; i++) product<LINES, COLUMNS>(d[i], s, i, 2, s.a + third);
+        for (int i = 0; i < 2; i++) product<COLUMNS>(d[i], s, i, 2, s.a + third);
         finish(d[0]);
         group_own(d[1]);
-        STAMP(2);
+        release(g, s, UP);
 #pragma unroll
         for (int i = 0; i < 2; i++)
-            put_rows(d[i], s, s.h + (uint32_t)(i * Z::COLUMN) + third, b[i],
-                     (s.group + 1) * Z::FEW <= Z::MANY, gelu);
+            put_rows(d[i], s, s.h + (uint32_t)(i * COLUMN) + third, b[i],
+                     (s.group + 1) * FEW <= MANY, gelu);
     } else if (s.group < 2) {  // half of the units
         const float2 b = biases(s, bias + s.group * 64);
-        float d[Z::FEW][4];
-        product<LINES, COLUMNS>(d, s, s.group, 2, s.a);
+        float d[FEW][4];
+        product<COLUMNS>(d, s, s.group, 2, s.a);
         finish(d);
-        STAMP(2);
-        put_rows(d, s, s.h + (uint32_t)(s.group * Z::COLUMN), b, true, gelu);
+        release(g, s, UP);
+        put_rows(d, s, s.h + (uint32_t)(s.group * COLUMN), b, true, gelu);
+    } else {
+        release(g, s, UP);
     }
-    STAMP(3);
     group_publish();
     __syncthreads();
-    s.taken += UP;
-    if (refills()) refill<LINES>(g, s);
-    STAMP(4);
     if (slots > 1)
-        second<LINES, UNITS / 64, Z::MANY>(g, s, slots STAMPED);
+        second<UNITS / 64, MANY>(g, s, slots);
     else
-        second<LINES, UNITS / 64, Z::FEW>(g, s, slots STAMPED);
+        second<UNITS / 64, FEW>(g, s, slots);
 }
 
 // ---- attention ----------------------------------------------------------------------------------
@@ -680,14 +577,13 @@ static __device__ __forceinline__ void fetch_kept(earlier& e, const few_args& g,
             if (token < tokens)
                 e.v[token][part] = fresh16(kept(g, s, block, token, part, c) + piece * 8);
 }
-template <int LINES>
 static __device__ __forceinline__ void keep(const few_args& g, const standing& s, int block,
                                             int token) {
     const int c = candidate_of(), piece = s.lane % 8;
     if (c >= s.count) return;
     for (int part = 0; part < 2; part++)
         *(uint4*)(kept(g, s, block, token, part, c) + piece * 8) =
-            take16(s.h + (uint32_t)((1 + part) * few_sizes<LINES>::COLUMN) + piece_at(c, piece));
+            take16(s.h + (uint32_t)((1 + part) * COLUMN) + piece_at(c, piece));
 }
 
 static __device__ __forceinline__ void eight_of(float (&x)[EIGHT], uint4 v) {
@@ -701,15 +597,14 @@ static __device__ __forceinline__ void eight_of(float (&x)[EIGHT], uint4 v) {
 
 // A candidate's window of T tokens: the last token's result, or all tokens'. Results take the
 // queries' places in h. KEPT: only the last token is in h.
-template <int LINES, int T, bool ALL, bool KEPT>
+template <int T, bool ALL, bool KEPT>
 static __device__ __forceinline__ void attend(const standing& s, const earlier& e) {
     const int c = candidate_of(), piece = s.lane % 8;
     const bool there = c < s.count;
     float key[T][EIGHT], value[T][EIGHT];
     auto place_of = [&](int part, int token) {
         const int slot = token == T - 1 ? 0 : token + 1;
-        return s.h + (uint32_t)(part * few_sizes<LINES>::COLUMN) +
-               piece_at(slot * s.each + (there ? c : 0), piece);
+        return s.h + (uint32_t)(part * COLUMN) + piece_at(slot * s.each + (there ? c : 0), piece);
     };
 #pragma unroll
     for (int i = 0; i < T; i++) {
@@ -752,92 +647,75 @@ static __device__ __forceinline__ void attend(const standing& s, const earlier& 
 }
 
 // q, k or v of this block's head
-template <int LINES, int N>
-static __device__ __forceinline__ void project(const few_args& g, const standing& s,
-                                               int block STAMPS) {
+template <int N>
+static __device__ __forceinline__ void project(const few_args& g, standing& s, int block) {
     // a bias of the keys moves all scores of a query alike and changes nothing
     const float* bias = g.qkv_bias[block] + s.group * g.r.s.inner + s.rank * HEAD;
     const float2 b = s.group == 1 ? make_float2(0, 0) : biases(s, bias);
     float d[N][4];
-    product<LINES, COLUMNS>(d, s, s.group, GROUPS, s.a);
+    product<COLUMNS>(d, s, s.group, GROUPS, s.a);
     finish(d);
-    STAMP(2);
-    put_rows(d, s, s.h + (uint32_t)(s.group * few_sizes<LINES>::COLUMN), b, true, same);
+    release(g, s, QKV);
+    put_rows(d, s, s.h + (uint32_t)(s.group * COLUMN), b, true, same);
 }
 
 // `slots` come in, `passing` of them go on.
-template <int LINES>
 static __device__ __forceinline__ void attention(const few_args& g, standing& s, int block, int t,
-                                                 int slots, int passing STAMPS) {
-    typedef few_sizes<LINES> Z;
+                                                 int slots, int passing) {
     earlier e;
     if (slots > 1) {
-        project<LINES, Z::MANY>(g, s, block STAMPED);
+        project<MANY>(g, s, block);
     } else {
         fetch_kept(e, g, s, block, t);
-        project<LINES, Z::FEW>(g, s, block STAMPED);
+        project<FEW>(g, s, block);
     }
     __syncthreads();
-    s.taken += QKV;
-    if (refills()) refill<LINES>(g, s);
-    STAMP(3);
-    if (t < CONTEXT - 1) keep<LINES>(g, s, block, t);
+    if (t < CONTEXT - 1) keep(g, s, block, t);
     if (t == 0)
-        attend<LINES, 1, false, true>(s, e);
+        attend<1, false, true>(s, e);
     else if (t == 1)
-        attend<LINES, 2, false, true>(s, e);
+        attend<2, false, true>(s, e);
     else if (t == 2)
-        attend<LINES, 3, false, true>(s, e);
+        attend<3, false, true>(s, e);
     else if (passing == 1)
-        attend<LINES, 3, false, false>(s, e);
+        attend<3, false, false>(s, e);
     else
-        attend<LINES, 3, true, false>(s, e);
+        attend<3, true, false>(s, e);
     group_publish();
     __syncthreads();
-    STAMP(4);
     if (passing > 1)
-        second<LINES, 1, Z::MANY>(g, s, passing STAMPED);
+        second<1, MANY>(g, s, passing);
     else
-        second<LINES, 1, Z::FEW>(g, s, passing STAMPED);
+        second<1, FEW>(g, s, passing);
 }
 
 // ---- the kernel ---------------------------------------------------------------------------------
 
-template <int LINES>
-static __device__ __forceinline__ void step(const few_args& g, standing& s, int t STAMPS) {
+static __device__ __forceinline__ void step(const few_args& g, standing& s, int t) {
     const int depth = g.r.s.depth, slides = t >= CONTEXT, last = slides ? CONTEXT - 1 : t,
               slots = slides ? CONTEXT : 1;
     row_pairs<PAIRS> x;
     gated w;
-    place<LINES>(g, s, {t, 0, 0, last, slots}, x);
-    STAMP(9);
+    place(g, s, {t, 0, 0, last, slots}, x);
 #pragma unroll 1
     for (int b = 0; b < depth; b++) {
         const int passing = b == depth - 1 ? 1 : slots;
         const gate_of first = {t, b, 0, last, passing}, then = {t, b, 1, last, passing};
         gate_fetch(w, g, s, first);
-        STAMP(0);
-        operands_wait<LINES>(s, slots);
-        STAMP(1);
-        attention<LINES>(g, s, b, t, slots, passing STAMPED);
-        gate<LINES>(g, s, first, w, x STAMPED);
+        operands_wait(s, slots);
+        attention(g, s, b, t, slots, passing);
+        gate(g, s, first, w, x);
         gate_fetch(w, g, s, then);
-        STAMP(10);
-        operands_wait<LINES>(s, passing);
-        STAMP(1);
-        mlp<LINES>(g, s, b, passing STAMPED);
-        gate<LINES>(g, s, then, w, x STAMPED);
+        operands_wait(s, passing);
+        mlp(g, s, b, passing);
+        gate(g, s, then, w, x);
     }
-    STAMP(11);
-    operands_wait<LINES>(s, 1);
-    STAMP(1);
-    mlp<LINES>(g, s, depth, 1 STAMPED);
+    operands_wait(s, 1);
+    mlp(g, s, depth, 1);
 }
 
-template <int LINES>
 __global__ void __launch_bounds__(THREADS, 1) lewm_few_kernel(const __grid_constant__ few_args g) {
 #if defined __CUDA_ARCH_FEAT_SM90_ALL || !defined __CUDACC__
-    typedef few_sizes<LINES> Z;
     LAUNCHED_ROOM(room);
     const uint32_t base = shared_address(room);
     standing s = {};
@@ -848,24 +726,21 @@ __global__ void __launch_bounds__(THREADS, 1) lewm_few_kernel(const __grid_const
     s.count = g.r.rows - s.first_row < g.each ? g.r.rows - s.first_row : g.each;
     s.warp = uniform((int)threadIdx.x / 32);  // products in a branch want to know
     s.lane = (int)threadIdx.x % 32, s.group = s.warp / 4;
-    s.a = base + Z::AT_A, s.h = base + Z::AT_H, s.ring = base + Z::AT_RING;
-    s.parts = base + Z::AT_PARTS, s.barriers = base + Z::AT_BARRIERS;
+    s.a = base + AT_A, s.h = base + AT_H, s.ring = base + AT_RING;
+    s.parts = base + AT_PARTS, s.barriers = base + AT_BARRIERS;
     s.pieces = g.r.horizon * pieces_of_step(g.r.s.depth);
-#ifdef LEWM_FEW_TIMES
-    int stamps = 0;
-#endif
     if (threadIdx.x == 0) {
-        for (int i = 0; i < Z::ROWS; i++) barrier_make(barrier_at(s, i), 1);
-        for (int i = 0; i < OWN_ROWS; i++) barrier_make(barrier_at(s, Z::ROWS + i), 1 + GROUPS);
+        for (int i = 0; i < ROWS; i++) barrier_make(barrier_at(s, i), 1);
+        for (int i = 0; i < OWN_ROWS; i++) barrier_make(barrier_at(s, ROWS + i), 1 + GROUPS);
         barriers_made();
     }
     __syncthreads();
-    if (refills()) refill<LINES>(g, s);
+    if (refills()) refill(g, s);
     cluster_meets();
 #pragma unroll 1
-    for (int t = 0; t < g.r.horizon; t++) step<LINES>(g, s, t STAMPED);
+    for (int t = 0; t < g.r.horizon; t++) step(g, s, t);
     const own_row o = own_of(s, 1);
-    if (o.there) newest<LINES>(g, s, o, g.r.horizon - 1);
+    if (o.there) newest(g, s, o, g.r.horizon - 1);
     cluster_meets();
 #endif
 }

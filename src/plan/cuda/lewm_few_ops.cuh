@@ -29,12 +29,6 @@ static __device__ __forceinline__ uint32_t far_of(uint32_t own, int block) {
 }
 // 16 bytes to a far place; its block's barrier counts them
 static __device__ __forceinline__ void put_far(uint32_t at, uint4 v, uint32_t barrier) {
-#ifdef LEWM_FEW_MEET
-    asm volatile("st.shared::cluster.v4.u32 [%0], {%1,%2,%3,%4};" ::"r"(at), "r"(v.x), "r"(v.y),
-                 "r"(v.z), "r"(v.w)
-                 : "memory");
-    return;
-#endif
     asm volatile(
         "st.async.weak.shared::cluster.mbarrier::complete_tx::bytes.v4.b32 [%0], {%1,%2,%3,%4}, "
         "[%5];" ::"r"(at),
@@ -44,7 +38,12 @@ static __device__ __forceinline__ void put_far(uint32_t at, uint4 v, uint32_t ba
 
 // What other blocks put here, and a barrier has counted, is there for products.
 static __device__ __forceinline__ void far_arrived(void) {
-    asm volatile("fence.proxy.async.shared::cluster;" ::: "memory");
+    asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
+}
+
+// What other blocks put here, and a barrier has counted, is there for products.
+static __device__ __forceinline__ void far_arrived(void) {
+    asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
 }
 
 // `bytes` of this block's shared memory to a far place, in the background
@@ -77,8 +76,8 @@ static __device__ __forceinline__ void barrier_make(uint32_t at, int arrivals) {
 }
 // after the last barrier_make(), before the cluster meets
 static __device__ __forceinline__ void barriers_made(void) {
-    asm volatile("fence.mbarrier_init.release.cluster;\nfence.proxy.async.shared::cta;" :::
-                     "memory");
+    asm volatile("fence.mbarrier_init.release.cluster;\nfence.proxy.async.shared::cta;" ::
+                     : "memory");
 }
 // arrives, and lets the phase last until so many bytes have come, too
 static __device__ __forceinline__ void barrier_expect(uint32_t at, int bytes) {
@@ -91,28 +90,14 @@ static __device__ __forceinline__ void barrier_arrive(uint32_t at) {
 // until the phase of this parity is over
 static __device__ __forceinline__ void barrier_wait(uint32_t at, int parity) {
     uint32_t done;
-#ifdef LEWM_FEW_GUARD
-    long long start = clock64();
-#endif
     do {
         asm volatile(
             "{\n.reg .pred p;\n"
-#ifdef LEWM_FEW_ACQUIRE
-            "mbarrier.try_wait.parity.acquire.cluster.shared::cta.b64 p, [%1], %2;\n"
-#else
             "mbarrier.try_wait.parity.shared::cta.b64 p, [%1], %2;\n"
-#endif
             "selp.u32 %0, 1, 0, p;\n}"
             : "=r"(done)
             : "r"(at), "r"(parity)
             : "memory");
-#ifdef LEWM_FEW_GUARD
-        if (!done && clock64() - start > 2000000000ll) {
-            printf("block %d thread %d hangs at barrier %u parity %d\n", (int)blockIdx.x,
-                   (int)threadIdx.x, at & 0xffffff, parity);
-            __trap();
-        }
-#endif
     } while (!done);
 }
 
@@ -211,14 +196,14 @@ static __device__ __forceinline__ float tanh_fast(float x) {
 
 #define D(n) "+f"(d[n][0]), "+f"(d[n][1]), "+f"(d[n][2]), "+f"(d[n][3])
 #define D5(n) D(n), D(n + 1), D(n + 2), D(n + 3), D(n + 4)
-#define PRODUCT(SHAPE, SUMS, A, B, ADD, ...)                                                    \
-    asm volatile("{\n.reg .pred p;\nsetp.ne.b32 p, " ADD                                        \
-                 ", 0;\n"                                                                       \
-                 "wgmma.mma_async.sync.aligned." SHAPE ".f32.bf16.bf16 {" SUMS "}, " A ", " B   \
-                 ", p, 1, 1, 0, 0;\n}"                                                          \
-                 : __VA_ARGS__                                                                  \
+#define PRODUCT(SHAPE, SUMS, A, B, ADD, ...)                                                  \
+    asm volatile("{\n.reg .pred p;\nsetp.ne.b32 p, " ADD                                      \
+                 ", 0;\n"                                                                     \
+                 "wgmma.mma_async.sync.aligned." SHAPE ".f32.bf16.bf16 {" SUMS "}, " A ", " B \
+                 ", p, 1, 1, 0, 0;\n}"                                                        \
+                 : __VA_ARGS__                                                                \
                  : "l"(a), "l"(b), "r"(add))
-#define SUMS_20                                                                              \
+#define SUMS_20                                                                             \
     "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, %16, %17, %18, " \
     "%19"
 #define SUMS_24 SUMS_20 ", %20, %21, %22, %23"

@@ -136,25 +136,18 @@ static __device__ __forceinline__ modulation<N> modulation_of(const rows_args& r
     return m;
 }
 
-template <int N>
-static __device__ __forceinline__ row_pairs<N> modulated(row_pairs<N> x, int width,
-                                                         const modulation<N>& m, int head) {
+template <typename T, int N>
+static __device__ __forceinline__ void modulate(const rows_args& r, row_pairs<N> x,
+                                                const modulation<N>& m, int head, T* a) {
     if (!head) {
-        standardise(x, width, 1e-6f);
+        standardise(x, r.s.width, 1e-6f);
 #pragma unroll
         for (int k = 0; k < N; k++) {
             x.v[k].x = x.v[k].x * (1.0f + m.scale.v[k].x) + m.shift.v[k].x;
             x.v[k].y = x.v[k].y * (1.0f + m.scale.v[k].y) + m.shift.v[k].y;
         }
     }
-    standardise(x, width, 1e-5f);
-    return x;
-}
-
-template <typename T, int N>
-static __device__ __forceinline__ void modulate(const rows_args& r, const row_pairs<N>& from,
-                                                const modulation<N>& m, int head, T* a) {
-    const row_pairs<N> x = modulated(from, r.s.width, m, head);
+    standardise(x, r.s.width, 1e-5f);
 #pragma unroll
     for (int k = 0; k < N; k++)
         if (column(k) < r.s.width) put_pair(a + column(k), x.v[k]);

@@ -1,6 +1,7 @@
-// lewm_few_ops.cuh - src/plan/cuda/lewm_few_ops.cuh on the CPU: the blocks of emulate_together(), in
-// clusters of 16. A far address has its block in the bits from 24 on. Stores and copies are there at
-// once; products, too: what waits too little is not seen, but a barrier that counts wrongly is.
+// lewm_few_ops.cuh - src/plan/cuda/lewm_few_ops.cuh on the CPU: the blocks of emulate_together(),
+// in clusters of 16. A far address has its block in the bits from 24 on. Stores and copies are
+// there at once; products, too: what waits too little is not seen, but a barrier that counts
+// wrongly is.
 #ifndef PLAN_CUDA_LEWM_FEW_OPS_CUH
 #define PLAN_CUDA_LEWM_FEW_OPS_CUH
 
@@ -59,18 +60,6 @@ static inline void put_far(uint32_t at, uint4 v, uint32_t barrier) {
     if (at >> 24 != barrier >> 24) abort();  // the barrier is where the bytes go
     bytes_came((counting*)far_room(barrier), 16);
 }
-static inline void send_far(uint32_t at, uint32_t from, int bytes, uint32_t barrier) {
-    memcpy(far_room(at), launched_room + from, (size_t)bytes);
-    if (at >> 24 != barrier >> 24) abort();
-    bytes_came((counting*)far_room(barrier), bytes);
-}
-static inline void bring_all(uint32_t to, const void* from, int bytes, uint32_t barrier) {
-    for (int i = 0; i < 16; i++) {
-        memcpy(far_room(far_of(to, i)), from, (size_t)bytes);
-        bytes_came((counting*)far_room(far_of(barrier, i)), bytes);
-    }
-}
-static inline void publish_all(void) {}
 static inline void far_arrived(void) {}
 static inline void bring(uint32_t to, const void* from, int bytes, uint32_t barrier) {
     memcpy(launched_room + to, from, (size_t)bytes);
