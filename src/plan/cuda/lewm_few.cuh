@@ -471,7 +471,7 @@ static __device__ __forceinline__ void operands_wait(standing& s, int slots) {
     const uint32_t at = barrier_at(s, OPERANDS);
     if (refills()) barrier_expect(at, slots * s.count * ROW);
     barrier_wait(at, s.products++ & 1);
-    far_arrived();
+    group_publish();  // what others put here, too
 }
 
 // This block's part of so many slots' rows, to the rows' owners: warpgroup i has column block i. A

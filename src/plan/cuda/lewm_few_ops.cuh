@@ -36,39 +36,6 @@ static __device__ __forceinline__ void put_far(uint32_t at, uint4 v, uint32_t ba
         : "memory");
 }
 
-// What other blocks put here, and a barrier has counted, is there for products.
-static __device__ __forceinline__ void far_arrived(void) {
-    asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
-}
-
-// What other blocks put here, and a barrier has counted, is there for products.
-static __device__ __forceinline__ void far_arrived(void) {
-    asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
-}
-
-// `bytes` of this block's shared memory to a far place, in the background
-static __device__ __forceinline__ void send_far(uint32_t at, uint32_t from, int bytes,
-                                                uint32_t barrier) {
-    asm volatile(
-        "cp.async.bulk.shared::cluster.shared::cta.mbarrier::complete_tx::bytes [%0], [%1], %2, "
-        "[%3];" ::"r"(at),
-        "r"(from), "r"(bytes), "r"(barrier)
-        : "memory");
-}
-// device memory to the same place of all blocks of the cluster
-static __device__ __forceinline__ void bring_all(uint32_t to, const void* from, int bytes,
-                                                 uint32_t barrier) {
-    asm volatile(
-        "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes.multicast::cluster "
-        "[%0], [%1], %2, [%3], %4;" ::"r"(to),
-        "l"(from), "r"(bytes), "r"(barrier), "h"((short)-1)
-        : "memory");
-}
-// what this thread wrote to device memory is there for bring_all()
-static __device__ __forceinline__ void publish_all(void) {
-    asm volatile("fence.proxy.async.global;" ::: "memory");
-}
-
 // ---- barriers in shared memory ------------------------------------------------------------------
 
 static __device__ __forceinline__ void barrier_make(uint32_t at, int arrivals) {

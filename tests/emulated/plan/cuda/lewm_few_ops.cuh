@@ -60,7 +60,6 @@ static inline void put_far(uint32_t at, uint4 v, uint32_t barrier) {
     if (at >> 24 != barrier >> 24) abort();  // the barrier is where the bytes go
     bytes_came((counting*)far_room(barrier), 16);
 }
-static inline void far_arrived(void) {}
 static inline void bring(uint32_t to, const void* from, int bytes, uint32_t barrier) {
     memcpy(launched_room + to, from, (size_t)bytes);
     bytes_came(barrier_here(barrier), bytes);
