@@ -52,7 +52,7 @@ static float* normals(int n, uint64_t key) {
 typedef struct rollout_case {
     plan_precision precision;
     double tolerance;
-    int in_turn;
+    int in_turn, whole;  // product by product; as one kernel on Hopper
 } rollout_case;
 
 // Rollouts of n candidates of a model, which it frees, on the GPU against the CPU's.
@@ -76,6 +76,10 @@ static void compare_rollouts(lewm_model* m, int n, const rollout_case* cases, si
                                       .in_turn = cases[c].in_turn};
         if (!create(&setup, &g)) break;
         int bad = -1;
+        const char* device = lewm_gpu_device(g);
+        if (cases[c].in_turn) EXPECT_INT(lewm_gpu_whole(g), 0);
+        if (cases[c].whole && (strstr(device, "H100") || strstr(device, "H200")))
+            EXPECT(lewm_gpu_whole(g));
         REQUIRE_OK(lewm_gpu_rollout(g, n, P, z0, u, got, &bad, &err), err);
         double worst = 0, square = 0;
         for (int i = 0; i < size; i++) {
@@ -105,18 +109,18 @@ static void compare_rollouts(lewm_model* m, int n, const rollout_case* cases, si
 
 TEST(cuda, lewm_rollouts_equal_the_cpus) {
     static const rollout_case cases[] = {
-        {PLAN_FP32, 5e-5, 0}, {PLAN_TF32, 5e-3, 0}, {PLAN_BF16, 5e-2, 0}};
+        {PLAN_FP32, 5e-5, 0, 0}, {PLAN_TF32, 5e-3, 0, 0}, {PLAN_BF16, 5e-2, 0, 0}};
     for (int context = 1; context <= 3; context++)
         compare_rollouts(toy_lewm_even(context, 5), N, cases, sizeof cases / sizeof *cases);
 }
 
 // The published widths and number of candidates; in either way where there are two.
 TEST(cuda, lewm_rollouts_of_full_width_equal_the_cpus) {
-    static const rollout_case bf16[] = {{PLAN_BF16, 5e-2, 0}, {PLAN_BF16, 5e-2, 1}};
+    static const rollout_case turn = {PLAN_BF16, 5e-2, 1, 0}, whole = {PLAN_BF16, 5e-2, 0, 1};
     for (int context = 1; context <= 3; context++)
-        compare_rollouts(toy_lewm_wide(context, 5), context == 2 ? N : FULL, bf16,
-                         context == 3 ? 2 : 1);
-    compare_rollouts(toy_lewm_wide(3, 5), N, bf16, 1);
+        compare_rollouts(toy_lewm_wide(context, 5), context == 2 ? N : FULL, &turn, 1);
+    compare_rollouts(toy_lewm_wide(3, 5), FULL, &whole, 1);
+    compare_rollouts(toy_lewm_wide(3, 5), N, &whole, 1);
 }
 
 typedef struct cpu_world {

@@ -244,7 +244,7 @@ TEST(emulated, lewm_few_roll_out) {
 // as many candidates as a cluster takes
 TEST(emulated, lewm_few_roll_out_full_clusters) {
     const model m(2);
-    compare(m, CANDIDATES, CANDIDATES, CANDIDATES, 5);
+    compare(m, CANDIDATES, CANDIDATES, CANDIDATES, 4);
 }
 
 // what is not finite stays so, in its own row alone

@@ -3,17 +3,18 @@
 
 #include <ucontext.h>
 
+#include <memory>
 #include <vector>
 
 dim3 blockIdx, blockDim, gridDim, threadIdx;
 unsigned char* launched_room;
 
-enum { STACK = 1 << 15 };
+enum { STACK = 1 << 16 };
 
 struct fiber {
     ucontext_t context;
     bool done;
-    std::vector<char> stack;
+    std::unique_ptr<char[]> stack;  // of which most is never touched
 };
 
 struct warp {
@@ -100,9 +101,9 @@ static void run_blocks(unsigned first, unsigned count, size_t room) {
     for (unsigned i = 0; i < count * threads; i++) {
         fiber& f = fibers[i];
         f.done = false;
-        f.stack.resize(STACK);
+        if (!f.stack) f.stack.reset(new char[STACK]);
         getcontext(&f.context);
-        f.context.uc_stack.ss_sp = f.stack.data();
+        f.context.uc_stack.ss_sp = f.stack.get();
         f.context.uc_stack.ss_size = STACK;
         f.context.uc_link = &scheduler;
         makecontext(&f.context, entry, 0);
