@@ -3,13 +3,13 @@
 #include "report/trace.h"
 
 #include <math.h>
-#include <png.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "core/mem.h"
 #include "core/rng.h"
 #include "core/text.h"
+#include "io/image.h"
 #include "report/inputs.h"
 
 enum {
@@ -53,41 +53,45 @@ static uint8_t* picture_bytes(const char* text, size_t* n) {
     return bytes;
 }
 
-// A PNG as 8-bit RGB; every picture of a trace has the size of the first. Its pixels go to *rgb,
-// for which memory is taken where there is none yet.
+// Every picture of a trace has the size of the first.
+static firm_status check_size(const char* name, const char* what, int number, uint32_t width,
+                              uint32_t height, trace* t, firm_error* err) {
+    int fits = width >= 8 && height >= 8 && width <= MAX_SIDE && height <= MAX_SIDE;
+    if (t->width) fits = width == (uint32_t)t->width && height == (uint32_t)t->height;
+    if (!fits)
+        return FAIL(err, FIRM_E_FORMAT,
+                    "%s: %s %d is %u x %u pixels; all pictures must have one size of 8 to %d; "
+                    "record the trace again",
+                    name, what, number, width, height, MAX_SIDE);
+    t->width = (int)width;
+    t->height = (int)height;
+    return FIRM_OK;
+}
+
+static firm_status decode_bytes(const char* name, const char* what, int number,
+                                const uint8_t* bytes, size_t n, trace* t, uint8_t** rgb,
+                                firm_error* err) {
+    uint32_t width, height;
+    if (!image_png_size(bytes, n, &width, &height))
+        return FAIL(err, FIRM_E_FORMAT,
+                    "%s: %s %d is not a PNG picture in base64; record the trace again", name, what,
+                    number);
+    TRY(check_size(name, what, number, width, height, t, err));
+    if (!*rgb) *rgb = mem_alloc((size_t)width * height * 3);
+    if (!*rgb) return FAIL(err, FIRM_E_MEMORY, "out of memory while reading %s", name);
+    firm_status status = image_decode_png(what, bytes, n, t->width, t->height, *rgb, err);
+    if (status != FIRM_E_FORMAT) return status;
+    return FAIL(err, status, "%s: %s %d is a damaged PNG; record the trace again", name, what,
+                number);
+}
+
+// A PNG as 8-bit RGB. Its pixels go to *rgb, for which memory is taken where there is none yet.
 static firm_status decode_picture(const char* name, const char* what, int number, const char* text,
                                   trace* t, uint8_t** rgb, firm_error* err) {
     size_t n;
     uint8_t* bytes = picture_bytes(text, &n);
     if (!bytes) return FAIL(err, FIRM_E_MEMORY, "out of memory while reading %s", name);
-    png_image image = {.version = PNG_IMAGE_VERSION};
-    firm_status status = FIRM_OK;
-    if (!n || !png_image_begin_read_from_memory(&image, bytes, n)) {
-        status = FAIL(err, FIRM_E_FORMAT,
-                      "%s: %s %d is not a PNG picture in base64; record the trace again", name,
-                      what, number);
-    } else if (image.width < 8 || image.height < 8 || image.width > MAX_SIDE ||
-               image.height > MAX_SIDE ||
-               (t->width &&
-                (image.width != (unsigned)t->width || image.height != (unsigned)t->height))) {
-        status = FAIL(err, FIRM_E_FORMAT,
-                      "%s: %s %d is %u x %u pixels; all pictures must have one size of 8 to %d; "
-                      "record the trace again",
-                      name, what, number, image.width, image.height, MAX_SIDE);
-    } else {
-        t->width = (int)image.width;
-        t->height = (int)image.height;
-        image.format = PNG_FORMAT_RGB;
-        png_color white = {255, 255, 255};
-        if (!*rgb) *rgb = mem_alloc(PNG_IMAGE_SIZE(image));
-        if (!*rgb) {
-            status = FAIL(err, FIRM_E_MEMORY, "out of memory while reading %s", name);
-        } else if (!png_image_finish_read(&image, &white, *rgb, 0, NULL)) {
-            status = FAIL(err, FIRM_E_FORMAT, "%s: %s %d is a damaged PNG; record the trace again",
-                          name, what, number);
-        }
-    }
-    png_image_free(&image);
+    firm_status status = decode_bytes(name, what, number, bytes, n, t, rgb, err);
     mem_free(bytes);
     return status;
 }
