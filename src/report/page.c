@@ -171,8 +171,8 @@ static void put_legend(page* p) {
     html_put(
         &p->body,
         "<p class=\"note\">Thin lines are candidates of the last search. The strong line is "
-        "the plan, with a dot per macro action; it may go on after it arrives. Green rings mark "
-        "the goal. ");
+        "the plan, with a dot per macro action; it may go on after it arrives. Green rings and "
+        "lines mark the goal. ");
     html_put(&p->body, has_model(p->data) ? "The model reads distances from the pixels.</p>\n"
                                           : "Distances come from the true state.</p>\n");
 }
