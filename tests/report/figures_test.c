@@ -152,7 +152,7 @@ TEST(report, pairs_have_a_dot_a_trial) {
         EXPECT_INT(count_of(f->body.data, "class=\"rescued\""), 2);
         EXPECT_INT(count_of(f->body.data, "class=\"miss\""), 1);
         EXPECT(contains(f->body.data, "class=\"hit\"><title>trial 4</title>"));
-        EXPECT(contains(f->body.data, ">rescued by firm</text>"));
+        EXPECT(contains(f->body.data, ">rescued: only firm</text>"));
     }
     stats_interval ci;
     REQUIRE_OK(series_pair_interval(&data.docs[0], pair, &ci, &err), err);
