@@ -241,7 +241,7 @@ static firm_status read_marks(const cJSON* json, const char* name, trace* t, fir
 static firm_status read_goal(const cJSON* json, const char* name, trace* t, firm_error* err) {
     const char* text = without_prefix(report_text(json, "goal_png"));
     if (text[0]) {
-        TRY(decode_picture(name, "goal picture", 1, text, t, &t->goal_rgb, err));
+        TRY(decode_picture(name, "goal image", 1, text, t, &t->goal_rgb, err));
         t->goal_text = text;
     }
     const cJSON *goals = cJSON_GetObjectItemCaseSensitive(json, "goal_xy"), *p;

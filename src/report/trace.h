@@ -42,7 +42,7 @@ typedef struct trace {
     const char** image_text;  // base64 of the PNG
     uint64_t* image_hash;     // of that text
     uint8_t* read_rgb;        // (height, width, 3): the picture read last
-    const char* goal_text;    // NULL if the trace has no goal picture
+    const char* goal_text;    // NULL if the trace has no goal image
     uint8_t* goal_rgb;
     int goal_count;
     double goal_xy[TRACE_GOALS][2], ring;  // ring: radius in image pixels
