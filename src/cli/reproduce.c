@@ -144,8 +144,7 @@ static void show_seconds(const cJSON* by_command) {
 static void show(const cJSON* j) {
     const cJSON* page = cJSON_GetObjectItemCaseSensitive(j, "page");
     double expected = json_get(j, "estimated_seconds", NAN);
-    if (!isnan(expected))
-        printf("%.0f min were estimated for all steps; ", ceil(expected / 60));
+    if (!isnan(expected)) printf("%.0f min were estimated for all steps; ", ceil(expected / 60));
     show_seconds(cJSON_GetObjectItemCaseSensitive(j, "command_seconds"));
     if (cJSON_IsString(page))
         printf("steps: %.0f done, %.0f were there; %.0f min; gates missed: %.0f\n%s\n",
