@@ -262,14 +262,14 @@ static firm_status put_success(page* p, const sheet_list* front, const sheet_lis
                                firm_error* err) {
     const sheet* first = answer(p->data, front, list);
     firm_status status = FIRM_OK;
-    html_add(&p->body,
-             "<section id=\"success\"><h2>How often it arrives</h2>\n<p class=\"note\">%s</p>\n",
-             success_note);
+    html_put(&p->body, "<section id=\"success\"><h2>How often it arrives</h2>\n");
     p->sections++;
-    if (first)
-        sheet_html(&p->body, first);
-    else
+    if (first) {
+        sheet_html(&p->body, first);  // with a note of its own
+    } else {
+        html_add(&p->body, "<p class=\"note\">%s</p>\n", success_note);
         status = put_groups(p, err);
+    }
     put_offsets(p);
     html_put(&p->body, "</section>\n");
     if (status == FIRM_OK && first) {
