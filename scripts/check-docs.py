@@ -527,7 +527,8 @@ def help_texts(program):
     """(name, lines) of everything that `firm help` says: the usage is left out, the summary and every option stand alone."""
 
     def ask(*words):
-        lines = subprocess.run([program, *words], check=True, capture_output=True, text=True).stdout.split("\n")
+        text = subprocess.run([program, *words], check=True, capture_output=True, text=True).stdout
+        lines = re.sub(r"\n {33}(?=\S)", " ", text).split("\n")  # an option's help goes on below its first words
         lines = ["" if re.match(r"(       )?firm [a-z]", line) else line for line in lines]
         summary = next((i for i, line in enumerate(lines) if line), 0)
         return [f"- {line.strip()}\n" if i == summary or line.startswith("  ") else line for i, line in enumerate(lines)]
