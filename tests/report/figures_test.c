@@ -162,6 +162,21 @@ TEST(report, pairs_have_a_dot_a_trial) {
     report_data_free(&data);
 }
 
+TEST(report, names_of_arms_say_nothing_twice) {
+    report_entry two[] = {{.arm = "firm", .edition = "plus", .variant = "no fiber"},
+                          {.arm = "lewm", .edition = "lewm", .variant = ""},
+                          {.arm = "lewm", .edition = "lewm curve u7500", .variant = ""},
+                          {.arm = "lewm", .edition = "lewmish", .variant = ""}};
+    const report_group g = {.entries = two, .count = 4};
+    static const char* const want[] = {"firm, no fiber, plus", "lewm", "lewm, curve u7500",
+                                       "lewm, lewmish"};
+    for (int i = 0; i < 4; i++) {
+        char name[96];
+        figure_arm_name(&g, &two[i], name, sizeof name);
+        EXPECT_TEXT(name, want[i]);
+    }
+}
+
 // ---- seeds
 // ---------------------------------------------------------------------------------------
 
