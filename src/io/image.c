@@ -1,4 +1,4 @@
-// image.c - PNG files through libpng: goal pictures and frames in, report pictures out.
+// image.c - PNG files through libpng: goal images and frames in, report pictures out.
 //
 // libpng reports errors by longjmp. Each setjmp stands in a function of its own whose state lives
 // in a `codec` of the caller, so no local variable is read after a jump. libpng's memory comes from
