@@ -1,9 +1,9 @@
-// lewm_few_test.cpp - the kernel of a whole LeWM rollout (src/plan/cuda/lewm_few.cuh) on the
+// lewm_few_test.cpp - the kernel of a whole LeWM rollout (src/plan/cuda/lewm_few_kernel.cuh) on the
 // CPU, its blocks at work together, against double arithmetic that rounds to bfloat16 where it
 // does.
-#include "plan/cuda/lewm_few.cuh"
-
 #include <vector>
+
+#include "plan/cuda/lewm_few_kernel.cuh"
 
 extern "C" {
 #include "check.h"

@@ -1,7 +1,7 @@
 // lewm_few.cu - the host's side of lewm_few.cuh: which planners can use it, weights packed for it,
 // and its launch.
 #include "plan/cuda/lewm.cuh"
-#include "plan/cuda/lewm_few.cuh"
+#include "plan/cuda/lewm_few_kernel.cuh"
 
 using namespace lewm_few;
 
