@@ -16,6 +16,8 @@
 #include <arm_neon.h>
 #endif
 
+enum { CHAINS = 4 };  // of a sum over the features
+
 #define NET_JOIN2(a, b) a##b
 #define NET_JOIN(a, b) NET_JOIN2(a, b)
 

@@ -53,12 +53,34 @@ static inline vec NAME(root)(vec a) {
 #endif
 }
 
+// x / (1 + 2^t), see net_math.h
+#if defined(FIRM_SIMD_avx512)
+#if NET_LANES == 16
+#define MM(op) _mm512_##op
+#else
+#define MM(op) _mm256_##op
+#endif
+// The instruction set takes t apart by itself, and a reciprocal with a Newton step is as good as a
+// division to a unit in the last place. Half of the units that multiply can divide, slowly.
+static inline vec NAME(gelu)(vec x) {
+    vec t = x * NAME(fma)(NAME(splat)(GELU_K3), x * x, NAME(splat)(GELU_K1));
+    t = MM(min_ps)(t, NAME(splat)(126.0f));  // of infinity the Newton step would make NaN
+    vec f = MM(reduce_ps)(t, 1);             // t - floor(t)
+    vec p = NAME(fma)(NAME(splat)(EXP2_FLOOR_C5), f, NAME(splat)(EXP2_FLOOR_C4));
+    p = NAME(fma)(p, f, NAME(splat)(EXP2_FLOOR_C3));
+    p = NAME(fma)(p, f, NAME(splat)(EXP2_FLOOR_C2));
+    p = NAME(fma)(p, f, NAME(splat)(EXP2_FLOOR_C1));
+    p = NAME(fma)(p, f, NAME(splat)(1.0f));
+    vec d = MM(scalef_ps)(p, t) + 1.0f;  // p 2^floor(t) + 1
+    vec q = MM(rcp14_ps)(d);
+    return x * (q * MM(fnmadd_ps)(d, q, NAME(splat)(2.0f)));
+}
+#undef MM
+#else
 // to [-126, 126]; what becomes of a NaN does not matter, the caller multiplies by it again
 static inline vec NAME(clamp)(vec a) {
     vec lo = NAME(splat)(-126.0f), hi = NAME(splat)(126.0f);
-#if NET_LANES == 16
-    return _mm512_min_ps(_mm512_max_ps(a, lo), hi);
-#elif NET_LANES == 8
+#if NET_LANES == 8
     return _mm256_min_ps(_mm256_max_ps(a, lo), hi);
 #elif defined(FIRM_SIMD_neon)
     return vminq_f32(vmaxq_f32(a, lo), hi);
@@ -85,6 +107,7 @@ static inline vec NAME(gelu)(vec x) {
     vec e = (vec)((veci)p + ((veci)rounded << 23));
     return x / (e + 1.0f);
 }
+#endif
 
 // ahead: weights to ask for meanwhile, four inputs' at a time; NULL: none
 static inline void NAME(panel)(const net_products* p, const void* operands, void* out,
@@ -132,19 +155,32 @@ static void NAME(product)(const net_products* p) {
          i == 0 ? p->ahead : NULL);
 }
 
-// the vectors of a panel side by side, so that one's sums do not wait for the other's
+// The sum over the features of x, or of (x - mean)^2, by vector. Each in four chains, features 4 i,
+// 4 i + 1, ..., so that an addition does not wait for the one before.
+static inline void NAME(sums)(const float* x, int features, const vec* mean, vec* sum) {
+    vec chain[CHAINS][NET_VECTORS] = {{{0}}};
+    int f = 0;
+#define TAKE(c)                                                                                \
+    for (int v = 0; v < NET_VECTORS; v++) {                                                    \
+        vec d = NAME(load)(x + (f + (c)) * WIDTH + v * NET_LANES);                             \
+        if (mean) d = d - mean[v];                                                             \
+        chain[c][v] = mean ? NAME(fma)(d, d, chain[c][v]) : chain[c][v] + d;                   \
+    }
+    for (; f + CHAINS <= features; f += CHAINS)
+#pragma GCC unroll 4
+        for (int c = 0; c < CHAINS; c++) TAKE(c)
+    for (; f < features; f++) TAKE(0)
+#undef TAKE
+    for (int v = 0; v < NET_VECTORS; v++)
+        sum[v] = (chain[0][v] + chain[1][v]) + (chain[2][v] + chain[3][v]);
+}
+
 static void NAME(normalise)(const float* x, int features, void* out) {
     float share = 1.0f / (float)features, *y = out;
-    vec sum[NET_VECTORS] = {{0}}, squares[NET_VECTORS] = {{0}}, mean[NET_VECTORS];
-    for (int f = 0; f < features; f++)
-        for (int v = 0; v < NET_VECTORS; v++)
-            sum[v] = sum[v] + NAME(load)(x + f * WIDTH + v * NET_LANES);
+    vec sum[NET_VECTORS], squares[NET_VECTORS], mean[NET_VECTORS];
+    NAME(sums)(x, features, NULL, sum);
     for (int v = 0; v < NET_VECTORS; v++) mean[v] = sum[v] * share;
-    for (int f = 0; f < features; f++)
-        for (int v = 0; v < NET_VECTORS; v++) {
-            vec d = NAME(load)(x + f * WIDTH + v * NET_LANES) - mean[v];
-            squares[v] = NAME(fma)(d, d, squares[v]);
-        }
+    NAME(sums)(x, features, mean, squares);
     for (int v = 0; v < NET_VECTORS; v++)
         squares[v] =
             1.0f / NAME(root)(NAME(fma)(squares[v], NAME(splat)(share), NAME(splat)(LN_EPS)));
