@@ -9,6 +9,20 @@
 #include "plan/net_bf16.h"
 
 enum { ROWS = 32, DEPTH = 32 };
+#ifndef AMX_STREAM
+#define AMX_STREAM 1
+#endif
+#ifndef AMX_MOST
+#define AMX_MOST 512
+#endif
+#ifndef AMX_FETCH
+#define AMX_FETCH 0
+#endif
+#if AMX_STREAM
+#define LOAD_OPERAND _tile_stream_loadd
+#else
+#define LOAD_OPERAND _tile_loadd
+#endif
 
 // Finishes some of a panel's sums (ROWS, 16 * vectors), which the tiles left. A unit is two rows of
 // 16 candidates; units from .. to - 1.
@@ -29,9 +43,12 @@ static inline __attribute__((always_inline)) void finish(const net_products* p, 
 static inline __attribute__((always_inline)) void multiply(const char* weight, const char* x,
                                                            int vectors) {
     int stride = TILE_BYTES * vectors;
-    _tile_loadd(6, x, stride);
+#if AMX_FETCH
+    for (int i = 0; i < 16 * vectors; i++) __builtin_prefetch(x + AMX_FETCH * TILE_ROWS * stride + i * 64, 0, 3);
+#endif
+    LOAD_OPERAND(6, x, stride);
     _tile_loadd(4, weight, TILE_BYTES);
-    if (vectors == 2) _tile_loadd(7, x + TILE_BYTES, stride);
+    if (vectors == 2) LOAD_OPERAND(7, x + TILE_BYTES, stride);
     _tile_loadd(5, weight + TILE_ROWS * TILE_BYTES, TILE_BYTES);
     _tile_dpbf16ps(0, 4, 6);
     if (vectors == 2) _tile_dpbf16ps(1, 4, 7);
@@ -81,11 +98,28 @@ static inline __attribute__((always_inline)) void sweep(const net_products* p, i
            epilogue, 0, units);
 }
 
+// A product that is added goes MOST inputs at a time, whose weights stay in the first cache while
+// the panels pass by.
+static inline __attribute__((always_inline)) void add(const net_products* p, int vectors) {
+    static const float none[ROWS];
+    int parts = (p->inputs + AMX_MOST - 1) / AMX_MOST;
+    for (int i = 0, from = 0; i < parts; i++) {
+        net_products q = *p;
+        q.inputs = (p->inputs - from) / (parts - i) / DEPTH * DEPTH;
+        q.w = (const char*)p->w + (size_t)from * ROWS * 2;
+        q.in = p->in + (size_t)from * (size_t)vectors * NET_LANES * 2;
+        if (from) q.bias = none;
+        if (p->ahead) q.ahead = p->ahead + (size_t)from * TILE_BYTES;
+        sweep(&q, vectors, NET_ADD);
+        from += q.inputs;
+    }
+}
+
 static inline __attribute__((always_inline)) void product(const net_products* p, int vectors) {
     switch (p->epilogue) {
         case NET_STORE: sweep(p, vectors, NET_STORE); break;
         case NET_GELU: sweep(p, vectors, NET_GELU); break;
-        case NET_ADD: sweep(p, vectors, NET_ADD); break;
+        case NET_ADD: add(p, vectors); break;
     }
 }
 
