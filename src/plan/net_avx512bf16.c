@@ -58,5 +58,5 @@ const net_kernels net_kernels_avx512bf16 = {.name = "avx512bf16",
                                             .block = 160,
                                             .speed = 7000,
                                             .panels = 2,
-                                            .panel = {BF16_ENTRY(2, 200), BF16_ENTRY(1, 105)}};
+                                            .panel = {BF16_ENTRY(2, 200, NULL), BF16_ENTRY(1, 105, NULL)}};
 #endif

@@ -221,7 +221,8 @@ static int next_group(const roll* r, int groups) {
 }
 
 // One group for all panels. next: 1 if the same thread will probably take the one behind it.
-static void multiply_group(const roll* r, const layer* l, int g, int next) {
+// waiting: by kind of panel, or NULL.
+static void multiply_group(const roll* r, const layer* l, int g, int next, net_waiting* waiting) {
     const net_kernels* k = r->net->kernels;
     int inputs = l->p->inputs, out_bytes = l->epilogue == NET_GELU ? k->bytes : 4;
     size_t each = (size_t)(k->rows * k->bytes), group = each * (size_t)inputs;
@@ -236,7 +237,8 @@ static void multiply_group(const roll* r, const layer* l, int g, int next) {
                           .count = to - i,
                           .in_step = (size_t)(q->width * l->in_stride * k->bytes),
                           .out_step = (size_t)(q->width * l->out_stride * out_bytes),
-                          .ahead = k->ahead && i == 0 && next ? w + group : NULL};
+                          .ahead = k->ahead && i == 0 && next ? w + group : NULL,
+                          .waiting = waiting ? &waiting[q->kernels - k->panel] : NULL};
         p.in = l->in + offset(q, l->in_stride, k->bytes) + (size_t)(l->skip * q->width * k->bytes);
         p.out = (char*)l->out + offset(q, l->out_stride, out_bytes) +
                 (size_t)(g * k->rows * q->width * out_bytes);
@@ -244,18 +246,28 @@ static void multiply_group(const roll* r, const layer* l, int g, int next) {
     }
 }
 
-static void run_group(const roll* r, const layer* l, int g, int next) {
+static void run_group(const roll* r, const layer* l, int g, int next, net_waiting* waiting) {
     if (l->skip) start_group(r, l->p, g);
-    multiply_group(r, l, g, next);
+    multiply_group(r, l, g, next, waiting);
+}
+
+// Nobody shares this product, so what a kernel leaves undone in a group it does in the next one.
+static void product_alone(roll* r, const layer* l) {
+    const net_kernels* k = r->net->kernels;
+    net_waiting waiting[NET_MOST_KINDS];
+    for (int i = 0; i < k->panels; i++) waiting[i].left = (net_left){0};
+    for (int g = 0; g < l->groups; g++) {
+        run_group(r, l, g, g + 1 < l->groups, waiting);
+        if (r->rest) help(r->rest, r->reached);
+    }
+    for (int i = 0; i < k->panels; i++)
+        if (k->panel[i].finish) k->panel[i].finish(&waiting[i], l->epilogue);
+    SPENT(r, product);
 }
 
 static void product(roll* r, const layer* l) {
     if (r->team->members == 1) {
-        for (int g = 0; g < l->groups; g++) {
-            run_group(r, l, g, g + 1 < l->groups);
-            if (r->rest) help(r->rest, r->reached);
-        }
-        SPENT(r, product);
+        product_alone(r, l);
         return;
     }
     // nobody is at the other count: all have left the last product, and none begins the next
@@ -263,7 +275,7 @@ static void product(roll* r, const layer* l) {
     atomic_store_explicit(&r->team->claims[r->member].taken[1 - r->turn], 0, memory_order_relaxed);
     const int end = share_from(r, l->groups, r->member + 1);
     for (int g; (g = next_group(r, l->groups)) >= 0;) {
-        run_group(r, l, g, g + 1 != end && g + 1 < l->groups);
+        run_group(r, l, g, g + 1 != end && g + 1 < l->groups, NULL);
     }
     r->turn = 1 - r->turn;
     SPENT(r, product);
@@ -528,7 +540,7 @@ static void run_item(plan_net_rest* rest, int at, int item) {
     roll* r = &rest->roll;
     const part p = part_at(r, at);
     if (p.kind == PRODUCT) {
-        run_group(r, &p.layer, item, 0);
+        run_group(r, &p.layer, item, 0, NULL);
         return;
     }
     const panel* q = &r->panels[item];

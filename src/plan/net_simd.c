@@ -57,7 +57,7 @@ enum { ROWS = 6, UNIT = 4 };
 #endif
 
 #define PANEL(n, cost) \
-    { n, cost, product_##n, normalise_##n, round_##n, unit_pairs_##n }
+    { n, cost, product_##n, NULL, normalise_##n, round_##n, unit_pairs_##n }
 #define NET_TEXT2(x) #x
 #define NET_TEXT(x) NET_TEXT2(x)
 
