@@ -2,11 +2,11 @@
 // the float32 multiply-add rate of the same threads.
 //     ninja -C build bench_plan_team
 //     build/bench_plan_team [THREADS] [CANDIDATES] [fp32|bf16] [block=N] [narrow] [unasked]
-// One member: threads have candidates of their own and share the rest, as in the search. A row is a number of members
-// per team: the best and the median time of five macro steps of all candidates through TwoRoom's
-// transition, the share of the multiply-add rate, and where the members' time went. The star marks
-// the guess of plan_net_members(). Before the table: what it takes to start all threads and have
-// them finish, and to meet.
+// One member: threads have candidates of their own and share the rest, as in the search. A row is a
+// number of members per team: the best and the median time of five macro steps of all candidates
+// through TwoRoom's transition, the share of the multiply-add rate, and where the members' time
+// went. The star marks the guess of plan_net_members(). Before the table: what it takes to start
+// all threads and have them finish, and to meet.
 //     block=N    candidates per thread and block, instead of the kernels' own
 //     narrow     only the narrowest panels
 //     unasked    the next weights are not asked for ahead of their use

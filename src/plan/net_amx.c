@@ -153,16 +153,17 @@ static void finish_1(net_waiting* waiting, net_epilogue epilogue) {
 BF16_PANEL(2, DEPTH)
 BF16_PANEL(1, DEPTH)
 
-const net_kernels net_kernels_amx = {.name = "amx",
-                                     .rows = ROWS,
-                                     .unit = NET_LANES,
-                                     .depth = DEPTH,
-                                     .bytes = 2,
-                                     .block = 320,
-                                     .ahead = 1,
-                                     .speed = 40000,
-                                     .begin = amx_begin,
-                                     .end = amx_end,
-                                     .panels = 2,
-                                     .panel = {BF16_ENTRY(2, 200, finish_2), BF16_ENTRY(1, 130, finish_1)}};
+const net_kernels net_kernels_amx = {
+    .name = "amx",
+    .rows = ROWS,
+    .unit = NET_LANES,
+    .depth = DEPTH,
+    .bytes = 2,
+    .block = 320,
+    .ahead = 1,
+    .speed = 40000,
+    .begin = amx_begin,
+    .end = amx_end,
+    .panels = 2,
+    .panel = {BF16_ENTRY(2, 200, finish_2), BF16_ENTRY(1, 130, finish_1)}};
 #endif

@@ -6,20 +6,13 @@
 // then what is left of other members' shares, and what goes feature by feature (inputs, LayerNorm,
 // outputs) for a share of the panels; the members meet in between. A share is the same at every
 // macro step, so its weights stay in its core's L2.
-//
-// Or each thread has candidates of its own, and all share the rest: those for which there is no
-// full vector for every thread. A macro step is a row of parts (part_at); between two groups of its
-// own, a thread takes a group or a panel of the rest's part at work, if it has come as far with its
-// own. Nobody waits while he has candidates of his own, and a quick thread takes more of the rest.
+#include "plan/net_roll.h"
+
 #include <math.h>
-#include <sched.h>
 #include <string.h>
 
 #include "core/clock.h"
 #include "core/meet.h"
-#include "core/mem.h"
-#include "core/relax.h"
-#include "plan/net_internal.h"
 
 #define SPATIAL_REAL float
 #define SPATIAL_SQRT sqrtf
@@ -27,50 +20,13 @@
 #include "nn/spatial.h"
 #include "plan/net_claims.h"
 
-// A team's memory; every array holds its panels one after another, each (features, width).
-typedef struct scratch {
-    float* x;        // c, m, u
-    char* operand;   // the same as operands; x itself where these are float32
-    float* h;        // residual stream
-    char* a;         // operands: normalised h, and behind it the spatial features
-    char* g;         // operands: inner activations
-    float* spatial;  // spatial features
-    float* base;     // (hidden) b_in and what the start adds to it
-    float* start;    // one narrow panel of [c0, m0]
-    char* start_operand;
-} scratch;
-
-// Features that an array has per candidate.
-typedef struct strides {
-    int x, operand, h, a, g;
-} strides;
-
-// One member's view of a rollout.
-typedef struct roll {
-    const plan_net* net;
-    const plan_net_job* job;
-    const plan_net_team* team;
-    int member;
-    scratch s;
-    strides of;
-    plan_net_rest* rest;  // shared with other threads, who are not a team; NULL: nothing
-    int reached;          // parts of it that may be worked at: as far as this roll has come
-    int turn;             // 0 or 1: which of the claims count for the product at work
-    int first, n;  // candidates of the block at work
-    int count;
-    panel panels[NET_MOST_PANELS];
-    unsigned char bad[NET_MOST_LANES];  // by candidate of the block
-} roll;
-
-static int help(plan_net_rest* rest, int reached);
-
 // ---- memory -------------------------------------------------------------------------------------
 
 static int larger(int a, int b) {
     return a > b ? a : b;
 }
 
-static strides strides_of(const plan_net* net) {
+strides net_strides(const plan_net* net) {
     const plan_net_shape* s = &net->shape;
     const net_kernels* k = net->kernels;
     int state = s->config + s->fiber, inputs = state + s->action;
@@ -83,10 +39,10 @@ static strides strides_of(const plan_net* net) {
 }
 
 // Memory for a block of `lanes` candidates; without any the size alone.
-static size_t scratch_layout(const plan_net* net, int lanes, char* memory, scratch* s) {
+size_t net_scratch_layout(const plan_net* net, int lanes, char* memory, scratch* s) {
     const plan_net_shape* shape = &net->shape;
     const net_kernels* k = net->kernels;
-    strides of = strides_of(net);
+    strides of = net_strides(net);
     size_t n = (size_t)lanes, unit = (size_t)k->unit, bytes = (size_t)k->bytes, at = 0;
     size_t state = (size_t)(shape->config + shape->fiber);
     struct {
@@ -112,7 +68,7 @@ static size_t scratch_layout(const plan_net* net, int lanes, char* memory, scrat
 }
 
 size_t plan_net_scratch_bytes(const plan_net* net) {
-    return scratch_layout(net, plan_net_block_lanes(net), NULL, &(scratch){0});
+    return net_scratch_layout(net, plan_net_block_lanes(net), NULL, &(scratch){0});
 }
 
 // ---- a member's share ---------------------------------------------------------------------------
@@ -152,18 +108,6 @@ static size_t offset(const panel* q, int stride, int bytes) {
 
 // ---- products -----------------------------------------------------------------------------------
 
-typedef struct layer {
-    const packed* p;
-    int skip;           // inputs that all candidates share, a multiple of the depth: start_group()
-    int groups;         // of outputs
-    const float* bias;  // (groups * rows)
-    const char* in;
-    int in_stride;
-    void* out;
-    int out_stride;
-    net_epilogue epilogue;
-} layer;
-
 // The panels i .. panels_alike() - 1 have one kind.
 static int panels_alike(const roll* r, int i) {
     const net_panel_kernels* kind = r->panels[i].kernels;
@@ -179,7 +123,7 @@ static int shared_inputs(const plan_net* net) {
 }
 
 // one narrow panel of the start, for share_start()
-static void set_start(const roll* r) {
+void net_set_start(const roll* r) {
     const plan_net_shape* shape = &r->net->shape;
     const net_kernels* k = r->net->kernels;
     int state = shape->config + shape->fiber;
@@ -258,7 +202,7 @@ static void product_alone(roll* r, const layer* l) {
     for (int i = 0; i < k->panels; i++) waiting[i].left = (net_left){0};
     for (int g = 0; g < l->groups; g++) {
         run_group(r, l, g, g + 1 < l->groups, waiting);
-        if (r->rest) help(r->rest, r->reached);
+        if (r->rest) net_rest_help(r->rest, r->reached);
     }
     for (int i = 0; i < k->panels; i++)
         if (k->panel[i].finish) k->panel[i].finish(&waiting[i], l->epilogue);
@@ -322,7 +266,7 @@ static void normalise(const roll* r, const panel* q, int with_spatial) {
     if (with_spatial) spatial_inputs(r, q);
 }
 
-// ---- a block ------------------------------------------------------------------------------------
+// ---- inputs and outputs of a macro step ---------------------------------------------------------
 
 // The actions of macro step t, and at first the start; idle lanes repeat the last candidate.
 static void set_inputs(const roll* r, const panel* q, int t) {
@@ -365,17 +309,8 @@ static void take_outputs(roll* r, const panel* q, int t) {
 
 // ---- the parts of a rollout ---------------------------------------------------------------------
 
-// One row of work whose items (panels, or groups of a product) may be done in any order and by any
-// thread; the next part reads what they wrote.
-typedef struct part {
-    enum { INPUTS, PRODUCT, NORMALISE, OUTPUTS } kind;
-    int step;     // macro step
-    int spatial;  // NORMALISE: the spatial features, too
-    layer layer;  // PRODUCT
-} part;
-
 // Inputs, W_in, (LN, W1, W2) of every residual, LN, heads, outputs.
-static int parts_of_step(const plan_net* net) {
+int net_parts_of_step(const plan_net* net) {
     return 5 + 3 * (net->shape.blocks + (net->shape.spatial > 0));
 }
 
@@ -397,9 +332,8 @@ static layer layer_in(const roll* r, int first_step) {
 static layer layer_residual(const roll* r, int residual, int second) {
     const plan_net* net = r->net;
     const int block = residual - (net->shape.spatial > 0);
-    const packed* p = second ? block < 0 ? &net->spatial_second : &net->second[block]
-                      : block < 0 ? &net->spatial_first
-                                  : &net->first[block];
+    const packed* first = block < 0 ? &net->spatial_first : &net->first[block];
+    const packed* p = !second ? first : block < 0 ? &net->spatial_second : &net->second[block];
     return (layer){.p = p,
                    .groups = p->groups,
                    .bias = p->bias,
@@ -424,8 +358,8 @@ static layer layer_heads(const roll* r, int last_step) {
                    .epilogue = NET_ADD};
 }
 
-static part part_at(const roll* r, int at) {
-    const int each = parts_of_step(r->net), step = at / each, i = at % each;
+part net_part_at(const roll* r, int at) {
+    const int each = net_parts_of_step(r->net), step = at / each, i = at % each;
     const int last = step == r->job->horizon - 1;
     if (i == 0) return (part){.kind = INPUTS, .step = step};
     if (i == each - 1) return (part){.kind = OUTPUTS, .step = step};
@@ -433,14 +367,12 @@ static part part_at(const roll* r, int at) {
     if (i == each - 2) return (part){.kind = PRODUCT, .step = step, .layer = layer_heads(r, last)};
     const int residual = (i - 2) / 3, which = (i - 2) % 3;
     if (which == 0)
-        return (part){.kind = NORMALISE,
-                      .step = step,
-                      .spatial = residual == 0 && r->net->shape.spatial > 0};
-    return (part){
-        .kind = PRODUCT, .step = step, .layer = layer_residual(r, residual, which == 2)};
+        return (part){
+            .kind = NORMALISE, .step = step, .spatial = residual == 0 && r->net->shape.spatial > 0};
+    return (part){.kind = PRODUCT, .step = step, .layer = layer_residual(r, residual, which == 2)};
 }
 
-static int part_items(const roll* r, const part* p) {
+int net_part_items(const roll* r, const part* p) {
     return p->kind == PRODUCT ? p->layer.groups : r->count;
 }
 
@@ -453,154 +385,24 @@ static void run_panel(roll* r, const part* p, const panel* q) {
     }
 }
 
-// ---- the rest that threads share ----------------------------------------------------------------
-
-// The part at work, how many items it has and how many of them are claimed, in one number. Groups
-// and panels are fewer than 2^16.
-typedef struct work {
-    int at, items, claimed;
-} work;
-
-static unsigned long long work_of(int at, int items) {
-    return (unsigned long long)at << 32 | (unsigned long long)items << 16;
-}
-
-static work work_at(unsigned long long w) {
-    return (work){(int)(w >> 32), (int)(w >> 16 & 0xffff), (int)(w & 0xffff)};
-}
-
-// Blocks that the rest may fill.
-enum { REST_BLOCKS = 2 };
-
-struct plan_net_rest {
-    plan_net_job job;
-    plan_net_pieces pieces;
-    plan_net_team alone;  // for the roll, which is nobody's
-    roll roll;            // of the rest's candidates
-    int parts;
-    char* scratch;
-    _Alignas(64) atomic_int claimed;    // pieces
-    _Alignas(64) atomic_ullong at;      // work_of() the part at work
-    _Alignas(64) atomic_int done;       // items of the part at work
-    _Alignas(64) atomic_int nonfinite;  // of the rest
-};
-
-firm_status plan_net_rest_create(const plan_net* net, plan_net_rest** out, firm_error* err) {
-    const int lanes = REST_BLOCKS * plan_net_block_lanes(net);
-    plan_net_rest* rest = *out = mem_calloc(1, sizeof *rest);
-    // zeroed, so that the pages are there before the first rollout
-    if (rest) rest->scratch = mem_calloc(1, scratch_layout(net, lanes, NULL, &(scratch){0}));
-    if (!rest || !rest->scratch) {
-        plan_net_rest_free(rest);
-        *out = NULL;
-        return FAIL(err, FIRM_E_MEMORY, "no memory for the candidates that threads share");
-    }
-    rest->roll.net = net;
-    rest->roll.of = strides_of(net);
-    scratch_layout(net, lanes, rest->scratch, &rest->roll.s);
-    return FIRM_OK;
-}
-
-void plan_net_rest_free(plan_net_rest* rest) {
-    if (!rest) return;
-    mem_free(rest->scratch);
-    mem_free(rest);
-}
-
-size_t plan_net_rest_bytes(const plan_net* net) {
-    return sizeof(plan_net_rest) +
-           scratch_layout(net, REST_BLOCKS * plan_net_block_lanes(net), NULL, &(scratch){0});
-}
-
-int plan_net_rest_lanes(const plan_net* net) {
-    return REST_BLOCKS * plan_net_block_lanes(net);
-}
-
-void plan_net_rest_begin(plan_net_rest* rest, const plan_net_job* job,
-                         const plan_net_pieces* pieces) {
-    roll* r = &rest->roll;
-    const net_kernels* k = r->net->kernels;
-    rest->job = *job;
-    rest->pieces = *pieces;
-    rest->alone = (plan_net_team){.members = 1};
-    r->job = &rest->job;
-    r->team = &rest->alone;
-    r->first = (pieces->units - pieces->rest) * k->unit;
-    r->n = pieces->rest ? job->n - r->first : 0;
-    r->count = net_cut(k, pieces->rest, r->panels);
-    memset(r->bad, 0, (size_t)r->n);
-    rest->parts = pieces->rest ? job->horizon * parts_of_step(r->net) : 0;
-    atomic_store(&rest->claimed, 0);
-    atomic_store(&rest->done, 0);
-    atomic_store(&rest->nonfinite, 0);
-    atomic_store(&rest->at, work_of(0, r->count));  // the first part: inputs
-}
-
-static void run_item(plan_net_rest* rest, int at, int item) {
-    roll* r = &rest->roll;
-    const part p = part_at(r, at);
-    if (p.kind == PRODUCT) {
-        run_group(r, &p.layer, item, 0, NULL);
-        return;
-    }
-    const panel* q = &r->panels[item];
-    if (at == 0 && item == 0) set_start(r);
-    run_panel(r, &p, q);
-    int bad = 0;
-    for (int i = q->lane; at == rest->parts - 1 && i < q->lane + q->width && i < r->n; i++)
-        bad += r->bad[i];
-    if (bad) atomic_fetch_add_explicit(&rest->nonfinite, bad, memory_order_relaxed);
-}
-
-// Does an item of the rest, if there is one in a part before `reached`. 0: nothing to do now.
-static int help(plan_net_rest* rest, int reached) {
-    unsigned long long now = atomic_load_explicit(&rest->at, memory_order_acquire);
-    const work w = work_at(now);
-    if (w.at >= rest->parts || w.at >= reached || w.claimed == w.items) return 0;
-    // another was quicker: that is something to do, too
-    if (!atomic_compare_exchange_strong_explicit(&rest->at, &now, now + 1, memory_order_acquire,
-                                                 memory_order_relaxed))
-        return 1;
-    run_item(rest, w.at, w.claimed);
-    if (atomic_fetch_add_explicit(&rest->done, 1, memory_order_acq_rel) + 1 < w.items) return 1;
-    int items = 0;
-    if (w.at + 1 < rest->parts) {
-        const part next = part_at(&rest->roll, w.at + 1);
-        items = part_items(&rest->roll, &next);
-    }
-    atomic_store_explicit(&rest->done, 0, memory_order_relaxed);
-    atomic_store_explicit(&rest->at, work_of(w.at + 1, items), memory_order_release);
-    return 1;
-}
-
-// Looks at the rest before giving way to another thread that wants the core.
-enum { LOOKS = 200 };
-
-// Until the rest is done. What is missing is always an item that another thread is working at.
-static void finish_rest(plan_net_rest* rest) {
-    for (int idle = 0;
-         work_at(atomic_load_explicit(&rest->at, memory_order_acquire)).at < rest->parts;) {
-        if (help(rest, rest->parts)) {
-            idle = 0;
-        } else if (++idle < LOOKS) {
-            relax();
-        } else {
-            sched_yield();
-        }
-    }
+void net_run_item(roll* r, const part* p, int item) {
+    if (p->kind == PRODUCT)
+        run_group(r, &p->layer, item, 0, NULL);
+    else
+        run_panel(r, p, &r->panels[item]);
 }
 
 // ---- a block ------------------------------------------------------------------------------------
 
 // Returns those of the member's candidates that are not finite.
 static int roll_block(roll* r, int block, int blocks) {
-    const int parts = r->job->horizon * parts_of_step(r->net), unit = r->net->kernels->unit;
+    const int parts = r->job->horizon * net_parts_of_step(r->net), unit = r->net->kernels->unit;
     int nonfinite = 0;
     r->count = net_cut(r->net->kernels, (r->n + unit - 1) / unit, r->panels);
     memset(r->bad, 0, (size_t)r->n);
-    if (r->member == 0) set_start(r);
+    if (r->member == 0) net_set_start(r);
     for (int at = 0; at < parts; at++) {
-        const part p = part_at(r, at);
+        const part p = net_part_at(r, at);
         r->reached = (block * parts + at) / blocks + 1;
         if (p.kind == PRODUCT) {
             product(r, &p.layer);
@@ -618,8 +420,7 @@ static int roll_block(roll* r, int block, int blocks) {
     return nonfinite;
 }
 
-// The candidates of r->job, which are the member's or its team's.
-static int roll_job(roll* r) {
+int net_roll_job(roll* r) {
     const net_kernels* k = r->net->kernels;
     int most = r->team->members * plan_net_block_lanes(r->net) / k->unit, nonfinite = 0;
     int units = (r->job->n + k->unit - 1) / k->unit, blocks = net_blocks(units, most);
@@ -633,14 +434,13 @@ static int roll_job(roll* r) {
     return nonfinite;
 }
 
-// not cleared: large, and every part is set before it is read
-static void roll_make(roll* r, const plan_net* net, const plan_net_team* team, int member) {
+void net_roll_make(roll* r, const plan_net* net, const plan_net_team* team, int member) {
     r->net = net;
     r->team = team;
     r->member = member;
     r->rest = NULL;
-    r->of = strides_of(net);
-    scratch_layout(net, team->members * plan_net_block_lanes(net), team->scratch, &r->s);
+    r->of = net_strides(net);
+    net_scratch_layout(net, team->members * plan_net_block_lanes(net), team->scratch, &r->s);
     r->turn = 0;
     if (team->members > 1) atomic_store(&team->claims[member].taken[0], 0);
     if (team->spent) team->spent[member].since = clock_ns();
@@ -650,42 +450,12 @@ int plan_net_rollout_share(const plan_net* net, const plan_net_job* job, const p
                            int member) {
     const net_kernels* k = net->kernels;
     roll r;
-    roll_make(&r, net, team, member);
+    net_roll_make(&r, net, team, member);
     r.job = job;
     if (k->begin) k->begin();
-    int nonfinite = roll_job(&r);
+    int nonfinite = net_roll_job(&r);
     if (k->end) k->end();
     return nonfinite;
-}
-
-int plan_net_rest_share(plan_net_rest* rest, void* scratch, plan_net_spent* spent) {
-    const plan_net* net = rest->roll.net;
-    const net_kernels* k = net->kernels;
-    const plan_net_team alone = {.members = 1, .scratch = scratch, .spent = spent};
-    const plan_net_shape* shape = &net->shape;
-    int nonfinite = 0;
-    roll r;
-    roll_make(&r, net, &alone, 0);
-    r.rest = rest->parts ? rest : NULL;
-    if (k->begin) k->begin();
-    for (int i; (i = atomic_fetch_add(&rest->claimed, 1)) < rest->pieces.count;) {
-        int from, to;
-        plan_net_job job = rest->job;
-        plan_net_piece(net, &rest->pieces, i, &from, &to);
-        job.n = to - from;
-        job.u += (size_t)from * (size_t)(job.horizon * shape->action);
-        job.c_out += (size_t)from * (size_t)(job.horizon * shape->config);
-        r.job = &job;
-        nonfinite += roll_job(&r);
-    }
-    if (r.rest) finish_rest(rest);
-    SPENT(&r, wait);
-    if (k->end) k->end();
-    return nonfinite;
-}
-
-int plan_net_rest_nonfinite(const plan_net_rest* rest) {
-    return atomic_load(&rest->nonfinite);
 }
 
 int plan_net_rollout(const plan_net* net, void* scratch, int n, int horizon, const float* c0,

@@ -68,8 +68,7 @@ plan_net_pieces plan_net_cut(const plan_net* net, int threads, int n) {
     if (threads == 1 || each == 0 || rest * unit > plan_net_rest_lanes(net))
         return (plan_net_pieces){
             .n = n, .units = units, .count = units < threads ? units : threads};
-    return (plan_net_pieces){
-        .n = n, .units = units, .count = threads, .wide = wide, .rest = rest};
+    return (plan_net_pieces){.n = n, .units = units, .count = threads, .wide = wide, .rest = rest};
 }
 
 void plan_net_piece(const plan_net* net, const plan_net_pieces* p, int item, int* from, int* to) {

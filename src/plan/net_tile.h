@@ -149,10 +149,8 @@ static inline void NAME(panel)(const net_products* p, const void* operands, void
 }
 
 static void NAME(product)(const net_products* p) {
-    for (int i = 0; i < p->count; i++)
-        NAME(panel)
-        (p, p->in + (size_t)i * p->in_step, p->out + (size_t)i * p->out_step,
-         i == 0 ? p->ahead : NULL);
+    for (int i = 0; i < p->count; i++) NAME(panel)
+    (p, p->in + (size_t)i * p->in_step, p->out + (size_t)i * p->out_step, i == 0 ? p->ahead : NULL);
 }
 
 // The sum over the features of x, or of (x - mean)^2, by vector. Each in four chains, features 4 i,
@@ -160,11 +158,11 @@ static void NAME(product)(const net_products* p) {
 static inline void NAME(sums)(const float* x, int features, const vec* mean, vec* sum) {
     vec chain[CHAINS][NET_VECTORS] = {{{0}}};
     int f = 0;
-#define TAKE(c)                                                                                \
-    for (int v = 0; v < NET_VECTORS; v++) {                                                    \
-        vec d = NAME(load)(x + (f + (c)) * WIDTH + v * NET_LANES);                             \
-        if (mean) d = d - mean[v];                                                             \
-        chain[c][v] = mean ? NAME(fma)(d, d, chain[c][v]) : chain[c][v] + d;                   \
+#define TAKE(c)                                                              \
+    for (int v = 0; v < NET_VECTORS; v++) {                                  \
+        vec d = NAME(load)(x + (f + (c)) * WIDTH + v * NET_LANES);           \
+        if (mean) d = d - mean[v];                                           \
+        chain[c][v] = mean ? NAME(fma)(d, d, chain[c][v]) : chain[c][v] + d; \
     }
     for (; f + CHAINS <= features; f += CHAINS)
 #pragma GCC unroll 4
