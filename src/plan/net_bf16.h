@@ -138,7 +138,10 @@ static inline void bf16_unit_pairs(float* c, int pairs, int width) {
     static void unit_pairs_##units(float* c, int pairs) {                     \
         bf16_unit_pairs(c, pairs, units* NET_LANES);                          \
     }
-#define BF16_ENTRY(units, cost, finish) \
-    { units, cost, product_##units, finish, normalise_##units, round_##units, unit_pairs_##units }
+#define BF16_ENTRY(units, cost, finish)                                            \
+    {                                                                              \
+        units, cost, 1, product_##units, finish, normalise_##units, round_##units, \
+            unit_pairs_##units                                                     \
+    }
 
 #endif

@@ -40,15 +40,17 @@ typedef struct net_waiting {
     _Alignas(64) float sum[2][NET_MOST_ROWS * NET_MOST_WIDTH];
 } net_waiting;
 
-// One group of output features for consecutive panels: acc = bias + w in.
+// One group of output features, or two consecutive ones, for consecutive panels: acc = bias + w in.
 typedef struct net_products {
-    const void* w;      // (inputs, rows)
-    const float* bias;  // (rows)
+    const void* w;      // (groups, inputs, rows)
+    const float* bias;  // (groups * rows)
     int inputs;
+    int groups;     // at most what the panel takes; 0 is 1
+    size_t w_step;  // bytes from a group to the next
     net_epilogue epilogue;
     int count;                 // panels
     const char* in;            // (inputs, width) operands of the first panel
-    char* out;                 // (rows, width)
+    char* out;                 // (groups * rows, width)
     size_t in_step, out_step;  // bytes from a panel to the next
     const char* ahead;         // as many weights, which will be needed next; NULL: none
     net_waiting* waiting;      // some of the work may wait here for the next call with the same
@@ -56,8 +58,9 @@ typedef struct net_products {
 } net_products;
 
 typedef struct net_panel_kernels {
-    int units;  // width of the panel in units
-    int cost;   // of a product, in hundredths of one of 16 candidates
+    int units;   // width of the panel in units
+    int cost;    // of a product, in hundredths of one of 16 candidates
+    int groups;  // that it takes at once: 1 or 2
     void (*product)(const net_products* p);
     void (*finish)(net_waiting* waiting, net_epilogue epilogue);  // NULL: nothing ever waits
     // out = (in - mean) / sqrt(variance + eps) over the features: (features, width) to operands

@@ -164,35 +164,49 @@ static int next_group(const roll* r, int groups) {
     return -1;
 }
 
-// One group for all panels. next: 1 if the same thread will probably take the one behind it.
-// waiting: by kind of panel, or NULL.
-static void multiply_group(const roll* r, const layer* l, int g, int next, net_waiting* waiting) {
+// Some consecutive groups for all panels.
+typedef struct run_of {
+    int group, groups;
+    int next;              // 1: the same thread will probably take the group behind them
+    net_waiting* waiting;  // by kind of panel, or NULL
+} run_of;
+
+// The panels i .. to - 1, of one kind.
+static void multiply(const roll* r, const layer* l, const run_of* run, int i, int to) {
     const net_kernels* k = r->net->kernels;
-    int inputs = l->p->inputs, out_bytes = l->epilogue == NET_GELU ? k->bytes : 4;
-    size_t each = (size_t)(k->rows * k->bytes), group = each * (size_t)inputs;
-    const char* w = (const char*)l->p->w + (size_t)g * group + (size_t)l->skip * each;
-    for (int i = 0, to; i < r->count; i = to) {
-        const panel* q = &r->panels[i];
-        to = panels_alike(r, i);
-        net_products p = {.w = w,
-                          .bias = l->bias + g * k->rows,
-                          .inputs = inputs - l->skip,
-                          .epilogue = l->epilogue,
-                          .count = to - i,
-                          .in_step = (size_t)(q->width * l->in_stride * k->bytes),
-                          .out_step = (size_t)(q->width * l->out_stride * out_bytes),
-                          .ahead = k->ahead && i == 0 && next ? w + group : NULL,
-                          .waiting = waiting ? &waiting[q->kernels - k->panel] : NULL};
-        p.in = l->in + offset(q, l->in_stride, k->bytes) + (size_t)(l->skip * q->width * k->bytes);
+    const panel* q = &r->panels[i];
+    const int out_bytes = l->epilogue == NET_GELU ? k->bytes : 4;
+    const size_t each = (size_t)(k->rows * k->bytes), group = each * (size_t)l->p->inputs;
+    net_products p = {
+        .inputs = l->p->inputs - l->skip,
+        .w_step = group,
+        .epilogue = l->epilogue,
+        .count = to - i,
+        .in = l->in + offset(q, l->in_stride, k->bytes) + (size_t)(l->skip * q->width * k->bytes),
+        .in_step = (size_t)(q->width * l->in_stride * k->bytes),
+        .out_step = (size_t)(q->width * l->out_stride * out_bytes),
+        .waiting = run->waiting ? &run->waiting[q->kernels - k->panel] : NULL};
+    const int end = run->group + run->groups;
+    for (int g = run->group; g < end; g += p.groups) {
+        p.groups = end - g < q->kernels->groups ? end - g : q->kernels->groups;
+        p.w = (const char*)l->p->w + (size_t)g * group + (size_t)l->skip * each;
+        p.bias = l->bias + g * k->rows;
         p.out = (char*)l->out + offset(q, l->out_stride, out_bytes) +
                 (size_t)(g * k->rows * q->width * out_bytes);
+        const int last = g + p.groups == end;
+        p.ahead = k->ahead && i == 0 && (run->next || !last)
+                      ? (const char*)p.w + (size_t)p.groups * group
+                      : NULL;
         q->kernels->product(&p);
     }
 }
 
-static void run_group(const roll* r, const layer* l, int g, int next, net_waiting* waiting) {
-    if (l->skip) start_group(r, l->p, g);
-    multiply_group(r, l, g, next, waiting);
+static void run_groups(const roll* r, const layer* l, const run_of* run) {
+    for (int g = run->group; l->skip && g < run->group + run->groups; g++) start_group(r, l->p, g);
+    for (int i = 0, to; i < r->count; i = to) {
+        to = panels_alike(r, i);
+        multiply(r, l, run, i, to);
+    }
 }
 
 // Nobody shares this product, so what a kernel leaves undone in a group it does in the next one.
@@ -200,8 +214,10 @@ static void product_alone(roll* r, const layer* l) {
     const net_kernels* k = r->net->kernels;
     net_waiting waiting[NET_MOST_KINDS];
     for (int i = 0; i < k->panels; i++) waiting[i].left = (net_left){0};
-    for (int g = 0; g < l->groups; g++) {
-        run_group(r, l, g, g + 1 < l->groups, waiting);
+    const int each = r->panels[0].kernels->groups;
+    for (int g = 0; g < l->groups; g += each) {
+        const int groups = l->groups - g < each ? l->groups - g : each;
+        run_groups(r, l, &(run_of){g, groups, g + groups < l->groups, waiting});
         if (r->rest) net_rest_help(r->rest, r->reached);
     }
     for (int i = 0; i < k->panels; i++)
@@ -219,7 +235,7 @@ static void product(roll* r, const layer* l) {
     atomic_store_explicit(&r->team->claims[r->member].taken[1 - r->turn], 0, memory_order_relaxed);
     const int end = share_from(r, l->groups, r->member + 1);
     for (int g; (g = next_group(r, l->groups)) >= 0;) {
-        run_group(r, l, g, g + 1 != end && g + 1 < l->groups, NULL);
+        run_groups(r, l, &(run_of){g, 1, g + 1 != end && g + 1 < l->groups, NULL});
     }
     r->turn = 1 - r->turn;
     SPENT(r, product);
@@ -387,7 +403,7 @@ static void run_panel(roll* r, const part* p, const panel* q) {
 
 void net_run_item(roll* r, const part* p, int item) {
     if (p->kind == PRODUCT)
-        run_group(r, &p->layer, item, 0, NULL);
+        run_groups(r, &p->layer, &(run_of){item, 1, 0, NULL});
     else
         run_panel(r, p, &r->panels[item]);
 }

@@ -109,35 +109,40 @@ static inline vec NAME(gelu)(vec x) {
 }
 #endif
 
-// ahead: weights to ask for meanwhile, four inputs' at a time; NULL: none
-static inline void NAME(panel)(const net_products* p, const void* operands, void* out,
-                               const char* ahead) {
-    const float *w = p->w, *bias = p->bias, *in = operands;
+// The sums of ROWS features of each of so many groups, 1 or 2: one vector of candidates needs two
+// groups to keep the multiply-add units busy. ahead: weights to ask for meanwhile, four inputs' at
+// a time; NULL: none.
+static inline __attribute__((always_inline)) void NAME(panel)(const net_products* p,
+                                                              const void* operands, void* out,
+                                                              const char* ahead, int groups) {
+    const float *bias = p->bias, *in = operands, *w[2] = {p->w};
+    w[1] = (const float*)((const char*)p->w + (groups > 1 ? p->w_step : 0));
     net_epilogue epilogue = p->epilogue;
-    vec acc[ROWS][NET_VECTORS];
-#pragma GCC unroll 16
-    for (int r = 0; r < ROWS; r++)
+    vec acc[2 * ROWS][NET_VECTORS];
+#pragma GCC unroll 24
+    for (int r = 0; r < groups * ROWS; r++)
 #pragma GCC unroll 2
         for (int v = 0; v < NET_VECTORS; v++) acc[r][v] = NAME(splat)(bias[r]);
     for (int k = 0; k < p->inputs; k++) {
         vec a[NET_VECTORS];
         if (ahead && k % 4 == 0) {
-            for (int l = 0; l < 16 * ROWS; l += 64) __builtin_prefetch(ahead + l, 0, 2);
-            ahead += 16 * ROWS;
+            for (int l = 0; l < 16 * ROWS * groups; l += 64) __builtin_prefetch(ahead + l, 0, 2);
+            ahead += 16 * ROWS * groups;
         }
 #pragma GCC unroll 2
         for (int v = 0; v < NET_VECTORS; v++) a[v] = NAME(load)(in + v * NET_LANES);
-#pragma GCC unroll 16
-        for (int r = 0; r < ROWS; r++) {
-            vec b = NAME(splat)(w[r]);
+#pragma GCC unroll 24
+        for (int r = 0; r < groups * ROWS; r++) {
+            vec b = NAME(splat)(w[r / ROWS][r % ROWS]);
 #pragma GCC unroll 2
             for (int v = 0; v < NET_VECTORS; v++) acc[r][v] = NAME(fma)(b, a[v], acc[r][v]);
         }
         in += WIDTH;
-        w += ROWS;
+        w[0] += ROWS;
+        w[1] += ROWS;
     }
-#pragma GCC unroll 16
-    for (int r = 0; r < ROWS; r++)
+#pragma GCC unroll 24
+    for (int r = 0; r < groups * ROWS; r++)
 #pragma GCC unroll 2
         for (int v = 0; v < NET_VECTORS; v++) {
             float* to = (float*)out + r * WIDTH + v * NET_LANES;
@@ -149,8 +154,17 @@ static inline void NAME(panel)(const net_products* p, const void* operands, void
 }
 
 static void NAME(product)(const net_products* p) {
-    for (int i = 0; i < p->count; i++) NAME(panel)
-    (p, p->in + (size_t)i * p->in_step, p->out + (size_t)i * p->out_step, i == 0 ? p->ahead : NULL);
+    for (int i = 0; i < p->count; i++) {
+        const char *in = p->in + (size_t)i * p->in_step, *ahead = i == 0 ? p->ahead : NULL;
+        char* out = p->out + (size_t)i * p->out_step;
+#if NET_VECTORS == 1
+        if (p->groups == 2) {
+            NAME(panel)(p, in, out, ahead, 2);
+            continue;
+        }
+#endif
+        NAME(panel)(p, in, out, ahead, 1);
+    }
 }
 
 // The sum over the features of x, or of (x - mean)^2, by vector. Each in four chains, features 4 i,
