@@ -11,6 +11,8 @@ if(FIRM_CUDA)
   add_executable(bench_plan_cuda EXCLUDE_FROM_ALL ${CMAKE_SOURCE_DIR}/bench/plan_cuda.c)  # ninja bench_plan_cuda
   target_include_directories(bench_plan_cuda PRIVATE ${CMAKE_SOURCE_DIR}/src)
   target_link_libraries(bench_plan_cuda PRIVATE firm_static)
+  add_dependencies(bench_plan_cuda firm_cuda)
+  set_target_properties(bench_plan_cuda PROPERTIES BUILD_RPATH "$ORIGIN")
 endif()
 find_library(DNNL_LIBRARY dnnl)
 find_library(BLIS_LIBRARY blis)

@@ -1,5 +1,5 @@
-# The CUDA backend and planner: off unless asked for (make cuda). Every .cu file of a folder of src/ joins
-# that folder's objects; sources see FIRM_CUDA=1.
+# CUDA: off unless asked for (make cuda). The CPU's files are the same with and without it. src/nn/cuda, the backend that trains,
+# is linked into the program; src/plan/cuda, the planners, becomes libfirm-cuda.so, which is loaded when a GPU is asked for.
 option(FIRM_CUDA "the CUDA backend and the GPU planner (needs nvcc)" OFF)
 if(FIRM_CUDA)
   if(NOT DEFINED CMAKE_CUDA_ARCHITECTURES)
@@ -12,7 +12,26 @@ if(FIRM_CUDA)
   # no -Wextra's designated-initialiser noise from our C headers read as C++
   set(FIRM_CUDA_OPTIONS $<$<COMPILE_LANGUAGE:CUDA>:-Xcompiler=-Wall,-Werror>)
   set(FIRM_CUDA_LIBS CUDA::cudart CUDA::cublasLt)
-  list(APPEND FIRM_OPTIONAL_LIBS ${FIRM_CUDA_LIBS})
-  include_directories(SYSTEM ${CUDAToolkit_INCLUDE_DIRS})  # the C files of nn/cuda use the runtime too
-  add_compile_definitions(FIRM_CUDA=1)
 endif()
+
+function(firm_add_cuda)
+  file(GLOB backend CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/src/nn/cuda/*.c ${CMAKE_SOURCE_DIR}/src/nn/cuda/*.cu)
+  add_library(firm_nn_cuda OBJECT ${backend})
+  file(GLOB planners CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/src/plan/cuda/*.cu)
+  add_library(firm_cuda SHARED ${planners})
+  foreach(target firm_nn_cuda firm_cuda)
+    target_compile_options(${target} PRIVATE ${FIRM_CUDA_OPTIONS})
+    target_include_directories(${target} PRIVATE ${CMAKE_SOURCE_DIR}/include ${CMAKE_SOURCE_DIR}/src)
+    target_include_directories(${target} SYSTEM PUBLIC ${CUDAToolkit_INCLUDE_DIRS})
+  endforeach()
+  # as objects, since only a weak name asks for them (nn/gpu.h)
+  target_sources(firm_static INTERFACE $<TARGET_OBJECTS:firm_nn_cuda>)
+  target_include_directories(firm_static SYSTEM INTERFACE ${CUDAToolkit_INCLUDE_DIRS})
+  target_link_libraries(firm_static INTERFACE ${FIRM_CUDA_LIBS})
+  # what the planners need of the runtime goes in with them, unseen from outside
+  set_target_properties(firm_cuda PROPERTIES OUTPUT_NAME firm-cuda VERSION ${PROJECT_VERSION} SOVERSION 0 LINKER_LANGUAGE CUDA
+    CUDA_VISIBILITY_PRESET hidden)
+  target_link_libraries(firm_cuda PRIVATE $<TARGET_FILE:firm_static> ${FIRM_CUDA_LIBS} Threads::Threads m)
+  target_link_options(firm_cuda PRIVATE -Wl,--no-undefined -Wl,--gc-sections -Wl,--exclude-libs,ALL)
+  add_dependencies(firm_cuda firm_static)
+endfunction()

@@ -47,10 +47,12 @@ if(TARGET firm)
   install(FILES ${CMAKE_BINARY_DIR}/firm.zsh DESTINATION ${CMAKE_INSTALL_DATADIR}/zsh/site-functions RENAME _firm)
 endif()
 
-# MuJoCo goes where the program looks for it
-if(FIRM_HAS_MUJOCO)
+# where the program looks for MuJoCo and libfirm-cuda.so
+if(TARGET firm)
   file(RELATIVE_PATH FIRM_BIN_TO_LIB /${CMAKE_INSTALL_BINDIR} /${CMAKE_INSTALL_LIBDIR})
   set_target_properties(firm PROPERTIES INSTALL_RPATH "$ORIGIN/${FIRM_BIN_TO_LIB}")
+endif()
+if(FIRM_HAS_MUJOCO)
   install(DIRECTORY ${FIRM_MUJOCO_DIR}/lib/ DESTINATION ${CMAKE_INSTALL_LIBDIR})
   install(DIRECTORY ${FIRM_SCENES_DIR} DESTINATION ${CMAKE_INSTALL_DATADIR}/firm)
   install(FILES ${FIRM_MUJOCO_DIR}/LICENSE DESTINATION ${CMAKE_INSTALL_DATADIR}/firm RENAME LICENSE.mujoco)
@@ -60,6 +62,9 @@ install(FILES ${CMAKE_SOURCE_DIR}/include/firm.h ${CMAKE_SOURCE_DIR}/include/fir
 install(FILES ${CMAKE_BINARY_DIR}/firm.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
 install(FILES ${FIRM_ARCHIVE} DESTINATION ${CMAKE_INSTALL_LIBDIR})
 install(TARGETS firm_shared LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
+if(FIRM_CUDA)
+  install(TARGETS firm_cuda LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
+endif()
 if(TARGET firm)
   install(TARGETS firm RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
 endif()
@@ -86,6 +91,7 @@ if(FIRM_TESTS AND NOT FIRM_SANITIZE AND NOT FIRM_RUNTIME_ONLY)
     COMMAND ${here}/cmake_test.sh ${CMAKE_COMMAND} ${CMAKE_BINARY_DIR} ${CMAKE_SOURCE_DIR})
   add_test(NAME install.pages COMMAND ${here}/pages_test.sh $<TARGET_FILE:firm> ${CMAKE_BINARY_DIR})
   add_test(NAME install.static COMMAND ${here}/static_test.sh $<TARGET_FILE:firm_shared> ${FIRM_ARCHIVE} ${CMAKE_SOURCE_DIR})
+  add_test(NAME install.gpu_library COMMAND ${here}/gpu_library_test.sh $<TARGET_FILE:firm_shared> ${FIRM_ARCHIVE} ${CMAKE_SOURCE_DIR})
   add_test(NAME install.example
     COMMAND ${here}/example_test.sh $<TARGET_FILE:control_loop> ${CMAKE_SOURCE_DIR}/models/tworoom.safetensors)
   add_test(NAME install.docs COMMAND ${here}/docs_test.sh $<TARGET_FILE:firm> ${CMAKE_SOURCE_DIR})
@@ -97,7 +103,7 @@ if(FIRM_TESTS AND NOT FIRM_SANITIZE AND NOT FIRM_RUNTIME_ONLY)
   add_test(NAME install.rewritten
     COMMAND ${here}/rewritten_test.sh $<TARGET_FILE:firm> ${CMAKE_SOURCE_DIR}/models/tworoom.safetensors)
   set_tests_properties(install.header_c install.header_cpp install.symbols install.package install.cmake
-    install.pages install.static install.example install.your_task install.readme
+    install.pages install.static install.gpu_library install.example install.your_task install.readme
     install.guide install.docs install.rewritten PROPERTIES LABELS install SKIP_RETURN_CODE 77 TIMEOUT 120)
   set_tests_properties(install.readme PROPERTIES TIMEOUT 400)
   set_tests_properties(install.new_task PROPERTIES LABELS install SKIP_RETURN_CODE 77 TIMEOUT 900 COST 3000)

@@ -8,7 +8,7 @@
 #     mkdir -p carry && tar -xzf carry.tgz -C carry
 #     carry/run eval cube ...                    or: FIRM=carry/run scripts/cube-ceiling.sh OUT
 #
-# bin/firm, lib/*.so of HDF5, Chipmunk, MuJoCo and what these need, share/firm/scenes. No models: those of models/ are found by --model.
+# bin/firm, lib/*.so of HDF5, Chipmunk, MuJoCo and what these need, and libfirm-cuda.so, share/firm/scenes. No models: those of models/ are found by --model.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 build=${1:-build} file=${2:-${1:-build}/carry.tgz}
@@ -18,11 +18,13 @@ mkdir -p "$folder/bin" "$folder/lib" "$folder/share/firm"
 cp "$build/firm" "$folder/bin/firm"
 ldd "$build/firm" | awk '$3 ~ /^\// {print $3}' | while read -r library; do
     case $(basename "$library") in
+        libcu*.so.*) ;; # of CUDA, which comes with the machine that has the GPU
         libc.so.* | libm.so.* | libdl.so.* | libpthread.so.* | librt.so.* | libresolv.so.* | libgcc_s.so.* | libstdc++.so.*) ;; # of the system
         *) cp -L "$library" "$folder/lib/" ;;
     esac
 done
 strip -S "$folder/bin/firm"
+[ ! -e "$build/libfirm-cuda.so.0" ] || { cp -L "$build/libfirm-cuda.so.0" "$folder/lib/" && strip -S "$folder/lib/libfirm-cuda.so.0"; }
 # of the manipulation scenes the parts that Cube is made of
 mkdir -p "$folder/share/firm/scenes/manipspace"
 cp -r third_party/scenes/reacher "$folder/share/firm/scenes/"

@@ -11,20 +11,10 @@
 
 #include "core/mem.h"
 #include "core/text.h"
+#include "model/checkpoint_lists.h"
 #include "model/checkpoint_meta.h"
 #include "model/lewm/lewm.h"
 #include "model/safetensors.h"
-
-// optional, not parameters: where the training data lie (model.h)
-#define SUPPORT_POINTS "support.points"  // (count, config_dim)
-#define SUPPORT_RADIUS "support.radius"  // (1)
-// likewise: what training frames look like
-#define TOKEN_STATS "tokens.statistics"  // (2, width)
-#define TOKEN_RADIUS "tokens.radius"     // (1)
-// likewise: recorded sequences, lists of as many rows; the last is there for whole episodes only
-enum { RECORDED_LISTS = 4 };
-static const char* const recorded_name[RECORDED_LISTS] = {"recorded.controls", "recorded.path",
-                                                          "recorded.chi", "recorded.left"};
 
 // ---- tensors ------------------------------------------------------------------------------------
 
@@ -55,20 +45,6 @@ static const char* shape_text(char out[64], int rank, const size_t* dim) {
     return out;
 }
 
-static int all_finite(const safetensors_tensor* t) {
-    enum { CHUNK = 1024 };
-    float value[CHUNK];
-    safetensors_tensor part = *t;
-    for (size_t left = t->count; left > 0; left -= part.count) {
-        part.count = left < CHUNK ? left : CHUNK;
-        safetensors_copy(&part, value);
-        for (size_t i = 0; i < part.count; i++)
-            if (!isfinite(value[i])) return 0;
-        part.bytes += safetensors_bytes(&part);
-    }
-    return 1;
-}
-
 static firm_status check_tensor(const char* file, const safetensors* s, int member,
                                 const nn_entry* e, int training, const safetensors_tensor** out,
                                 firm_error* err) {
@@ -93,7 +69,7 @@ static firm_status check_tensor(const char* file, const safetensors* s, int memb
             err, FIRM_E_FORMAT,
             "%s: the tensor %s is not F32, as it is in a training checkpoint; make it again", file,
             name);
-    if (!all_finite(t))
+    if (!safetensors_finite(t))
         return FAIL(err, FIRM_E_FORMAT,
                     "%s: the tensor %s holds a number that is not finite; train again or take an "
                     "earlier file",
@@ -127,21 +103,13 @@ static firm_status check_shared(const char* file, const safetensors* s, int memb
     return FIRM_OK;
 }
 
-static int is_recorded(const char* name) {
-    for (int i = 0; i < RECORDED_LISTS; i++)
-        if (strcmp(name, recorded_name[i]) == 0) return 1;
-    return 0;
-}
-
 // A parameter of one of the file's models, or one of the lists beside the first.
 static int is_known(const firm_model* m, int members, const char* name) {
     const size_t length = strlen(MEMBER_PREFIX);
     int further = strncmp(name, MEMBER_PREFIX, length) == 0 && name[length] >= '2' &&
                   name[length] <= '1' + members && name[length + 1] == '.';
     if (further) return nn_store_find(m->store, name + length + 2) >= 0;
-    return nn_store_find(m->store, name) >= 0 || strcmp(name, SUPPORT_POINTS) == 0 ||
-           strcmp(name, SUPPORT_RADIUS) == 0 || strcmp(name, TOKEN_STATS) == 0 ||
-           strcmp(name, TOKEN_RADIUS) == 0 || is_recorded(name);
+    return nn_store_find(m->store, name) >= 0 || checkpoint_list_known(name);
 }
 
 // ... and nothing else is.
@@ -154,165 +122,6 @@ static firm_status check_no_others(const char* file, const safetensors* s, const
                 "%s holds the tensor %s, which no model of its shape has; make the file again",
                 file, s->tensor[i].name);
     return FIRM_OK;
-}
-
-// ---- support: optional, not parameters ----
-
-static firm_status read_support(const char* file, const safetensors* s, firm_model* m,
-                                firm_error* err) {
-    const safetensors_tensor* points = safetensors_find(s, SUPPORT_POINTS);
-    const safetensors_tensor* radius = safetensors_find(s, SUPPORT_RADIUS);
-    if (!points && !radius) return FIRM_OK;
-    if (!points || !radius || points->rank != 2 || points->dim[0] > 65536 || points->count == 0 ||
-        points->dim[1] != (size_t)m->task.config_dim || radius->count != 1 || !all_finite(points) ||
-        !all_finite(radius))
-        return FAIL(err, FIRM_E_FORMAT,
-                    "%s: %s is not a list of configurations; make the file again", file,
-                    SUPPORT_POINTS);
-    m->support = mem_alloc(points->count * sizeof *m->support);
-    if (!m->support) return FAIL(err, FIRM_E_MEMORY, "no memory to read %s", file);
-    safetensors_copy(points, m->support);
-    safetensors_copy(radius, &m->support_radius);
-    m->support_count = (int)points->dim[0];
-    if (!(m->support_radius > 0))
-        return FAIL(err, FIRM_E_FORMAT, "%s: %s is %g, not above 0; make the file again", file,
-                    SUPPORT_RADIUS, (double)m->support_radius);
-    return FIRM_OK;
-}
-
-static void collect_support(const firm_model* m, safetensors_type type, safetensors_tensor* tensor,
-                            int* tensors) {
-    size_t count = (size_t)m->support_count, dim = (size_t)m->task.config_dim;
-    if (!m->support) return;
-    tensor[(*tensors)++] = (safetensors_tensor){.name = SUPPORT_POINTS,
-                                                .type = type,
-                                                .rank = 2,
-                                                .dim = {count, dim},
-                                                .count = count * dim,
-                                                .value = m->support};
-    tensor[(*tensors)++] = (safetensors_tensor){.name = SUPPORT_RADIUS,
-                                                .type = type,
-                                                .rank = 1,
-                                                .dim = {1},
-                                                .count = 1,
-                                                .value = &m->support_radius};
-}
-
-// ---- statistics of the tokens: likewise, float32 always ----
-
-static int all_positive(const float* value, size_t count) {
-    for (size_t i = 0; i < count; i++)
-        if (!(value[i] >= 0)) return 0;
-    return 1;
-}
-
-static firm_status read_tokens(const char* file, const safetensors* s, firm_model* m,
-                               firm_error* err) {
-    const safetensors_tensor* stats = safetensors_find(s, TOKEN_STATS);
-    const safetensors_tensor* radius = safetensors_find(s, TOKEN_RADIUS);
-    const size_t width = (size_t)model_token_width(m);
-    if (!stats && !radius) return FIRM_OK;
-    int sound = stats && radius && stats->rank == 2 && stats->dim[0] == 2 &&
-                stats->dim[1] == width && width <= MODEL_TOKEN_WIDTH && radius->count == 1 &&
-                all_finite(stats) && all_finite(radius);
-    if (sound) {
-        m->token_stats = mem_alloc(2 * width * sizeof *m->token_stats);
-        if (!m->token_stats) return FAIL(err, FIRM_E_MEMORY, "no memory to read %s", file);
-        safetensors_copy(stats, m->token_stats);
-        safetensors_copy(radius, &m->token_radius);
-        sound = all_positive(m->token_stats + width, width) && m->token_radius > 0;
-    }
-    if (sound) return FIRM_OK;
-    return FAIL(err, FIRM_E_FORMAT,
-                "%s: %s is not the tokens' mean and deviation; make the file again", file,
-                TOKEN_STATS);
-}
-
-static void collect_tokens(const firm_model* m, safetensors_tensor* tensor, int* tensors) {
-    size_t width = (size_t)model_token_width(m);
-    if (!m->token_stats) return;
-    tensor[(*tensors)++] = (safetensors_tensor){.name = TOKEN_STATS,
-                                                .type = SAFETENSORS_F32,
-                                                .rank = 2,
-                                                .dim = {2, width},
-                                                .count = 2 * width,
-                                                .value = m->token_stats};
-    tensor[(*tensors)++] = (safetensors_tensor){.name = TOKEN_RADIUS,
-                                                .type = SAFETENSORS_F32,
-                                                .rank = 1,
-                                                .dim = {1},
-                                                .count = 1,
-                                                .value = &m->token_radius};
-}
-
-// ---- recorded sequences: likewise ----
-
-typedef struct recorded_list {
-    size_t width;  // numbers of each sequence
-    float** value;
-} recorded_list;
-
-// episodes: moments of whole episodes; else segments.
-static void recorded_lists(firm_model* m, int episodes, recorded_list list[RECORDED_LISTS]) {
-    const size_t config = (size_t)m->task.config_dim, action = (size_t)m->task.action_dim;
-    const size_t controls = (size_t)(episodes ? m->task.controls : task_span(&m->task));
-    const recorded_list all[RECORDED_LISTS] = {
-        {controls * action, &m->recorded},
-        {episodes ? config : (size_t)task_points(&m->task) * config, &m->recorded_path},
-        {(size_t)m->task.chi_dim, &m->recorded_chi},
-        {1, &m->recorded_left}};
-    memcpy(list, all, sizeof all);
-}
-
-// Each moment but an episode's last is followed by one that is a macro action nearer to its end.
-static int counts_down(const float* left, int count) {
-    for (int i = 0; i < count; i++) {
-        int last = left[i] == 0;
-        if (!(left[i] >= 0) || (!last && (i + 1 == count || left[i + 1] != left[i] - 1))) return 0;
-    }
-    return 1;
-}
-
-static firm_status read_recorded(const char* file, const safetensors* s, firm_model* m,
-                                 firm_error* err) {
-    recorded_list list[RECORDED_LISTS];
-    const int episodes = safetensors_find(s, recorded_name[RECORDED_LISTS - 1]) != NULL;
-    recorded_lists(m, episodes, list);
-    const safetensors_tensor* first = safetensors_find(s, recorded_name[0]);
-    for (int i = 0; i < RECORDED_LISTS - !episodes; i++) {
-        const safetensors_tensor* t = safetensors_find(s, recorded_name[i]);
-        if (!t && !first) continue;
-        if (!t || !first || t->rank != 2 || t->dim[0] > 65536 || t->count == 0 ||
-            t->dim[0] != first->dim[0] || t->dim[1] != list[i].width || !all_finite(t))
-            return FAIL(err, FIRM_E_FORMAT,
-                        "%s: %s is not a list of %zu numbers for each recorded sequence; make the "
-                        "file again",
-                        file, recorded_name[i], list[i].width);
-        *list[i].value = mem_alloc(t->count * sizeof **list[i].value);
-        if (!*list[i].value) return FAIL(err, FIRM_E_MEMORY, "no memory to read %s", file);
-        safetensors_copy(t, *list[i].value);
-        m->recorded_count = (int)t->dim[0];
-    }
-    if (episodes && !counts_down(m->recorded_left, m->recorded_count))
-        return FAIL(err, FIRM_E_FORMAT,
-                    "%s: %s does not count down to the end of each episode; make the file again",
-                    file, recorded_name[RECORDED_LISTS - 1]);
-    return FIRM_OK;
-}
-
-static void collect_recorded(const firm_model* m, safetensors_type type, safetensors_tensor* tensor,
-                             int* tensors) {
-    recorded_list list[RECORDED_LISTS];
-    const int episodes = m->recorded_left != NULL;
-    recorded_lists((firm_model*)m, episodes, list);
-    size_t count = (size_t)m->recorded_count;
-    for (int i = 0; i < RECORDED_LISTS - !episodes && m->recorded; i++)
-        tensor[(*tensors)++] = (safetensors_tensor){.name = recorded_name[i],
-                                                    .type = type,
-                                                    .rank = 2,
-                                                    .dim = {count, list[i].width},
-                                                    .count = count * list[i].width,
-                                                    .value = *list[i].value};
 }
 
 static void copy_tensors(const safetensors* s, int member, firm_model* m) {
@@ -387,7 +196,7 @@ firm_status checkpoint_write(const char* path, const firm_model* m, checkpoint_k
     CHECK(kind != CHECKPOINT_TRAINING || m->members == 0, "an ensemble is not trained on");
     int tensors = 0, further = 0;
     for (int i = 0; i < m->members; i++) further += m->member[i]->store->entries;
-    size_t most = (size_t)(m->store->entries + further + extras + 4 + RECORDED_LISTS);
+    size_t most = (size_t)(m->store->entries + further + extras + CHECKPOINT_LISTS);
     safetensors_tensor* tensor = mem_calloc(most, sizeof *tensor);
     tensor_names* names = mem_calloc((size_t)further + 1, sizeof *names);
     checkpoint_meta meta = {0};
@@ -397,9 +206,7 @@ firm_status checkpoint_write(const char* path, const firm_model* m, checkpoint_k
     if (status == FIRM_OK) collect_extras(m, extra, extras, tensor, &tensors);
     if (status == FIRM_OK && kind != CHECKPOINT_TRAINING) {
         safetensors_type type = kind == CHECKPOINT_MODEL_HALF ? SAFETENSORS_F16 : SAFETENSORS_F32;
-        collect_support(m, type, tensor, &tensors);
-        collect_tokens(m, tensor, &tensors);
-        collect_recorded(m, type, tensor, &tensors);
+        checkpoint_lists_collect(m, type, tensor, &tensors);
         status = collect_members(path, m, kind, names, tensor, &tensors, err);
     }
     if (status == FIRM_OK)
@@ -483,9 +290,7 @@ static firm_status fill_model(const char* file, const safetensors* s, int traini
     TRY(checkpoint_meta_stats(file, s, m, &m->stats, err));
     TRY(check_tensors(file, s, 1, m, 0, err));
     if (!training) TRY(check_no_others(file, s, m, members, err));
-    TRY(read_support(file, s, m, err));
-    TRY(read_tokens(file, s, m, err));
-    TRY(read_recorded(file, s, m, err));
+    TRY(checkpoint_lists_read(file, s, m, err));
     copy_tensors(s, 1, m);
     while (m->members < members) TRY(read_member(file, s, m, err));
     return checkpoint_meta_origin(file, s, m, err);
@@ -625,7 +430,7 @@ static firm_status check_extra(const char* file, const safetensors* s,
                     "%s holds %zu numbers of %s where the run has %zu: its settings have changed; "
                     "resume with those it was started with",
                     file, t->count, extra->name, extra->count);
-    if (!all_finite(t))
+    if (!safetensors_finite(t))
         return FAIL(err, FIRM_E_FORMAT,
                     "%s: %s holds a number that is not finite; start the run again in a new folder",
                     file, extra->name);

@@ -7,6 +7,7 @@
 #define _GNU_SOURCE
 #include "model/safetensors.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -385,6 +386,20 @@ void safetensors_copy(const safetensors_tensor* t, float* to) {
             default: memcpy(&whole, t->bytes + 8 * i, sizeof whole); to[i] = (float)whole;
         }
     }
+}
+
+int safetensors_finite(const safetensors_tensor* t) {
+    enum { CHUNK = 1024 };
+    float value[CHUNK];
+    safetensors_tensor part = *t;
+    for (size_t left = t->count; left > 0; left -= part.count) {
+        part.count = left < CHUNK ? left : CHUNK;
+        safetensors_copy(&part, value);
+        for (size_t i = 0; i < part.count; i++)
+            if (!isfinite(value[i])) return 0;
+        part.bytes += safetensors_bytes(&part);
+    }
+    return 1;
 }
 
 firm_status safetensors_load(const char* path, char** bytes, size_t* n, firm_error* err) {

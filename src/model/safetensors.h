@@ -63,6 +63,7 @@ void safetensors_free(safetensors* s);  // fine on a zeroed or failed one
 const safetensors_tensor* safetensors_find(const safetensors* s, const char* name);  // or NULL
 const char* safetensors_value(const safetensors* s, const char* key);  // of the metadata, or NULL
 void safetensors_copy(const safetensors_tensor* t, float* to);         // (count) as float32
+int safetensors_finite(const safetensors_tensor* t);                   // whether all numbers are
 size_t safetensors_bytes(const safetensors_tensor* t);                 // that it takes in the file
 const char* safetensors_type_name(safetensors_type type);  // "F32", "F16", "BF16", "I64"
 

@@ -3,9 +3,7 @@
 
 #include <string.h>
 
-#ifdef FIRM_CUDA
-#include "nn/cuda/cuda.h"
-#endif
+#include "nn/gpu.h"
 
 nn_device nn_device_cpu(void) {
     return (nn_device){.name = "cpu", .backend = nn_backend_cpu(), .precision = NN_FP32};
@@ -15,19 +13,10 @@ firm_status nn_device_open(const char* name, nn_precision precision, nn_device* 
                            firm_error* err) {
     *out = nn_device_cpu();
     if (strcmp(name, "cpu") == 0) return FIRM_OK;
-#ifdef FIRM_CUDA
-    static const nn_cuda_precision kind[] = {NN_CUDA_FP32, NN_CUDA_TF32, NN_CUDA_MIXED};
-    nn_cuda_queue* q;
-    TRY(nn_cuda_queue_create(kind[precision], &q, err));
-    *out = (nn_device){
-        .name = "cuda", .backend = nn_backend_cuda(), .queue = q, .precision = precision};
-    return FIRM_OK;
-#else
-    (void)precision;
+    if (nn_gpu_linked()) return nn_gpu_linked()->open(precision, out, err);
     return FAIL(err, FIRM_E_UNAVAILABLE,
                 "this firm was built without CUDA; run make cuda and use build-cuda/firm, or "
                 "--device cpu");
-#endif
 }
 
 firm_status nn_device_check(const char* name, firm_error* err) {
@@ -38,8 +27,6 @@ firm_status nn_device_check(const char* name, firm_error* err) {
 }
 
 void nn_device_close(nn_device* d) {
-#ifdef FIRM_CUDA
-    nn_cuda_queue_free(d->queue);
-#endif
+    if (d->queue) nn_gpu_linked()->close(d);
     *d = nn_device_cpu();
 }

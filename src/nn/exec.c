@@ -2,24 +2,16 @@
 // derived from the node list.
 #include "nn/exec.h"
 
-#include <math.h>
 #include <stdatomic.h>
 #include <string.h>
 
 #include "core/mem.h"
-#include "nn/exec_kind.h"
+#include "nn/gpu.h"
 #include "nn/lanes.h"
 #include "nn/packs.h"
 #include "nn/stops.h"
+#include "nn/terms.h"
 #include "nn/whole.h"
-
-typedef struct term_state {
-    double value;   // of the last run
-    double* error;  // (batch * size), TopMean only
-    float* seed;    // (batch * size), TopMean only
-    double* sum;    // (shards), mean only
-    int* heap;      // (batch * size), TopMean only: selection scratch
-} term_state;
 
 struct nn_exec {
     const nn_exec_kind* kind;  // of a device; NULL: the host, and all that follows `remote`
@@ -49,8 +41,7 @@ struct nn_exec {
     double* ref_grad;  // (grad_count), ref only
 
     float** output;  // per tensor: (batch, size) host floats, or NULL
-    term_state* term;
-    double loss;
+    nn_terms terms;
 
     // the run in progress
     nn_fill_fn fill;
@@ -84,24 +75,6 @@ int64_t nn_feed_row(const nn_feed* f, int i) {
 
 // ---- memory -------------------------------------------------------------------------------------
 
-static int alloc_terms(nn_exec* e) {
-    const nn_graph* g = e->g;
-    e->term = mem_calloc((size_t)g->terms + 1, sizeof *e->term);
-    if (!e->term) return 0;
-    for (int i = 0; i < g->terms; i++) {
-        size_t n = (size_t)e->opt.batch * (size_t)g->tensor[g->term[i].tensor].size;
-        term_state* t = &e->term[i];
-        t->sum = mem_calloc((size_t)e->shards, sizeof *t->sum);
-        if (!t->sum) return 0;
-        if (g->term[i].reduce != NN_REDUCE_TOPMEAN) continue;
-        t->error = mem_calloc(n, sizeof *t->error);
-        t->seed = mem_calloc(n, sizeof *t->seed);
-        t->heap = mem_calloc(n, sizeof *t->heap);
-        if (!t->error || !t->seed || !t->heap) return 0;
-    }
-    return 1;
-}
-
 static int alloc_blocks(nn_exec* e) {
     const nn_graph* g = e->g;
     size_t workers = (size_t)pool_threads(e->p), real = e->b->real;
@@ -116,7 +89,7 @@ static int alloc_blocks(nn_exec* e) {
     e->arena = e->b->alloc((size_t)e->slots * e->at.slot_bytes);
     e->scratch = e->b->alloc(workers * e->at.scratch_bytes);
     e->feed = mem_calloc(workers * (size_t)g->tensors, sizeof *e->feed);
-    if (!e->arena || !e->scratch || !e->feed || !alloc_terms(e)) return 0;
+    if (!e->arena || !e->scratch || !e->feed) return 0;
     e->total_bytes += (size_t)e->slots * e->at.slot_bytes + workers * e->at.scratch_bytes;
     if (e->at.aside_bytes) {
         e->aside = e->b->alloc((size_t)e->opt.batch * e->at.aside_bytes);
@@ -145,11 +118,9 @@ static int alloc_blocks(nn_exec* e) {
 }
 
 static const nn_exec_kind* kind_of(const nn_exec_options* opt) {
-#ifdef FIRM_CUDA
-    if (opt->queue) return &nn_exec_cuda;
-#endif
-    CHECK(!opt->queue, "a queue without a device behind it");
-    return NULL;
+    if (!opt->queue) return NULL;
+    CHECK(nn_gpu_linked(), "a queue without a device behind it");
+    return nn_gpu_linked()->exec;
 }
 
 firm_status nn_exec_create(const nn_graph* g, const nn_backend* b, const nn_exec_options* opt,
@@ -195,6 +166,7 @@ firm_status nn_exec_create(const nn_graph* g, const nn_backend* b, const nn_exec
     if (st == FIRM_OK) st = nn_stops_make(g, b, &e->at, opt->train, e->shards, &e->stops, err);
     if (st == FIRM_OK) st = nn_lanes_make(e->opt.lanes, e->shards, &e->lanes, err);
     if (st == FIRM_OK && opt->train) st = nn_packs_make(g, b, &e->at, &e->packs, err);
+    if (st == FIRM_OK) st = nn_terms_make(g, opt->batch, e->shards, &e->terms, err);
     if (st == FIRM_OK && !alloc_blocks(e)) st = FIRM_E_MEMORY;
     if (st != FIRM_OK) {
         nn_exec_free(e);
@@ -214,21 +186,13 @@ void nn_exec_free(nn_exec* e) {
     }
     if (e->output)
         for (int i = 0; i < e->g->tensors; i++) mem_free(e->output[i]);
-    if (e->term) {
-        for (int i = 0; i < e->g->terms; i++) {
-            mem_free(e->term[i].sum);
-            mem_free(e->term[i].error);
-            mem_free(e->term[i].seed);
-            mem_free(e->term[i].heap);
-        }
-    }
+    nn_terms_free(&e->terms);
     if (e->params != e->g->store->value) e->b->release(e->params);
     e->b->release(e->arena);
     e->b->release(e->scratch);
     e->b->release(e->aside);
     e->b->release(e->lane_grad);
     mem_free(e->output);
-    mem_free(e->term);
     mem_free(e->feed);
     mem_free(e->grad);
     mem_free(e->ref_grad);
@@ -285,10 +249,6 @@ static const void* packed_weights(const nn_exec* e, const nn_node* n, int back) 
     return nn_packs_find(&e->packs, e->g->tensor[n->in[1]].root, back);
 }
 
-static double real_at(const nn_exec* e, const void* p, size_t i) {
-    return e->b->real == sizeof(double) ? ((const double*)p)[i] : (double)((const float*)p)[i];
-}
-
 static firm_status shard_fill(nn_exec* e, const shard_at* at) {
     const nn_graph* g = e->g;
     void** feed = e->feed + (size_t)at->worker * (size_t)g->tensors;
@@ -313,6 +273,10 @@ static firm_status shard_fill(nn_exec* e, const shard_at* at) {
     return FIRM_OK;
 }
 
+static nn_term_rows term_rows(const nn_exec* e, const shard_at* at) {
+    return (nn_term_rows){at->shard, at->first, at->rows, e->count, e->b->real};
+}
+
 // outputs and loss terms of a shard that has run forward
 static void shard_results(nn_exec* e, const shard_at* at) {
     const nn_graph* g = e->g;
@@ -321,18 +285,9 @@ static void shard_results(nn_exec* e, const shard_at* at) {
         e->b->download(e->output[g->output[i]] + (size_t)at->first * size,
                        value_of(e, at->slot, g->output[i]), (size_t)at->rows * size);
     }
-    for (int i = 0; i < g->terms; i++) {
-        size_t size = (size_t)g->tensor[g->term[i].tensor].size, n = (size_t)at->rows * size;
-        const void* v = value_of(e, at->slot, g->term[i].tensor);
-        term_state* t = &e->term[i];
-        double sum = 0;
-        for (size_t j = 0; j < n; j++) {
-            double x = real_at(e, v, j);
-            sum += x;
-            if (t->error) t->error[(size_t)at->first * size + j] = x;
-        }
-        t->sum[at->shard] = sum;
-    }
+    const nn_term_rows rows = term_rows(e, at);
+    for (int i = 0; i < g->terms; i++)
+        nn_terms_note(&e->terms, i, &rows, value_of(e, at->slot, g->term[i].tensor));
 }
 
 // The nodes from .. to - 1. Inputs are filled before the first node and results read after the
@@ -359,20 +314,11 @@ static firm_status shard_forward(nn_exec* e, int shard, int slot_index, int work
 // seeds: d loss / d error of every sample
 static void shard_seeds(nn_exec* e, const shard_at* at) {
     const nn_graph* g = e->g;
+    const nn_term_rows rows = term_rows(e, at);
     for (int i = 0; i < g->terms; i++) {
         int root = g->tensor[g->term[i].tensor].root;
-        if (!g->tensor[root].wants_grad) continue;
-        size_t size = (size_t)g->tensor[root].size, n = (size_t)at->rows * size;
-        void* seed = at->slot + e->at.grad_at[root];
-        float even = (float)(g->term[i].weight / ((double)e->count * (double)size));
-        for (size_t j = 0; j < n; j++) {
-            float s = e->term[i].seed ? e->term[i].seed[(size_t)at->first * size + j] : even;
-            if (e->b->real == sizeof(double))
-                ((double*)seed)[j] =
-                    e->term[i].seed ? s : g->term[i].weight / ((double)e->count * (double)size);
-            else
-                ((float*)seed)[j] = s;
-        }
+        if (g->tensor[root].wants_grad)
+            nn_terms_seed(&e->terms, i, &rows, at->slot + e->at.grad_at[root]);
     }
 }
 
@@ -470,62 +416,8 @@ static void back_lane(void* arg, int lane, int worker) {
     for (int s = lane; s < e->shards; s += e->opt.lanes) shard_backward(e, s, s, lane, worker);
 }
 
-// error a is worse than b; equal errors: the earlier sample counts as worse, so the choice is fixed
-static int worse(const double* error, int a, int b) {
-    return error[a] > error[b] || (error[a] == error[b] && a < b);
-}
-
-static void sift_down(int* heap, int n, int i, const double* error) {
-    for (;;) {
-        int least = i, l = 2 * i + 1, r = l + 1;
-        if (l < n && worse(error, heap[least], heap[l])) least = l;
-        if (r < n && worse(error, heap[least], heap[r])) least = r;
-        if (least == i) return;
-        int keep = heap[i];
-        heap[i] = heap[least];
-        heap[least] = keep;
-        i = least;
-    }
-}
-
-// mean of the r largest errors: a heap of the r largest so far, its mildest member on top
-static double topmean(const nn_term* term, term_state* t, int n) {
-    // the float nearest to 0.1 is a little more than a tenth and must not take one more element
-    int r = (int)ceil((double)term->share * n * (1 - 1e-6));
-    if (r < 1) r = 1;
-    for (int i = 0; i < r; i++) t->heap[i] = i;
-    for (int i = r / 2 - 1; i >= 0; i--) sift_down(t->heap, r, i, t->error);
-    for (int i = r; i < n; i++) {
-        if (!worse(t->error, i, t->heap[0])) continue;
-        t->heap[0] = i;
-        sift_down(t->heap, r, 0, t->error);
-    }
-    memset(t->seed, 0, (size_t)n * sizeof *t->seed);
-    for (int i = 0; i < r; i++) t->seed[t->heap[i]] = 1;
-    double sum = 0;  // in sample order, so that the value does not depend on heap layout
-    for (int i = 0; i < n; i++) {
-        if (t->seed[i] != 0) sum += t->error[i];
-        t->seed[i] *= term->weight / (float)r;
-    }
-    return sum / r;
-}
-
 static void reduce_terms(nn_exec* e) {
-    const nn_graph* g = e->g;
-    int shards = (e->count + e->opt.shard - 1) / e->opt.shard;
-    e->loss = 0;
-    for (int i = 0; i < g->terms; i++) {
-        term_state* t = &e->term[i];
-        int n = e->count * g->tensor[g->term[i].tensor].size;
-        if (g->term[i].reduce == NN_REDUCE_TOPMEAN) {
-            t->value = topmean(&g->term[i], t, n);
-        } else {
-            double sum = 0;
-            for (int s = 0; s < shards; s++) sum += t->sum[s];
-            t->value = sum / n;
-        }
-        e->loss += (double)g->term[i].weight * t->value;
-    }
+    nn_terms_reduce(&e->terms, e->count, (e->count + e->opt.shard - 1) / e->opt.shard);
 }
 
 // ---- gradients ----------------------------------------------------------------------------------
@@ -686,10 +578,10 @@ const float* nn_exec_output(const nn_exec* e, nn_id x) {
 }
 
 double nn_exec_loss(const nn_exec* e) {
-    return e->kind ? e->kind->loss(e->remote) : e->loss;
+    return e->kind ? e->kind->loss(e->remote) : e->terms.loss;
 }
 double nn_exec_term(const nn_exec* e, int term) {
-    return e->kind ? e->kind->term(e->remote, term) : e->term[term].value;
+    return e->kind ? e->kind->term(e->remote, term) : e->terms.term[term].value;
 }
 
 int nn_exec_trained(const nn_exec* e, const nn_trained** list) {

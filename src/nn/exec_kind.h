@@ -26,6 +26,6 @@ typedef struct nn_exec_kind {
     const char* (*fault)(const void* r);  // what went wrong on the device, or NULL
 } nn_exec_kind;
 
-extern const nn_exec_kind nn_exec_cuda;  // in a build with CUDA
+extern const nn_exec_kind nn_exec_cuda;  // of nn/cuda
 
 #endif

@@ -4,7 +4,7 @@
 
 #include "core/mem.h"
 #include "core/rng.h"
-#include "nn/trainer_kind.h"
+#include "nn/gpu.h"
 
 int64_t nn_pick_row(const nn_pick* key, int64_t update, int sample, int64_t rows) {
     uint32_t word[4];
@@ -37,11 +37,9 @@ static void collect_trained(nn_trainer* t) {
 }
 
 static const nn_trainer_kind* kind_of(const nn_device* d) {
-#ifdef FIRM_CUDA
-    if (d->queue) return &nn_trainer_cuda;
-#endif
-    CHECK(!d->queue, "a queue without a device behind it");
-    return &nn_trainer_cpu;
+    if (!d->queue) return &nn_trainer_cpu;
+    CHECK(nn_gpu_linked(), "a queue without a device behind it");
+    return nn_gpu_linked()->trainer;
 }
 
 firm_status nn_trainer_create(const nn_trainer_options* opt, const nn_part* part, int parts,

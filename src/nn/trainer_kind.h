@@ -35,7 +35,7 @@ struct nn_trainer {
 };
 
 extern const nn_trainer_kind nn_trainer_cpu;
-extern const nn_trainer_kind nn_trainer_cuda;  // in a build with CUDA
+extern const nn_trainer_kind nn_trainer_cuda;  // of nn/cuda
 
 // Place of an entry in t->trained, or -1.
 int nn_trainer_find(const nn_trainer* t, int entry);

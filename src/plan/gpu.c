@@ -1,6 +1,7 @@
-// gpu.c - the GPU planner of a model and, in a build without CUDA, its refusals.
+// gpu.c - the GPU planner of a model, by libfirm-cuda.so (gpu_library.h).
 #include "plan/gpu.h"
 
+#include "plan/gpu_library.h"
 #include "plan/weights.h"
 
 firm_status plan_gpu_for_model(const firm_model* m, const plan_options* options,
@@ -21,69 +22,56 @@ firm_status plan_gpu_for_model(const firm_model* m, const plan_options* options,
     return status;
 }
 
-#ifndef FIRM_CUDA
-static firm_status refuse(firm_error* err) {
-    return FAIL(err, FIRM_E_UNAVAILABLE,
-                "this program was built without CUDA; build it with `make cuda`, or use --device "
-                "cpu");
-}
-
 firm_status plan_gpu_create(const plan_gpu_setup* setup, plan_gpu** out, firm_error* err) {
-    (void)setup;
+    const gpu_library* library = gpu_library_load(err);
     *out = NULL;
-    return refuse(err);
+    return library ? library->planner.create(setup, out, err) : FIRM_E_UNAVAILABLE;
 }
 
 firm_status plan_gpu_peak(plan_precision precision, double* gflops, firm_error* err) {
-    (void)precision;
+    const gpu_library* library = gpu_library_load(err);
     *gflops = 0;
-    return refuse(err);
+    return library ? library->planner.peak(precision, gflops, err) : FIRM_E_UNAVAILABLE;
 }
 
-// without a plan_gpu nobody can come here
+// who has a plan_gpu has loaded the library
+static const gpu_planner* planner(void) {
+    return &gpu_library_load(NULL)->planner;
+}
+
 void plan_gpu_free(plan_gpu* g) {
-    (void)g;
+    if (g) planner()->free(g);
 }
 size_t plan_gpu_bytes(const plan_gpu* g) {
-    (void)g;
-    return 0;
+    return planner()->bytes(g);
 }
 const char* plan_gpu_device(const plan_gpu* g) {
-    (void)g;
-    return "none";
+    return planner()->device(g);
 }
 const char* plan_gpu_way_name(const plan_gpu* g) {
-    (void)g;
-    return "none";
+    return planner()->way_name(g);
 }
 firm_status plan_gpu_solve(plan_gpu* g, int count, const plan_problem* problem, int iterations,
                            int all, plan_answer* answer, firm_error* err) {
-    (void)g, (void)count, (void)problem, (void)iterations, (void)all, (void)answer;
-    return refuse(err);
+    return planner()->solve(g, count, problem, iterations, all, answer, err);
 }
 firm_status plan_gpu_rollout(plan_gpu* g, int n, int horizon, const float* c0, const float* m0,
                              const float* u, float* c_out, int* nonfinite, firm_error* err) {
-    (void)g, (void)n, (void)horizon, (void)c0, (void)m0, (void)u, (void)c_out, (void)nonfinite;
-    return refuse(err);
+    return planner()->rollout(g, n, horizon, c0, m0, u, c_out, nonfinite, err);
 }
 firm_status plan_gpu_draw(plan_gpu* g, uint64_t seed, uint64_t solve, int iteration,
                           const float* mean, const float* spread, float* u, firm_error* err) {
-    (void)g, (void)seed, (void)solve, (void)iteration, (void)mean, (void)spread, (void)u;
-    return refuse(err);
+    return planner()->draw(g, seed, solve, iteration, mean, spread, u, err);
 }
 firm_status plan_gpu_fit(plan_gpu* g, const float* u, const float* c, const float* goal,
                          float* mean, float* spread, plan_answer* answer, firm_error* err) {
-    (void)g, (void)u, (void)c, (void)goal, (void)mean, (void)spread, (void)answer;
-    return refuse(err);
+    return planner()->fit(g, u, c, goal, mean, spread, answer, err);
 }
 firm_status plan_gpu_clocks(plan_gpu* g, const plan_problem* problem, int iterations, int room,
                             const char** name, double* cycles, int* count, firm_error* err) {
-    (void)g, (void)problem, (void)iterations, (void)room, (void)name, (void)cycles, (void)count;
-    return refuse(err);
+    return planner()->clocks(g, problem, iterations, room, name, cycles, count, err);
 }
 firm_status plan_gpu_phases(plan_gpu* g, int count, const plan_problem* problem, int iterations,
                             double ms[3], firm_error* err) {
-    (void)g, (void)count, (void)problem, (void)iterations, (void)ms;
-    return refuse(err);
+    return planner()->phases(g, count, problem, iterations, ms, err);
 }
-#endif

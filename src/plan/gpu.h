@@ -13,7 +13,8 @@
 // A row's arithmetic in the first two does not depend on the rows beside it, so many searches at
 // once give the same bits as one after the other in the same way. Same inputs, same GPU: same bits.
 //
-// In a build without CUDA every create fails with FIRM_E_UNAVAILABLE (gpu.c).
+// The code is in libfirm-cuda.so (gpu_library.h); without it every create fails with
+// FIRM_E_UNAVAILABLE.
 #ifndef PLAN_GPU_H
 #define PLAN_GPU_H
 

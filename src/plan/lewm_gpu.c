@@ -1,5 +1,7 @@
-// lewm_gpu.c - LeWM's GPU planner as a device (world.h) and, in a build without CUDA, its refusals.
+// lewm_gpu.c - LeWM's GPU planner, by libfirm-cuda.so (gpu_library.h), and as a device (world.h).
 #include "plan/lewm_gpu.h"
+
+#include "plan/gpu_library.h"
 
 static firm_status solve(void* context, int count, const plan_problem* problem, int iterations,
                          int all, plan_answer* answer, firm_error* err) {
@@ -10,39 +12,31 @@ plan_device lewm_gpu_device_of(lewm_gpu* g) {
     return (plan_device){.context = g, .solve = g ? solve : NULL};
 }
 
-#ifndef FIRM_CUDA
-static firm_status refuse(firm_error* err) {
-    return FAIL(err, FIRM_E_UNAVAILABLE,
-                "this program was built without CUDA; build it with `make cuda`, or use --device "
-                "cpu");
-}
-
 firm_status lewm_gpu_create(const lewm_gpu_setup* setup, lewm_gpu** out, firm_error* err) {
-    (void)setup;
+    const gpu_library* library = gpu_library_load(err);
     *out = NULL;
-    return refuse(err);
+    return library ? library->lewm.create(setup, out, err) : FIRM_E_UNAVAILABLE;
 }
 
-// without a lewm_gpu nobody can come here
+// who has a lewm_gpu has loaded the library
+static const gpu_lewm_planner* planner(void) {
+    return &gpu_library_load(NULL)->lewm;
+}
+
 void lewm_gpu_free(lewm_gpu* g) {
-    (void)g;
+    if (g) planner()->free(g);
 }
 size_t lewm_gpu_bytes(const lewm_gpu* g) {
-    (void)g;
-    return 0;
+    return planner()->bytes(g);
 }
 const char* lewm_gpu_device(const lewm_gpu* g) {
-    (void)g;
-    return "none";
+    return planner()->device(g);
 }
 firm_status lewm_gpu_solve(lewm_gpu* g, int count, const plan_problem* problem, int iterations,
                            int all, plan_answer* answer, firm_error* err) {
-    (void)g, (void)count, (void)problem, (void)iterations, (void)all, (void)answer;
-    return refuse(err);
+    return planner()->solve(g, count, problem, iterations, all, answer, err);
 }
 firm_status lewm_gpu_rollout(lewm_gpu* g, int n, int horizon, const float* z0, const float* u,
                              float* path, int* nonfinite, firm_error* err) {
-    (void)g, (void)n, (void)horizon, (void)z0, (void)u, (void)path, (void)nonfinite;
-    return refuse(err);
+    return planner()->rollout(g, n, horizon, z0, u, path, nonfinite, err);
 }
-#endif

@@ -5,7 +5,8 @@
 // savings as on the CPU (lewm_net.h), but for the queries of the last block. Many searches at once
 // are rows of the same products.
 //
-// In a build without CUDA every create fails with FIRM_E_UNAVAILABLE (lewm_gpu.c).
+// The code is in libfirm-cuda.so (gpu_library.h); without it every create fails with
+// FIRM_E_UNAVAILABLE.
 #ifndef PLAN_LEWM_GPU_H
 #define PLAN_LEWM_GPU_H
 

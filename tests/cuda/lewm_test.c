@@ -182,7 +182,7 @@ static void compare_gradients(const lewm_shape* shape, nn_precision precision, i
     }
     for (int way = 0; way < (measure ? 2 : 1); way++) {
         nn_exec* device;
-        nn_cuda_set_ways(d.queue, way ? NN_CUDA_WAY_GELU : 0);
+        nn_cuda_set_ways(d.queue, way ? NN_CUDA_WAY_GELU_APART : 0);
         REQUIRE_OK(nn_exec_create(s.graph, d.backend, &opt, s.p, &device, &err), err);
         nn_exec_set_update(device, 7);
         EXPECT_INT(nn_exec_gradient(device, fill_clips, &s), FIRM_OK);
@@ -195,8 +195,8 @@ static void compare_gradients(const lewm_shape* shape, nn_precision precision, i
             "  width %d, %d tokens, %d clips, %s%s: gradients off by up to %.2g (%s), %.2f of what "
             "is allowed, losses %.6f %.6f and %.6f %.6f\n",
             shape->width, shape->image / shape->patch * (shape->image / shape->patch) + 1, batch,
-            measure ? "bf16" : "fp32", way ? ", GELU in products" : "", off.worst, off.where,
-            off.most, nn_exec_term(device, 0), nn_exec_term(device, 1), nn_exec_term(host, 0),
+            measure ? "bf16" : "fp32", way ? ", GELU apart" : "", off.worst, off.where, off.most,
+            nn_exec_term(device, 0), nn_exec_term(device, 1), nn_exec_term(host, 0),
             nn_exec_term(host, 1));
         nn_exec_free(device);
     }
@@ -284,8 +284,8 @@ static double compare_entries(const step_case* c, const nn_exec* e, const nn_sto
     return worst;
 }
 
-// Weights that give every op work to do; op by op in float32, in bfloat16, and there with GELU in
-// the products.
+// Weights that give every op work to do; op by op in float32, in bfloat16, and there with GELU
+// apart from the products.
 static void compare_step(const step_case* c, const lewm_shape* shape) {
     enum { RUNS = 3 };
     firm_error err = {0};
@@ -293,7 +293,7 @@ static void compare_step(const step_case* c, const lewm_shape* shape) {
     for (int run = 0; run < RUNS; run++) {
         nn_device d;
         if (!gpu_open(&d, run ? NN_MIXED : NN_FP32)) return;
-        if (run == 2) nn_cuda_set_ways(d.queue, NN_CUDA_WAY_GELU);
+        if (run == 2) nn_cuda_set_ways(d.queue, NN_CUDA_WAY_GELU_APART);
         nn_store* store;
         nn_graph* g;
         REQUIRE_OK(nn_store_create(&store, &err), err);
@@ -319,8 +319,7 @@ static void compare_step(const step_case* c, const lewm_shape* shape) {
         now->grad = malloc(now->count * sizeof(float));
         memcpy(now->grad, nn_exec_grad(e), now->count * sizeof(float));
         if (run)
-            printf("  %s%s: gradients off by up to %.2g\n", c->name,
-                   run == 2 ? ", GELU in products" : "",
+            printf("  %s%s: gradients off by up to %.2g\n", c->name, run == 2 ? ", GELU apart" : "",
                    compare_entries(c, e, store, &result[0], now));
         nn_exec_free(e);
         nn_graph_free(g);
@@ -404,7 +403,7 @@ TEST(cuda, lewm_updates_follow_the_host) {
         nn_device d = nn_device_cpu();
         firm_error err = {0};
         if (run && !gpu_open(&d, NN_MIXED)) return;
-        if (run == 3) nn_cuda_set_ways(d.queue, NN_CUDA_WAY_GELU);
+        if (run == 3) nn_cuda_set_ways(d.queue, NN_CUDA_WAY_GELU_APART);
         scene_open(&s, &shape);
         nn_trainer* t = trainer_of(&s, &d, BATCH, UPDATES);
         for (int u = 0; t && u < UPDATES; u++) {
@@ -441,7 +440,7 @@ TEST(cuda, lewm_updates_follow_the_host) {
         EXPECT_NEAR(loss[2][u], loss[1][u], 0);
         EXPECT_NEAR(loss[3][u], loss[0][u], 0.03 * (1 + fabs(loss[0][u])));
     }
-    printf("  loss after %d updates: host %.5f, bf16 %.5f, with GELU in products %.5f\n", UPDATES,
+    printf("  loss after %d updates: host %.5f, bf16 %.5f, with GELU apart %.5f\n", UPDATES,
            loss[0][UPDATES - 1], loss[1][UPDATES - 1], loss[3][UPDATES - 1]);
     free(weights[0]);
     free(weights[1]);
@@ -593,7 +592,8 @@ static int compare_numbers(const void* a, const void* b) {
     return (x > y) - (x < y);
 }
 
-// An update as it is, with nothing aside and with GELU in the products, one after the other.
+// An update as it is, with nothing aside and with GELU apart from the products, one after the
+// other.
 TEST(cuda, lewm_time_of_an_update) {
     enum { ROUNDS = 3 };
     static const struct {
@@ -601,7 +601,7 @@ TEST(cuda, lewm_time_of_an_update) {
         unsigned ways;
     } way[] = {{"as it is", 0},
                {"nothing aside", NN_CUDA_WAY_IN_TURN},
-               {"GELU in products", NN_CUDA_WAY_GELU}};
+               {"GELU apart", NN_CUDA_WAY_GELU_APART}};
     enum { WAYS = sizeof way / sizeof *way };
     double ms[WAYS][ROUNDS];
     lewm_shape shape = lewm_shape_default();

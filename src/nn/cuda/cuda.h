@@ -60,8 +60,8 @@ void nn_cuda_rejoin(nn_cuda_queue* q);
 
 // Other ways to do the same work, for tests; a queue begins with none.
 enum {
-    NN_CUDA_WAY_IN_TURN = 1,  // nothing aside
-    NN_CUDA_WAY_GELU = 2      // a block's GELU as part of the products beside it, in its tanh form
+    NN_CUDA_WAY_IN_TURN = 1,    // nothing aside
+    NN_CUDA_WAY_GELU_APART = 2  // a block's GELU in kernels of its own, as where no product does it
 };
 void nn_cuda_set_ways(nn_cuda_queue* q, unsigned ways);
 unsigned nn_cuda_ways(const nn_cuda_queue* q);

@@ -1,14 +1,17 @@
-// vit.cu - a block of a vision transformer: products by cuBLASLt on bfloat16, attention by flash.cu,
-// norms, GELU and sums over rows by the kernels here.
-#include "nn/cuda/vit.h"
-
+// vit.cu - a block of a vision transformer: products by cuBLASLt on bfloat16, attention by
+// flash.cu, norms, GELU and sums over rows by the kernels here.
 #include "nn/cuda/flash.h"
 #include "nn/cuda/mma.cuh"
 #include "nn/cuda/queue.cuh"
+#include "nn/cuda/vit.h"
 
 namespace {
 
-enum { WARPS = 8, THREADS = WARPS * 32, MOST_BLOCKS = 792 };  // six blocks for each of 132 processors
+enum {
+    WARPS = 8,
+    THREADS = WARPS * 32,
+    MOST_BLOCKS = 792
+};  // six blocks for each of 132 processors
 
 // ---- memory -------------------------------------------------------------------------------------
 
@@ -20,8 +23,9 @@ struct shape {
 
 static shape shape_of(const nn_cuda_vit* v) {
     int64_t rows = (int64_t)v->groups * v->tokens;
-    return shape{rows,      v->first ? v->groups : rows, v->first ? v->tokens : 1, v->groups,
-                 v->width, v->mlp,                       v->heads};
+    return shape{
+        rows,    v->first ? v->groups : rows, v->first ? v->tokens : 1, v->groups, v->width, v->mlp,
+        v->heads};
 }
 
 struct cutter {
@@ -67,8 +71,8 @@ static kept kept_of(const shape& s, void* save) {
     return k;
 }
 
-// What a kernel adds up over the rows of every one of its blocks, or of every group; a second kernel
-// adds that up while others run.
+// What a kernel adds up over the rows of every one of its blocks, or of every group; a second
+// kernel adds that up while others run.
 enum { PART_NORM1, PART_NORM2, PART_QKV, PART_UP, PART_DOWN, PARTS };
 
 struct rooms {
@@ -155,14 +159,13 @@ __global__ void __launch_bounds__(THREADS)
     for (int j = 0; j < NV; j++) {
         int c = 2 * lane + 64 * j;
         float2 g = *(const float2*)(gamma + c), b = *(const float2*)(beta + c);
-        *(uint32_t*)(y + row * width + c) =
-            pack2(v[j].x * by * g.x + b.x, v[j].y * by * g.y + b.y);
+        *(uint32_t*)(y + row * width + c) = pack2(v[j].x * by * g.x + b.x, v[j].y * by * g.y + b.y);
     }
     if (lane == 0) stat[row] = make_float2(mean, by);
 }
 
 struct norm_back {
-    int64_t rows, step;  // x, base and dx have one row in every `step`
+    int64_t rows, step;             // x, base and dx have one row in every `step`
     const float *x, *gamma, *base;  // base: the gradient that goes past the norm
     const float2* stat;
     const bf16* du;
@@ -199,9 +202,9 @@ __global__ void __launch_bounds__(THREADS) norm_backward(norm_back a) {
 #pragma unroll
         for (int j = 0; j < NV; j++) {
             int64_t column = 2 * lane + 64 * j, at = row * a.step * width + column;
-            float2 d = make_float2(
-                base[j].x + stat.y * (du[j].x * gamma[j].x - one - h[j].x * two),
-                base[j].y + stat.y * (du[j].y * gamma[j].y - one - h[j].y * two));
+            float2 d =
+                make_float2(base[j].x + stat.y * (du[j].x * gamma[j].x - one - h[j].x * two),
+                            base[j].y + stat.y * (du[j].y * gamma[j].y - one - h[j].y * two));
             sums[0][j].x += du[j].x * h[j].x, sums[0][j].y += du[j].y * h[j].y;
             sums[1][j].x += du[j].x, sums[1][j].y += du[j].y;
             sums[2][j].x += d.x, sums[2][j].y += d.y;
@@ -240,8 +243,8 @@ __device__ __forceinline__ void load8(float (&x)[VEC], const bf16* p) {
 }
 
 __device__ __forceinline__ void store8(bf16* p, const float (&x)[VEC]) {
-    *(uint4*)p = make_uint4(pack2(x[0], x[1]), pack2(x[2], x[3]), pack2(x[4], x[5]),
-                            pack2(x[6], x[7]));
+    *(uint4*)p =
+        make_uint4(pack2(x[0], x[1]), pack2(x[2], x[3]), pack2(x[4], x[5]), pack2(x[6], x[7]));
 }
 
 // Phi(x) by Abramowitz and Stegun 7.1.26 (off by at most 1e-7), and the density at x
@@ -268,7 +271,8 @@ __global__ void __launch_bounds__(THREADS) gelu_forward(int64_t pieces, const bf
     store8(y + i * VEC, v);
 }
 
-// f(row, col, v) gives the eight numbers of a thread's columns, whose sums go to part (blocks, cols)
+// f(row, col, v) gives the eight numbers of a thread's columns, whose sums go to part (blocks,
+// cols)
 template <class F>
 __global__ void __launch_bounds__(THREADS) row_sums(int64_t rows, int cols, float* part, F f) {
     extern __shared__ float shared[];  // (blockDim.y, cols)
@@ -362,8 +366,9 @@ struct some_rows {
 
 static void norm(nn_cuda_queue* q, const nn_cuda_vit* v, const some_rows& r, int gamma, bf16* y,
                  float2* stat) {
-    auto kernel = v->width == 64 ? norm_forward<1> : v->width == 128 ? norm_forward<2>
-                                                                     : norm_forward<3>;
+    auto kernel = v->width == 64    ? norm_forward<1>
+                  : v->width == 128 ? norm_forward<2>
+                                    : norm_forward<3>;
     launch(q, "norm", kernel, blocks_for(r.rows, WARPS), THREADS, r.rows, r.step, r.x,
            v->param[gamma], v->param[gamma + 1], v->eps, y, stat);
 }
@@ -372,8 +377,9 @@ static void norm(nn_cuda_queue* q, const nn_cuda_vit* v, const some_rows& r, int
 static int norm_slopes(nn_cuda_queue* q, const nn_cuda_vit* v, const norm_back& a) {
     int64_t most = (a.rows + WARPS - 1) / WARPS;
     int blocks = (int)(most < MOST_BLOCKS ? most : MOST_BLOCKS);
-    auto kernel = v->width == 64 ? norm_backward<1> : v->width == 128 ? norm_backward<2>
-                                                                      : norm_backward<3>;
+    auto kernel = v->width == 64    ? norm_backward<1>
+                  : v->width == 128 ? norm_backward<2>
+                                    : norm_backward<3>;
     launch(q, "norm", kernel, (uint32_t)blocks, THREADS, a);
     return blocks;
 }
@@ -427,14 +433,14 @@ static void multiply_back(nn_cuda_queue* q, const nn_cuda_product& size, const b
     nn_cuda_multiply(q, &b);
 }
 
-// GELU as part of the product before it, and its slope as part of that before it on the way back;
-// 0: no algorithm does so.
+// GELU as part of the product before it, and its slope as part of that before it on the way back,
+// in the tanh form (cuda.h); 0: no algorithm does so.
 static int up_with_gelu(nn_cuda_queue* q, const nn_cuda_product& size, const kept& k) {
     nn_cuda_product p = size;
     p.half = p.half_out = 1;
     p.a = k.u2, p.b = k.up_w, p.ldb = p.n, p.bias = k.up_b, p.d = k.hidden;
     p.gelu = NN_CUDA_GELU, p.pre = k.pre;
-    if (!(nn_cuda_ways(q) & NN_CUDA_WAY_GELU) || !nn_cuda_multiplies(q, &p)) return 0;
+    if (nn_cuda_ways(q) & NN_CUDA_WAY_GELU_APART || !nn_cuda_multiplies(q, &p)) return 0;
     nn_cuda_multiply(q, &p);
     return 1;
 }
@@ -443,7 +449,7 @@ static int down_with_slopes(nn_cuda_queue* q, const nn_cuda_product& size, const
                             const rooms& r) {
     nn_cuda_product p = back(size, k.down_w, r.dy, r.dhidden);
     p.gelu = NN_CUDA_GELU_SLOPE, p.pre = k.pre;
-    if (!(nn_cuda_ways(q) & NN_CUDA_WAY_GELU) || !nn_cuda_multiplies(q, &p)) return 0;
+    if (nn_cuda_ways(q) & NN_CUDA_WAY_GELU_APART || !nn_cuda_multiplies(q, &p)) return 0;
     nn_cuda_multiply(q, &p);
     return 1;
 }
@@ -509,8 +515,8 @@ static void mlp_backward(nn_cuda_queue* q, const nn_cuda_vit* v, const shape& s,
     nn_cuda_product up = size_of(s.read, s.width, s.mlp), down = size_of(s.read, s.mlp, s.width);
     int parts = 0;
     if (!v->dy_there)
-        parts = sum_rows(q, s.read, s.width, r.part[PART_DOWN],
-                         to_half{v->dy, r.dy, s.width, s.step});
+        parts =
+            sum_rows(q, s.read, s.width, r.part[PART_DOWN], to_half{v->dy, r.dy, s.width, s.step});
     nn_cuda_queue* aside = nn_cuda_aside(q);
     if (parts) finish<1>(aside, s.width, parts, r.part[PART_DOWN], {v->grad[VIT_DOWN_BIAS]});
     multiply_weight(aside, down, k.hidden, r.dy, v->grad[VIT_DOWN]);
@@ -557,16 +563,23 @@ void nn_cuda_vit_backward(nn_cuda_queue* q, const nn_cuda_vit* v) {
     }
     mlp_backward(q, v, s, k, r);
     nn_cuda_await(q, DY_READ);
-    norm_back second = {s.read, s.step, k.x2, v->param[VIT_GAMMA2], v->dy,
-                        k.stat2, r.du,   r.dx2, r.dy,                 0,
-                        r.part[PART_NORM2]};
+    norm_back second = {s.read, s.step, k.x2, v->param[VIT_GAMMA2], v->dy, k.stat2, r.du,
+                        r.dx2,  r.dy,   0,    r.part[PART_NORM2]};
     int parts = norm_slopes(q, v, second);
     finish<3>(nn_cuda_aside(q), s.width, parts, second.part,
               {v->grad[VIT_GAMMA2], v->grad[VIT_BETA2], v->grad[VIT_OUT_BIAS]});
     attention_backward(q, v, s, k, r);
     nn_cuda_await(q, COPY_READ);
-    norm_back first = {s.rows,  1,    v->x,  v->param[VIT_GAMMA1],       r.dx2,
-                       k.stat1, r.du, v->dx, v->copies ? r.dy : (bf16*)0, v->add,
+    norm_back first = {s.rows,
+                       1,
+                       v->x,
+                       v->param[VIT_GAMMA1],
+                       r.dx2,
+                       k.stat1,
+                       r.du,
+                       v->dx,
+                       v->copies ? r.dy : (bf16*)0,
+                       v->add,
                        r.part[PART_NORM1]};
     parts = norm_slopes(q, v, first);
     // what comes next may be put where this block's operands were

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "plan/cuda/internal.cuh"
+#include "plan/cuda/planners.cuh"
 
 enum { MAX_CANDIDATES = 8192 };  // every candidate is ranked against every other
 
@@ -358,8 +359,7 @@ static firm_status build(plan_gpu* g, firm_error* err) {
     return FIRM_OK;
 }
 
-extern "C" firm_status plan_gpu_create(const plan_gpu_setup* setup, plan_gpu** out,
-                                       firm_error* err) {
+firm_status cuda_plan_create(const plan_gpu_setup* setup, plan_gpu** out, firm_error* err) {
     *out = NULL;
     plan_gpu* g = (plan_gpu*)mem_calloc(1, sizeof *g);
     if (!g) return FAIL(err, FIRM_E_MEMORY, "no memory for the GPU planner");
@@ -372,14 +372,14 @@ extern "C" firm_status plan_gpu_create(const plan_gpu_setup* setup, plan_gpu** o
         g->host[i] = {};
     }
     if (status != FIRM_OK) {
-        plan_gpu_free(g);
+        cuda_plan_free(g);
         return status;
     }
     *out = g;
     return FIRM_OK;
 }
 
-extern "C" void plan_gpu_free(plan_gpu* g) {
+void cuda_plan_free(plan_gpu* g) {
     if (!g) return;
     cudaSetDevice(g->setup.device);
     if (g->stream) cudaStreamSynchronize(g->stream);
@@ -394,13 +394,13 @@ extern "C" void plan_gpu_free(plan_gpu* g) {
     mem_free(g);
 }
 
-extern "C" size_t plan_gpu_bytes(const plan_gpu* g) {
+size_t cuda_plan_bytes(const plan_gpu* g) {
     return g->bytes;
 }
-extern "C" const char* plan_gpu_device(const plan_gpu* g) {
+const char* cuda_plan_device(const plan_gpu* g) {
     return g->device;
 }
-extern "C" const char* plan_gpu_way_name(const plan_gpu* g) {
+const char* cuda_plan_way_name(const plan_gpu* g) {
     return g->cluster ? "cluster" : g->fused ? "fused" : g->batched ? "batch" : "layered";
 }
 
@@ -462,9 +462,8 @@ static firm_status send_searches(plan_gpu* g, int count, firm_error* err) {
     return FIRM_OK;
 }
 
-extern "C" firm_status plan_gpu_solve(plan_gpu* g, int count, const plan_problem* problem,
-                                      int iterations, int all, plan_answer* answer,
-                                      firm_error* err) {
+firm_status cuda_plan_solve(plan_gpu* g, int count, const plan_problem* problem, int iterations,
+                            int all, plan_answer* answer, firm_error* err) {
     const sizes* s = &g->size;
     if (count < 1 || count > g->setup.searches || iterations < 1)
         return FAIL(err, FIRM_E_USAGE, "%d searches of %d iterations asked for; made for %d", count,
@@ -507,9 +506,8 @@ extern "C" firm_status plan_gpu_solve(plan_gpu* g, int count, const plan_problem
     return FIRM_OK;
 }
 
-extern "C" firm_status plan_gpu_rollout(plan_gpu* g, int n, int horizon, const float* c0,
-                                        const float* m0, const float* u, float* c_out,
-                                        int* nonfinite, firm_error* err) {
+firm_status cuda_plan_rollout(plan_gpu* g, int n, int horizon, const float* c0, const float* m0,
+                              const float* u, float* c_out, int* nonfinite, firm_error* err) {
     const sizes* s = &g->size;
     if (n < 1 || n > s->candidates || horizon < 1 || horizon > s->longest)
         return FAIL(err, FIRM_E_USAGE, "%d candidates of %d macro steps do not fit %d of %d", n,
@@ -538,9 +536,8 @@ extern "C" firm_status plan_gpu_rollout(plan_gpu* g, int n, int horizon, const f
     return FIRM_OK;
 }
 
-extern "C" firm_status plan_gpu_draw(plan_gpu* g, uint64_t seed, uint64_t solve, int iteration,
-                                     const float* mean, const float* spread, float* u,
-                                     firm_error* err) {
+firm_status cuda_plan_draw(plan_gpu* g, uint64_t seed, uint64_t solve, int iteration,
+                           const float* mean, const float* spread, float* u, firm_error* err) {
     const sizes* s = &g->size;
     float c0[FIRM_MAX_CONFIG] = {0};
     float* zeros = (float*)mem_calloc((size_t)s->fiber + 1, sizeof(float));
@@ -557,9 +554,8 @@ extern "C" firm_status plan_gpu_draw(plan_gpu* g, uint64_t seed, uint64_t solve,
     return FIRM_OK;
 }
 
-extern "C" firm_status plan_gpu_fit(plan_gpu* g, const float* u, const float* c, const float* goal,
-                                    float* mean, float* spread, plan_answer* answer,
-                                    firm_error* err) {
+firm_status cuda_plan_fit(plan_gpu* g, const float* u, const float* c, const float* goal,
+                          float* mean, float* spread, plan_answer* answer, firm_error* err) {
     const sizes* s = &g->size;
     float c0[FIRM_MAX_CONFIG] = {0};
     float* zeros = (float*)mem_calloc((size_t)s->fiber + 1, sizeof(float));
@@ -590,8 +586,8 @@ extern "C" firm_status plan_gpu_fit(plan_gpu* g, const float* u, const float* c,
     return FIRM_OK;
 }
 
-extern "C" firm_status plan_gpu_phases(plan_gpu* g, int count, const plan_problem* problem,
-                                       int iterations, double ms[3], firm_error* err) {
+firm_status cuda_plan_phases(plan_gpu* g, int count, const plan_problem* problem, int iterations,
+                             double ms[3], firm_error* err) {
     cudaEvent_t mark[4] = {};
     firm_status status = FIRM_OK;
     ms[0] = ms[1] = ms[2] = 0.0;
@@ -614,18 +610,17 @@ extern "C" firm_status plan_gpu_phases(plan_gpu* g, int count, const plan_proble
     return status;
 }
 
-extern "C" firm_status plan_gpu_clocks(plan_gpu* g, const plan_problem* problem, int iterations,
-                                       int room, const char** name, double* cycles, int* count,
-                                       firm_error* err) {
+firm_status cuda_plan_clocks(plan_gpu* g, const plan_problem* problem, int iterations, int room,
+                             const char** name, double* cycles, int* count, firm_error* err) {
     plan_answer a;
     *count = 0;
     if (g->fused) {
-        TRY(plan_gpu_solve(g, 1, problem, iterations, 0, &a, err));
+        TRY(cuda_plan_solve(g, 1, problem, iterations, 0, &a, err));
         return fused_clocks(g, room, name, cycles, count, err);
     }
     if (!g->cluster) return FIRM_OK;
     g->timing = 1;
-    firm_status status = plan_gpu_solve(g, 1, problem, iterations, 0, &a, err);
+    firm_status status = cuda_plan_solve(g, 1, problem, iterations, 0, &a, err);
     g->timing = 0;
     TRY(status);
     return cluster_clocks(g, room, name, cycles, count, err);

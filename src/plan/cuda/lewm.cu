@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "plan/cuda/lewm.cuh"
+#include "plan/cuda/planners.cuh"
 
 enum { MOST_CANDIDATES = 8192 };  // every candidate is ranked against every other
 
@@ -234,8 +235,7 @@ static firm_status build(lewm_gpu* g, const lewm_weights* w, firm_error* err) {
     return FIRM_OK;
 }
 
-extern "C" firm_status lewm_gpu_create(const lewm_gpu_setup* setup, lewm_gpu** out,
-                                       firm_error* err) {
+firm_status cuda_lewm_create(const lewm_gpu_setup* setup, lewm_gpu** out, firm_error* err) {
     *out = NULL;
     TRY(check(setup, err));
     lewm_gpu* g = (lewm_gpu*)mem_calloc(1, sizeof *g);
@@ -247,14 +247,14 @@ extern "C" firm_status lewm_gpu_create(const lewm_gpu_setup* setup, lewm_gpu** o
     lewm_weights_free(&w);
     g->setup.model = NULL;  // the caller's; all copied
     if (status != FIRM_OK) {
-        lewm_gpu_free(g);
+        cuda_lewm_free(g);
         return status;
     }
     *out = g;
     return FIRM_OK;
 }
 
-extern "C" void lewm_gpu_free(lewm_gpu* g) {
+void cuda_lewm_free(lewm_gpu* g) {
     if (!g) return;
     cudaSetDevice(g->setup.device);
     if (g->stream) cudaStreamSynchronize(g->stream);
@@ -271,10 +271,10 @@ extern "C" void lewm_gpu_free(lewm_gpu* g) {
     mem_free(g);
 }
 
-extern "C" size_t lewm_gpu_bytes(const lewm_gpu* g) {
+size_t cuda_lewm_bytes(const lewm_gpu* g) {
     return g->bytes;
 }
-extern "C" const char* lewm_gpu_device(const lewm_gpu* g) {
+const char* cuda_lewm_device(const lewm_gpu* g) {
     return g->device;
 }
 
@@ -309,9 +309,8 @@ static firm_status wait_done(lewm_gpu* g, firm_error* err) {
     return FIRM_OK;
 }
 
-extern "C" firm_status lewm_gpu_solve(lewm_gpu* g, int count, const plan_problem* problem,
-                                      int iterations, int all, plan_answer* answer,
-                                      firm_error* err) {
+firm_status cuda_lewm_solve(lewm_gpu* g, int count, const plan_problem* problem, int iterations,
+                            int all, plan_answer* answer, firm_error* err) {
     const lewm_sizes* s = &g->size;
     if (count < 1 || count > g->setup.searches || iterations < 1 || !g->iteration[0])
         return FAIL(err, FIRM_E_USAGE, "%d searches of %d iterations asked for; made for %d", count,
@@ -352,9 +351,8 @@ extern "C" firm_status lewm_gpu_solve(lewm_gpu* g, int count, const plan_problem
     return FIRM_OK;
 }
 
-extern "C" firm_status lewm_gpu_rollout(lewm_gpu* g, int n, int horizon, const float* z0,
-                                        const float* u, float* path, int* nonfinite,
-                                        firm_error* err) {
+firm_status cuda_lewm_rollout(lewm_gpu* g, int n, int horizon, const float* z0, const float* u,
+                              float* path, int* nonfinite, firm_error* err) {
     const lewm_sizes* s = &g->size;
     if (n < 1 || n > s->candidates || horizon < 1 || horizon > s->longest)
         return FAIL(err, FIRM_E_USAGE, "%d candidates of %d macro steps; made for %d of %d", n,

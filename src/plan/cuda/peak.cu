@@ -2,6 +2,7 @@
 #include <cublasLt.h>
 
 #include "plan/cuda/internal.cuh"
+#include "plan/cuda/planners.cuh"
 
 enum { SIZE = 8192, ROUNDS = 7, WORKSPACE = 64 << 20 };
 
@@ -74,7 +75,7 @@ static firm_status measure(bench* b, plan_precision precision, double* gflops, f
     return FIRM_OK;
 }
 
-extern "C" firm_status plan_gpu_peak(plan_precision precision, double* gflops, firm_error* err) {
+firm_status cuda_plan_peak(plan_precision precision, double* gflops, firm_error* err) {
     bench b = {};
     firm_status status = measure(&b, precision, gflops, err);
     if (b.begun) cudaEventDestroy(b.begun);
