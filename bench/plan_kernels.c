@@ -39,20 +39,24 @@ static void run(void* arg, int item, int worker) {
     size_t group = (size_t)(k->rows * j->s.inputs * k->bytes);
     size_t panel = (size_t)(width * j->s.inputs * k->bytes);
     size_t out = (size_t)(width * k->rows * 4);
-    float bias[NET_MOST_ROWS] = {0};
+    float bias[2 * NET_MOST_ROWS] = {0};
     if (k->begin) k->begin();
     for (int r = 0; r < j->repeats; r++)
-        for (int g = 0; g < j->s.groups; g++)
+        for (int g = 0, n; g < j->s.groups; g += n) {
+            n = j->s.groups - g < q->groups ? j->s.groups - g : q->groups;
             q->product(
                 &(net_products){.w = j->w + (size_t)worker * j->w_bytes + (size_t)g * group,
                                 .bias = bias,
                                 .inputs = j->s.inputs,
+                                .groups = n,
+                                .w_step = group,
                                 .epilogue = j->s.epilogue,
                                 .count = j->s.panels,
                                 .in = j->in + (size_t)worker * j->in_bytes,
                                 .in_step = panel,
                                 .out = j->out + (size_t)worker * j->out_bytes + (size_t)g * out,
                                 .out_step = (size_t)j->s.groups * out});
+        }
     if (k->end) k->end();
 }
 

@@ -2,11 +2,11 @@
 // the float32 multiply-add rate of the same threads.
 //     ninja -C build bench_plan_team
 //     build/bench_plan_team [THREADS] [CANDIDATES] [fp32|bf16] [block=N] [narrow] [unasked]
-// One member: threads claim pieces of their own, as the search does. A row is a number of members
-// per team: the best and the median time of five macro steps of all candidates through TwoRoom's
-// transition, the share of the multiply-add rate, and where the members' time went. The star marks
-// the guess of plan_net_members(). Before the table: what it takes to start all threads and have
-// them finish, and to meet.
+// One member: threads have candidates of their own and share the rest, as in the search. A row is a
+// number of members per team: the best and the median time of five macro steps of all candidates
+// through TwoRoom's transition, the share of the multiply-add rate, and where the members' time
+// went. The star marks the guess of plan_net_members(). Before the table: what it takes to start
+// all threads and have them finish, and to meet.
 //     block=N    candidates per thread and block, instead of the kernels' own
 //     narrow     only the narrowest panels
 //     unasked    the next weights are not asked for ahead of their use
@@ -29,6 +29,7 @@ typedef struct trial {
     const plan_net* net;
     plan_net_job job;
     plan_net_pieces pieces;
+    plan_net_rest* rest;
     int members, teams;
     char* scratch;  // (threads)
     meet at[MOST];
@@ -36,18 +37,11 @@ typedef struct trial {
     plan_net_spent spent[MOST];
 } trial;
 
-static void roll_piece(void* arg, int item, int worker) {
+static void roll_alone(void* arg, int item, int worker) {
+    (void)item;
     trial* t = arg;
-    int from, to;
-    plan_net_piece(t->net, &t->pieces, item, &from, &to);
-    plan_net_job job = t->job;
-    job.n = to - from;
-    job.u += (size_t)from * STEPS * 10;
-    job.c_out += (size_t)from * STEPS * 2;
-    plan_net_team team = {.members = 1,
-                          .scratch = t->scratch + (size_t)worker * plan_net_scratch_bytes(t->net),
-                          .spent = &t->spent[worker]};
-    plan_net_rollout_share(t->net, &job, &team, 0);
+    plan_net_rest_share(t->rest, t->scratch + (size_t)worker * plan_net_scratch_bytes(t->net),
+                        &t->spent[worker]);
 }
 
 static void roll(void* arg, int item, int worker) {
@@ -96,10 +90,12 @@ static void measure(trial* t, pool* p, double fma, int chosen) {
     for (int i = -2; i < ROUNDS; i++) {
         if (i == 0) memset(t->spent, 0, sizeof t->spent);
         int64_t begun = clock_ns();
-        if (t->members == 1)
-            pool_for(p, t->pieces.count, roll_piece, t);
-        else
+        if (t->members == 1) {
+            plan_net_rest_begin(t->rest, &t->job, &t->pieces);
+            pool_each(p, roll_alone, t);
+        } else {
             pool_each(p, roll, t);
+        }
         double took = (double)(clock_ns() - begun);
         if (i >= 0) all += took, ms[i] = took * 1e-6;
     }
@@ -193,12 +189,13 @@ int main(int argc, char** argv) {
     rng_fill_normal(1, RNG_STREAM(RNG_TEST, 2), 0, u, n * STEPS * 10);
     t.pieces = plan_net_cut(net, threads, n);
     t.job = (plan_net_job){n, STEPS, c0, m0, u, mem_alloc((size_t)n * STEPS * 2 * sizeof *u)};
+    if (plan_net_rest_create(net, &t.rest, &err) != FIRM_OK) return 2;
     t.scratch = mem_calloc((size_t)threads, plan_net_scratch_bytes(net));
     for (int i = 0; i < threads; i++) meet_init(&t.at[i]);
     printf("%s", plan_net_simd(net));
     for (int i = 4; i < argc; i++) printf(" %s", argv[i]);
-    printf(", %d threads, %d candidates, blocks of %d, %d pieces\n", threads, n,
-           plan_net_block_lanes(net), t.pieces.count);
+    printf(", %d threads, %d candidates, blocks of %d, %d pieces, %d shared\n", threads, n,
+           plan_net_block_lanes(net), t.pieces.count, t.pieces.rest * plan_net_lanes(net));
     print_waits(&t, p, threads);
     for (int pass = 0; pass < 2; pass++) {
         double fma = fma_measure(p, 100);

@@ -1,11 +1,15 @@
 // mem.c - counted, aligned allocation with failure injection for tests.
+#define _DEFAULT_SOURCE
 #include "core/mem.h"
 
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
-enum { ALIGN = 64 };
+// Blocks from LARGE on lie on whole huge pages: packed weights and activations are read in an order
+// that misses the translation buffer at each turn, which costs most in a virtual machine.
+enum { ALIGN = 64, HUGE_PAGE = 1 << 21, LARGE = HUGE_PAGE / 2 };
 
 static atomic_llong allocations;
 static atomic_llong fail_after = -1;
@@ -20,9 +24,15 @@ static int injected_failure(void) {
 void* mem_alloc(size_t bytes) {
     atomic_fetch_add_explicit(&allocations, 1, memory_order_relaxed);
     if (injected_failure()) return NULL;
-    if (bytes > SIZE_MAX - ALIGN) return NULL;
-    size_t rounded = (bytes + ALIGN - 1) / ALIGN * ALIGN;
-    return aligned_alloc(ALIGN, rounded ? rounded : ALIGN);
+    size_t align = bytes >= LARGE ? HUGE_PAGE : ALIGN;
+    if (bytes > SIZE_MAX - align) return NULL;
+    size_t rounded = (bytes + align - 1) / align * align;
+    void* p = aligned_alloc(align, rounded ? rounded : align);
+#ifdef MADV_HUGEPAGE
+    // only advice: a system without huge pages serves small ones
+    if (p && align == HUGE_PAGE) (void)madvise(p, rounded, MADV_HUGEPAGE);
+#endif
+    return p;
 }
 
 void* mem_calloc(size_t count, size_t size) {

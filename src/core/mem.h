@@ -7,7 +7,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-void* mem_alloc(size_t bytes);  // 64-byte aligned, uninitialised; NULL when out of memory
+// 64-byte aligned, uninitialised; NULL when out of memory. A megabyte or more: whole huge pages.
+void* mem_alloc(size_t bytes);
 void* mem_calloc(size_t count, size_t size);  // likewise, zeroed; NULL on overflow of the product
 void* mem_realloc(void* p, size_t old_bytes, size_t new_bytes);
 char* mem_strdup(const char* text);

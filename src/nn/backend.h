@@ -63,6 +63,13 @@ typedef struct nn_weight_tile {
     int add;
 } nn_weight_tile;
 
+// Packing some columns of a product's second operand: the weight, turned in the backward pass.
+typedef struct nn_pack_job {
+    int weight, back;  // tensor; for the backward pass
+    int col, cols;
+    size_t at;  // floats: where the whole weight begins
+} nn_pack_job;
+
 typedef struct nn_backend {
     const char* name;
     size_t real;  // bytes of one number
@@ -74,7 +81,8 @@ typedef struct nn_backend {
     void (*download)(float* host, const void* device, size_t count);  // reals to floats
     // linear weights (K, N) in the order of the forward or backward product; NULL: as they are
     size_t (*packed)(const nn_tensor* w, int back);  // floats
-    void (*pack)(const nn_tensor* w, const float* value, int back, float* to);
+    // the columns of a job into the packed weight `to`
+    void (*pack)(const nn_tensor* w, const float* value, const nn_pack_job* job, float* to);
     void (*weight_tile)(const nn_weight_tile* t);  // NULL: gradients are summed by lanes
 } nn_backend;
 

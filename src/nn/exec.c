@@ -152,10 +152,8 @@ firm_status nn_exec_create(const nn_graph* g, const nn_backend* b, const nn_exec
     for (int i = 0; i < g->terms; i++)
         if (g->term[i].reduce == NN_REDUCE_TOPMEAN) e->keep_all = opt->train;
     if (nn_stops_wait(g, b, opt->train)) e->keep_all = 1;
-    // a shard being run needs a slot: its own if all are kept, else its lane's or its thread's
-    e->slots = pool_threads(p);
-    if (opt->train && e->opt.lanes > e->slots) e->slots = e->opt.lanes;
-    if (e->keep_all) e->slots = e->shards;
+    // a shard being run needs a slot: its own if all are kept, else its thread's
+    e->slots = e->keep_all ? e->shards : pool_threads(p);
 
     nn_layout_kind layout = !opt->train       ? NN_LAYOUT_FORWARD
                             : !b->weight_tile ? NN_LAYOUT_TRAIN
@@ -394,17 +392,17 @@ static void clear_lane(nn_exec* e, int lane) {
     }
 }
 
-// A shard runs forward and backward while it is warm, in its lane's slot.
+// A shard runs forward and backward while it is warm, in its thread's slot.
 static void train_lanes(void* arg, int item, int worker) {
     (void)item;
     nn_exec* e = arg;
     nn_lane_shard s = {.lane = worker % e->opt.lanes};
     while (nn_lanes_claim(&e->lanes, s.lane, &s)) {
         if (s.shard == s.lane) clear_lane(e, s.lane);
-        firm_status st = shard_forward(e, s.shard, s.lane, worker);
+        firm_status st = shard_forward(e, s.shard, worker, worker);
         note_failure(e, st);
         if (st != FIRM_OK) nn_lanes_stop(&e->lanes);
-        if (st == FIRM_OK) shard_backward(e, s.shard, s.lane, s.lane, worker);
+        if (st == FIRM_OK) shard_backward(e, s.shard, worker, s.lane, worker);
         nn_lanes_done(&e->lanes, &s);
     }
 }

@@ -5,16 +5,11 @@
 
 #include "nn/layout.h"
 
-typedef struct nn_pack_job {
-    int weight, back;  // tensor; for the backward pass
-    size_t at;         // floats
-} nn_pack_job;
-
 typedef struct nn_packs {
     float* block;
     nn_pack_job* job;
     int jobs;
-    int* find[2];  // per tensor: job of the forward, of the backward pass; -1: none
+    int* find[2];  // per tensor: first job of the forward, of the backward pass; -1: none
     size_t count;  // floats
 } nn_packs;
 

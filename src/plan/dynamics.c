@@ -49,7 +49,7 @@ struct plan_learned {
     plan_net_job job;
     int members, teams_at_work;
     plan_net_paces paces;
-    plan_net_pieces pieces;  // of threads that work by themselves
+    plan_net_rest* rest;  // of threads that work by themselves
     atomic_int nonfinite;
 };
 
@@ -73,6 +73,11 @@ firm_status plan_learned_create(const plan_net* net, pool* threads, plan_learned
         plan_learned_free(l);
         return FAIL(err, FIRM_E_MEMORY, "no memory for %zu planner threads", workers);
     }
+    firm_status status = plan_net_rest_create(net, &l->rest, err);
+    if (status != FIRM_OK) {
+        plan_learned_free(l);
+        return status;
+    }
     for (; l->workers < (int)workers; l->workers++) meet_init(&l->at[l->workers]);
     *out = l;
     return FIRM_OK;
@@ -80,6 +85,7 @@ firm_status plan_learned_create(const plan_net* net, pool* threads, plan_learned
 
 void plan_learned_free(plan_learned* l) {
     if (!l) return;
+    plan_net_rest_free(l->rest);
     mem_free(l->claims);
     mem_free(l->at);
     mem_free(l->scratch);
@@ -120,14 +126,12 @@ static void roll_member(void* arg, int item, int worker) {
     atomic_fetch_add(&l->nonfinite, bad);
 }
 
-// A piece that one thread predicts by itself.
-static void roll_piece(void* arg, int item, int worker) {
+// A thread by itself, but for the rest that all share.
+static void roll_alone(void* arg, int item, int worker) {
+    (void)item;
     plan_learned* l = arg;
-    int from, to;
-    plan_net_piece(l->net, &l->pieces, item, &from, &to);
-    plan_net_job job = part_of(l, from, to);
-    plan_net_team alone = {.members = 1, .scratch = l->scratch + (size_t)worker * l->stride};
-    atomic_fetch_add(&l->nonfinite, plan_net_rollout_share(l->net, &job, &alone, 0));
+    int bad = plan_net_rest_share(l->rest, l->scratch + (size_t)worker * l->stride, NULL);
+    atomic_fetch_add(&l->nonfinite, bad);
 }
 
 static int learned_rollout(void* context, int worker, int n, int horizon, const float* u,
@@ -140,8 +144,13 @@ static int learned_rollout(void* context, int worker, int n, int horizon, const 
     atomic_store(&l->nonfinite, 0);
     int64_t begun = clock_ns();
     if (l->members == 1) {
-        l->pieces = plan_net_cut(l->net, l->workers, n);
-        pool_for(l->threads, l->pieces.count, roll_piece, l);
+        plan_net_pieces pieces = plan_net_cut(l->net, l->workers, n);
+        plan_net_rest_begin(l->rest, &l->job, &pieces);
+        if (pieces.count == 1)
+            roll_alone(l, 0, 0);
+        else
+            pool_each(l->threads, roll_alone, l);
+        atomic_fetch_add(&l->nonfinite, plan_net_rest_nonfinite(l->rest));
     } else {
         l->teams_at_work = l->workers / l->members < units ? l->workers / l->members : units;
         for (int i = 0; i < l->teams_at_work; i++) meet_expect(&l->at[i], l->members);

@@ -90,7 +90,9 @@ static size_t member_bytes(const firm_world* w, const member* e) {
     size_t bytes = perception_bytes(e->eyes);
     if (e->own_gpu) bytes += plan_gpu_bytes(e->own_gpu);
     if (e->own_net) bytes += plan_net_bytes(e->own_net);
-    if (e->net) bytes += (size_t)pool_threads(w->threads) * plan_net_scratch_bytes(e->net);
+    if (e->net)
+        bytes += (size_t)pool_threads(w->threads) * plan_net_scratch_bytes(e->net) +
+                 plan_net_rest_bytes(e->net);
     return bytes;
 }
 

@@ -126,16 +126,34 @@ typedef struct plan_net_team {
 // candidates that it looked after, so the members' sum is the job's number.
 int plan_net_rollout_share(const plan_net* net, const plan_net_job* job, const plan_net_team* team,
                            int member);
-// How threads that take candidates of their own share n of them: pieces, to be claimed in order.
-// `first` pieces of `wide` units (plan_net_lanes()), then small ones for the threads that are done
-// early: virtual cores are not equally fast.
+
+// ---- threads with candidates of their own -------------------------------------------------------
+
+// How threads that take candidates of their own share n of them: `count` pieces, to be claimed in
+// order, and behind them a rest that all share by features. In units (plan_net_lanes()).
 typedef struct plan_net_pieces {
-    int n, units;      // candidates, units
-    int first, wide;   // pieces, units of each
-    int small, count;  // units of a later piece; pieces in all
+    int n, units;  // candidates, units
+    int count;     // pieces
+    int wide;      // units of a piece; 0: as even as whole units allow, and no rest
+    int rest;
 } plan_net_pieces;
 plan_net_pieces plan_net_cut(const plan_net* net, int threads, int n);
 void plan_net_piece(const plan_net* net, const plan_net_pieces* p, int item, int* from, int* to);
+
+// The rest, and the memory for it.
+typedef struct plan_net_rest plan_net_rest;
+firm_status plan_net_rest_create(const plan_net* net, plan_net_rest** out, firm_error* err);
+void plan_net_rest_free(plan_net_rest* rest);
+size_t plan_net_rest_bytes(const plan_net* net);
+int plan_net_rest_lanes(const plan_net* net);  // candidates that it can hold
+// Before the threads begin; the pieces and their rest are the whole job.
+void plan_net_rest_begin(plan_net_rest* rest, const plan_net_job* job,
+                         const plan_net_pieces* pieces);
+// A thread's part: pieces as long as there are any, and shares of the rest in between. Returns when
+// the rest is done, with those not finite among its own pieces' candidates. Any number of threads
+// may call it. spent: NULL or added to.
+int plan_net_rest_share(plan_net_rest* rest, void* scratch, plan_net_spent* spent);
+int plan_net_rest_nonfinite(const plan_net_rest* rest);  // of the rest, once all have returned
 
 // What splits take on this machine, learned as rollouts run, in classes by the number of
 // candidates. Every split gives the same bits, so the clock may choose among them. Zeroed at first.

@@ -50,13 +50,14 @@ static void product_1(const net_products* p) {
 BF16_PANEL(2, DEPTH)
 BF16_PANEL(1, DEPTH)
 
-const net_kernels net_kernels_avx512bf16 = {.name = "avx512bf16",
-                                            .rows = ROWS,
-                                            .unit = NET_LANES,
-                                            .depth = DEPTH,
-                                            .bytes = 2,
-                                            .block = 160,
-                                            .speed = 7000,
-                                            .panels = 2,
-                                            .panel = {BF16_ENTRY(2, 200), BF16_ENTRY(1, 105)}};
+const net_kernels net_kernels_avx512bf16 = {
+    .name = "avx512bf16",
+    .rows = ROWS,
+    .unit = NET_LANES,
+    .depth = DEPTH,
+    .bytes = 2,
+    .block = 160,
+    .speed = 7000,
+    .panels = 2,
+    .panel = {BF16_ENTRY(2, 200, NULL), BF16_ENTRY(1, 105, NULL)}};
 #endif

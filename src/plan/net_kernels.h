@@ -18,7 +18,7 @@
 #include "core/status.h"
 #include "plan/precision.h"
 
-enum { NET_MOST_ROWS = 32, NET_MOST_UNIT = 16 };
+enum { NET_MOST_ROWS = 32, NET_MOST_UNIT = 16, NET_MOST_WIDTH = 32, NET_MOST_KINDS = 3 };
 
 typedef enum net_epilogue {
     NET_STORE,  // out = acc                float32
@@ -26,23 +26,43 @@ typedef enum net_epilogue {
     NET_ADD     // out += acc               float32
 } net_epilogue;
 
-// One group of output features for consecutive panels: acc = bias + w in.
+// Sums of a panel that a kernel has computed and not yet finished (bias, epilogue), so that it can
+// do so while it computes the next ones.
+typedef struct net_left {
+    int rows;  // 0: none wait
+    int turn;  // which of the sums was written last
+    const float *from, *bias;
+    char* out;
+} net_left;
+
+typedef struct net_waiting {
+    net_left left;
+    _Alignas(64) float sum[2][NET_MOST_ROWS * NET_MOST_WIDTH];
+} net_waiting;
+
+// One group of output features, or two consecutive ones, for consecutive panels: acc = bias + w in.
 typedef struct net_products {
-    const void* w;      // (inputs, rows)
-    const float* bias;  // (rows)
+    const void* w;      // (groups, inputs, rows)
+    const float* bias;  // (groups * rows)
     int inputs;
+    int groups;     // at most what the panel takes; 0 is 1
+    size_t w_step;  // bytes from a group to the next
     net_epilogue epilogue;
     int count;                 // panels
     const char* in;            // (inputs, width) operands of the first panel
-    char* out;                 // (rows, width)
+    char* out;                 // (groups * rows, width)
     size_t in_step, out_step;  // bytes from a panel to the next
     const char* ahead;         // as many weights, which will be needed next; NULL: none
+    net_waiting* waiting;      // some of the work may wait here for the next call with the same
+                               // epilogue, or finish(); NULL: nothing waits
 } net_products;
 
 typedef struct net_panel_kernels {
-    int units;  // width of the panel in units
-    int cost;   // of a product, in hundredths of one of 16 candidates
+    int units;   // width of the panel in units
+    int cost;    // of a product, in hundredths of one of 16 candidates
+    int groups;  // that it takes at once: 1 or 2
     void (*product)(const net_products* p);
+    void (*finish)(net_waiting* waiting, net_epilogue epilogue);  // NULL: nothing ever waits
     // out = (in - mean) / sqrt(variance + eps) over the features: (features, width) to operands
     void (*normalise)(const float* in, int features, void* out);
     void (*round)(const float* in, int features, void* out);  // (features, width) to operands
@@ -60,7 +80,7 @@ typedef struct net_kernels {
     int speed;  // roughly, products of 16 candidates with one weight per microsecond
     void (*begin)(void), (*end)(void);  // around a thread's use of the kernels; NULL: nothing to do
     int panels;
-    net_panel_kernels panel[3];  // widest first; the last is 1 unit wide
+    net_panel_kernels panel[NET_MOST_KINDS];  // widest first; the last is 1 unit wide
 } net_kernels;
 
 extern const net_kernels net_kernels_plain;

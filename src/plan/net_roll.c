@@ -6,12 +6,13 @@
 // then what is left of other members' shares, and what goes feature by feature (inputs, LayerNorm,
 // outputs) for a share of the panels; the members meet in between. A share is the same at every
 // macro step, so its weights stay in its core's L2.
+#include "plan/net_roll.h"
+
 #include <math.h>
 #include <string.h>
 
 #include "core/clock.h"
 #include "core/meet.h"
-#include "plan/net_internal.h"
 
 #define SPATIAL_REAL float
 #define SPATIAL_SQRT sqrtf
@@ -19,46 +20,13 @@
 #include "nn/spatial.h"
 #include "plan/net_claims.h"
 
-// A team's memory; every array holds its panels one after another, each (features, width).
-typedef struct scratch {
-    float* x;        // c, m, u
-    char* operand;   // the same as operands; x itself where these are float32
-    float* h;        // residual stream
-    char* a;         // operands: normalised h, and behind it the spatial features
-    char* g;         // operands: inner activations
-    float* spatial;  // spatial features
-    float* base;     // (hidden) b_in and what the start adds to it
-    float* start;    // one narrow panel of [c0, m0]
-    char* start_operand;
-} scratch;
-
-// Features that an array has per candidate.
-typedef struct strides {
-    int x, operand, h, a, g;
-} strides;
-
-// One member's view of a rollout.
-typedef struct roll {
-    const plan_net* net;
-    const plan_net_job* job;
-    const plan_net_team* team;
-    int member;
-    scratch s;
-    strides of;
-    int turn;      // 0 or 1: which of the claims count for the product at work
-    int first, n;  // candidates of the block at work
-    int count;
-    panel panels[NET_MOST_PANELS];
-    unsigned char bad[NET_MOST_LANES];  // by candidate of the block
-} roll;
-
 // ---- memory -------------------------------------------------------------------------------------
 
 static int larger(int a, int b) {
     return a > b ? a : b;
 }
 
-static strides strides_of(const plan_net* net) {
+strides net_strides(const plan_net* net) {
     const plan_net_shape* s = &net->shape;
     const net_kernels* k = net->kernels;
     int state = s->config + s->fiber, inputs = state + s->action;
@@ -71,10 +39,10 @@ static strides strides_of(const plan_net* net) {
 }
 
 // Memory for a block of `lanes` candidates; without any the size alone.
-static size_t scratch_layout(const plan_net* net, int lanes, char* memory, scratch* s) {
+size_t net_scratch_layout(const plan_net* net, int lanes, char* memory, scratch* s) {
     const plan_net_shape* shape = &net->shape;
     const net_kernels* k = net->kernels;
-    strides of = strides_of(net);
+    strides of = net_strides(net);
     size_t n = (size_t)lanes, unit = (size_t)k->unit, bytes = (size_t)k->bytes, at = 0;
     size_t state = (size_t)(shape->config + shape->fiber);
     struct {
@@ -100,7 +68,7 @@ static size_t scratch_layout(const plan_net* net, int lanes, char* memory, scrat
 }
 
 size_t plan_net_scratch_bytes(const plan_net* net) {
-    return scratch_layout(net, plan_net_block_lanes(net), NULL, &(scratch){0});
+    return net_scratch_layout(net, plan_net_block_lanes(net), NULL, &(scratch){0});
 }
 
 // ---- a member's share ---------------------------------------------------------------------------
@@ -140,18 +108,6 @@ static size_t offset(const panel* q, int stride, int bytes) {
 
 // ---- products -----------------------------------------------------------------------------------
 
-typedef struct layer {
-    const packed* p;
-    int skip;           // inputs that all candidates share, a multiple of the depth: start_group()
-    int groups;         // of outputs
-    const float* bias;  // (groups * rows)
-    const char* in;
-    int in_stride;
-    void* out;
-    int out_stride;
-    net_epilogue epilogue;
-} layer;
-
 // The panels i .. panels_alike() - 1 have one kind.
 static int panels_alike(const roll* r, int i) {
     const net_panel_kernels* kind = r->panels[i].kernels;
@@ -167,7 +123,7 @@ static int shared_inputs(const plan_net* net) {
 }
 
 // one narrow panel of the start, for share_start()
-static void set_start(const roll* r) {
+void net_set_start(const roll* r) {
     const plan_net_shape* shape = &r->net->shape;
     const net_kernels* k = r->net->kernels;
     int state = shape->config + shape->fiber;
@@ -208,37 +164,70 @@ static int next_group(const roll* r, int groups) {
     return -1;
 }
 
-// One group for all panels. next: 1 if the same thread will probably take the one behind it.
-static void multiply_group(const roll* r, const layer* l, int g, int next) {
+// Some consecutive groups for all panels.
+typedef struct run_of {
+    int group, groups;
+    int next;              // 1: the same thread will probably take the group behind them
+    net_waiting* waiting;  // by kind of panel, or NULL
+} run_of;
+
+// The panels i .. to - 1, of one kind.
+static void multiply(const roll* r, const layer* l, const run_of* run, int i, int to) {
     const net_kernels* k = r->net->kernels;
-    int inputs = l->p->inputs, out_bytes = l->epilogue == NET_GELU ? k->bytes : 4;
-    size_t each = (size_t)(k->rows * k->bytes), group = each * (size_t)inputs;
-    const char* w = (const char*)l->p->w + (size_t)g * group + (size_t)l->skip * each;
-    for (int i = 0, to; i < r->count; i = to) {
-        const panel* q = &r->panels[i];
-        to = panels_alike(r, i);
-        net_products p = {.w = w,
-                          .bias = l->bias + g * k->rows,
-                          .inputs = inputs - l->skip,
-                          .epilogue = l->epilogue,
-                          .count = to - i,
-                          .in_step = (size_t)(q->width * l->in_stride * k->bytes),
-                          .out_step = (size_t)(q->width * l->out_stride * out_bytes),
-                          .ahead = k->ahead && i == 0 && next ? w + group : NULL};
-        p.in = l->in + offset(q, l->in_stride, k->bytes) + (size_t)(l->skip * q->width * k->bytes);
+    const panel* q = &r->panels[i];
+    const int out_bytes = l->epilogue == NET_GELU ? k->bytes : 4;
+    const size_t each = (size_t)(k->rows * k->bytes), group = each * (size_t)l->p->inputs;
+    net_products p = {
+        .inputs = l->p->inputs - l->skip,
+        .w_step = group,
+        .epilogue = l->epilogue,
+        .count = to - i,
+        .in = l->in + offset(q, l->in_stride, k->bytes) + (size_t)(l->skip * q->width * k->bytes),
+        .in_step = (size_t)(q->width * l->in_stride * k->bytes),
+        .out_step = (size_t)(q->width * l->out_stride * out_bytes),
+        .waiting = run->waiting ? &run->waiting[q->kernels - k->panel] : NULL};
+    const int end = run->group + run->groups;
+    for (int g = run->group; g < end; g += p.groups) {
+        p.groups = end - g < q->kernels->groups ? end - g : q->kernels->groups;
+        p.w = (const char*)l->p->w + (size_t)g * group + (size_t)l->skip * each;
+        p.bias = l->bias + g * k->rows;
         p.out = (char*)l->out + offset(q, l->out_stride, out_bytes) +
                 (size_t)(g * k->rows * q->width * out_bytes);
+        const int last = g + p.groups == end;
+        p.ahead = k->ahead && i == 0 && (run->next || !last)
+                      ? (const char*)p.w + (size_t)p.groups * group
+                      : NULL;
         q->kernels->product(&p);
     }
 }
 
+static void run_groups(const roll* r, const layer* l, const run_of* run) {
+    for (int g = run->group; l->skip && g < run->group + run->groups; g++) start_group(r, l->p, g);
+    for (int i = 0, to; i < r->count; i = to) {
+        to = panels_alike(r, i);
+        multiply(r, l, run, i, to);
+    }
+}
+
+// Nobody shares this product, so what a kernel leaves undone in a group it does in the next one.
+static void product_alone(roll* r, const layer* l) {
+    const net_kernels* k = r->net->kernels;
+    net_waiting waiting[NET_MOST_KINDS];
+    for (int i = 0; i < k->panels; i++) waiting[i].left = (net_left){0};
+    const int each = r->panels[0].kernels->groups;
+    for (int g = 0; g < l->groups; g += each) {
+        const int groups = l->groups - g < each ? l->groups - g : each;
+        run_groups(r, l, &(run_of){g, groups, g + groups < l->groups, waiting});
+        if (r->rest) net_rest_help(r->rest, r->reached);
+    }
+    for (int i = 0; i < k->panels; i++)
+        if (k->panel[i].finish) k->panel[i].finish(&waiting[i], l->epilogue);
+    SPENT(r, product);
+}
+
 static void product(roll* r, const layer* l) {
     if (r->team->members == 1) {
-        for (int g = 0; g < l->groups; g++) {
-            if (l->skip) start_group(r, l->p, g);
-            multiply_group(r, l, g, g + 1 < l->groups);
-        }
-        SPENT(r, product);
+        product_alone(r, l);
         return;
     }
     // nobody is at the other count: all have left the last product, and none begins the next
@@ -246,26 +235,11 @@ static void product(roll* r, const layer* l) {
     atomic_store_explicit(&r->team->claims[r->member].taken[1 - r->turn], 0, memory_order_relaxed);
     const int end = share_from(r, l->groups, r->member + 1);
     for (int g; (g = next_group(r, l->groups)) >= 0;) {
-        if (l->skip) start_group(r, l->p, g);
-        multiply_group(r, l, g, g + 1 != end && g + 1 < l->groups);
+        run_groups(r, l, &(run_of){g, 1, g + 1 != end && g + 1 < l->groups, NULL});
     }
     r->turn = 1 - r->turn;
     SPENT(r, product);
     wait_for_team(r);
-}
-
-static void product_in(roll* r, int first) {
-    const packed* p = &r->net->in;
-    const int skip = first ? shared_inputs(r->net) : 0;
-    product(r, &(layer){.p = p,
-                        .skip = skip,
-                        .groups = p->groups,
-                        .bias = skip ? r->s.base : p->bias,
-                        .in = r->s.operand,
-                        .in_stride = r->net->kernels->bytes == 4 ? r->of.x : r->of.operand,
-                        .out = r->s.h,
-                        .out_stride = r->of.h,
-                        .epilogue = NET_STORE});
 }
 
 // ---- a macro step -------------------------------------------------------------------------------
@@ -302,58 +276,13 @@ static void spatial_inputs(const roll* r, const panel* q) {
         r->s.a + offset(q, r->of.a, bytes) + (size_t)(net_hidden_depth(net) * w * bytes));
 }
 
-static void normalise(const roll* r, int with_spatial) {
-    for (OWN_PANELS(r, q)) {
-        q->kernels->normalise(r->s.h + offset(q, r->of.h, 1), r->net->shape.hidden,
-                              r->s.a + offset(q, r->of.a, r->net->kernels->bytes));
-        if (with_spatial) spatial_inputs(r, q);
-    }
-    SPENT(r, normalise);
-    wait_for_team(r);
+static void normalise(const roll* r, const panel* q, int with_spatial) {
+    q->kernels->normalise(r->s.h + offset(q, r->of.h, 1), r->net->shape.hidden,
+                          r->s.a + offset(q, r->of.a, r->net->kernels->bytes));
+    if (with_spatial) spatial_inputs(r, q);
 }
 
-// h += GELU(LN(h) W1 + b1) W2 + b2
-static void residual(roll* r, const packed* first, const packed* second, int with_spatial) {
-    normalise(r, with_spatial);
-    product(r, &(layer){.p = first,
-                        .groups = first->groups,
-                        .bias = first->bias,
-                        .in = r->s.a,
-                        .in_stride = r->of.a,
-                        .out = r->s.g,
-                        .out_stride = r->of.g,
-                        .epilogue = NET_GELU});
-    product(r, &(layer){.p = second,
-                        .groups = second->groups,
-                        .bias = second->bias,
-                        .in = r->s.g,
-                        .in_stride = r->of.g,
-                        .out = r->s.h,
-                        .out_stride = r->of.h,
-                        .epilogue = NET_ADD});
-}
-
-// One macro step of the block's panels; x holds c, m and u and receives c' and m'.
-static void step(roll* r, int first, int last) {
-    const plan_net* net = r->net;
-    const plan_net_shape* shape = &net->shape;
-    int rows = net->kernels->rows;
-    product_in(r, first);
-    if (shape->spatial) residual(r, &net->spatial_first, &net->spatial_second, 1);
-    for (int b = 0; b < shape->blocks; b++) residual(r, &net->first[b], &net->second[b], 0);
-    normalise(r, 0);
-    // nobody reads m after the last step
-    product(r, &(layer){.p = &net->heads,
-                        .groups = last ? (shape->config + rows - 1) / rows : net->heads.groups,
-                        .bias = net->heads.bias,
-                        .in = r->s.a,
-                        .in_stride = r->of.a,
-                        .out = r->s.x,
-                        .out_stride = r->of.x,
-                        .epilogue = NET_ADD});
-}
-
-// ---- a block ------------------------------------------------------------------------------------
+// ---- inputs and outputs of a macro step ---------------------------------------------------------
 
 // The actions of macro step t, and at first the start; idle lanes repeat the last candidate.
 static void set_inputs(const roll* r, const panel* q, int t) {
@@ -394,48 +323,153 @@ static void take_outputs(roll* r, const panel* q, int t) {
     }
 }
 
+// ---- the parts of a rollout ---------------------------------------------------------------------
+
+// Inputs, W_in, (LN, W1, W2) of every residual, LN, heads, outputs.
+int net_parts_of_step(const plan_net* net) {
+    return 5 + 3 * (net->shape.blocks + (net->shape.spatial > 0));
+}
+
+static layer layer_in(const roll* r, int first_step) {
+    const packed* p = &r->net->in;
+    const int skip = first_step ? shared_inputs(r->net) : 0;
+    return (layer){.p = p,
+                   .skip = skip,
+                   .groups = p->groups,
+                   .bias = skip ? r->s.base : p->bias,
+                   .in = r->s.operand,
+                   .in_stride = r->net->kernels->bytes == 4 ? r->of.x : r->of.operand,
+                   .out = r->s.h,
+                   .out_stride = r->of.h,
+                   .epilogue = NET_STORE};
+}
+
+// h += GELU(LN(h) W1 + b1) W2 + b2: the product with W1 or W2
+static layer layer_residual(const roll* r, int residual, int second) {
+    const plan_net* net = r->net;
+    const int block = residual - (net->shape.spatial > 0);
+    const packed* first = block < 0 ? &net->spatial_first : &net->first[block];
+    const packed* p = !second ? first : block < 0 ? &net->spatial_second : &net->second[block];
+    return (layer){.p = p,
+                   .groups = p->groups,
+                   .bias = p->bias,
+                   .in = second ? r->s.g : r->s.a,
+                   .in_stride = second ? r->of.g : r->of.a,
+                   .out = second ? (void*)r->s.h : r->s.g,
+                   .out_stride = second ? r->of.h : r->of.g,
+                   .epilogue = second ? NET_ADD : NET_GELU};
+}
+
+// nobody reads m after the last step
+static layer layer_heads(const roll* r, int last_step) {
+    const packed* p = &r->net->heads;
+    const int rows = r->net->kernels->rows;
+    return (layer){.p = p,
+                   .groups = last_step ? (r->net->shape.config + rows - 1) / rows : p->groups,
+                   .bias = p->bias,
+                   .in = r->s.a,
+                   .in_stride = r->of.a,
+                   .out = r->s.x,
+                   .out_stride = r->of.x,
+                   .epilogue = NET_ADD};
+}
+
+part net_part_at(const roll* r, int at) {
+    const int each = net_parts_of_step(r->net), step = at / each, i = at % each;
+    const int last = step == r->job->horizon - 1;
+    if (i == 0) return (part){.kind = INPUTS, .step = step};
+    if (i == each - 1) return (part){.kind = OUTPUTS, .step = step};
+    if (i == 1) return (part){.kind = PRODUCT, .step = step, .layer = layer_in(r, step == 0)};
+    if (i == each - 2) return (part){.kind = PRODUCT, .step = step, .layer = layer_heads(r, last)};
+    const int residual = (i - 2) / 3, which = (i - 2) % 3;
+    if (which == 0)
+        return (part){
+            .kind = NORMALISE, .step = step, .spatial = residual == 0 && r->net->shape.spatial > 0};
+    return (part){.kind = PRODUCT, .step = step, .layer = layer_residual(r, residual, which == 2)};
+}
+
+int net_part_items(const roll* r, const part* p) {
+    return p->kind == PRODUCT ? p->layer.groups : r->count;
+}
+
+static void run_panel(roll* r, const part* p, const panel* q) {
+    switch (p->kind) {
+        case INPUTS: set_inputs(r, q, p->step); break;
+        case NORMALISE: normalise(r, q, p->spatial); break;
+        case OUTPUTS: take_outputs(r, q, p->step); break;
+        case PRODUCT: break;
+    }
+}
+
+void net_run_item(roll* r, const part* p, int item) {
+    if (p->kind == PRODUCT)
+        run_groups(r, &p->layer, &(run_of){item, 1, 0, NULL});
+    else
+        run_panel(r, p, &r->panels[item]);
+}
+
+// ---- a block ------------------------------------------------------------------------------------
+
 // Returns those of the member's candidates that are not finite.
-static int roll_block(roll* r) {
-    int unit = r->net->kernels->unit, nonfinite = 0;
+static int roll_block(roll* r, int block, int blocks) {
+    const int parts = r->job->horizon * net_parts_of_step(r->net), unit = r->net->kernels->unit;
+    int nonfinite = 0;
     r->count = net_cut(r->net->kernels, (r->n + unit - 1) / unit, r->panels);
     memset(r->bad, 0, (size_t)r->n);
-    if (r->member == 0) set_start(r);
-    for (int t = 0; t < r->job->horizon; t++) {
-        for (OWN_PANELS(r, q)) set_inputs(r, q, t);
-        SPENT(r, edges);
-        wait_for_team(r);
-        step(r, t == 0, t == r->job->horizon - 1);
-        for (OWN_PANELS(r, q)) take_outputs(r, q, t);
+    if (r->member == 0) net_set_start(r);
+    for (int at = 0; at < parts; at++) {
+        const part p = net_part_at(r, at);
+        r->reached = (block * parts + at) / blocks + 1;
+        if (p.kind == PRODUCT) {
+            product(r, &p.layer);
+            continue;
+        }
+        for (OWN_PANELS(r, q)) run_panel(r, &p, q);
+        if (p.kind == NORMALISE)
+            SPENT(r, normalise);
+        else
+            SPENT(r, edges);
+        if (p.kind != OUTPUTS) wait_for_team(r);  // a panel's inputs belong to the same member
     }
     for (int i = 0; i < r->n; i++) nonfinite += r->bad[i];
     SPENT(r, edges);
     return nonfinite;
 }
 
+int net_roll_job(roll* r) {
+    const net_kernels* k = r->net->kernels;
+    int most = r->team->members * plan_net_block_lanes(r->net) / k->unit, nonfinite = 0;
+    int units = (r->job->n + k->unit - 1) / k->unit, blocks = net_blocks(units, most);
+    for (int b = 0; b < blocks; b++) {
+        r->first = net_block_from(k, units, blocks, b) * k->unit;
+        int end = net_block_from(k, units, blocks, b + 1) * k->unit;
+        r->n = (end < r->job->n ? end : r->job->n) - r->first;
+        nonfinite += roll_block(r, b, blocks);
+        wait_for_team(r);  // the next block's panels lie elsewhere
+    }
+    return nonfinite;
+}
+
+void net_roll_make(roll* r, const plan_net* net, const plan_net_team* team, int member) {
+    r->net = net;
+    r->team = team;
+    r->member = member;
+    r->rest = NULL;
+    r->of = net_strides(net);
+    net_scratch_layout(net, team->members * plan_net_block_lanes(net), team->scratch, &r->s);
+    r->turn = 0;
+    if (team->members > 1) atomic_store(&team->claims[member].taken[0], 0);
+    if (team->spent) team->spent[member].since = clock_ns();
+}
+
 int plan_net_rollout_share(const plan_net* net, const plan_net_job* job, const plan_net_team* team,
                            int member) {
     const net_kernels* k = net->kernels;
-    int lanes = team->members * plan_net_block_lanes(net), most = lanes / k->unit;
-    int units = (job->n + k->unit - 1) / k->unit, blocks = net_blocks(units, most);
-    int nonfinite = 0;
-    roll r;  // not cleared: large, and every part is set before it is read
-    r.net = net;
+    roll r;
+    net_roll_make(&r, net, team, member);
     r.job = job;
-    r.team = team;
-    r.member = member;
-    r.of = strides_of(net);
-    scratch_layout(net, lanes, team->scratch, &r.s);
-    r.turn = 0;
-    if (team->members > 1) atomic_store(&team->claims[member].taken[0], 0);
     if (k->begin) k->begin();
-    if (team->spent) team->spent[member].since = clock_ns();
-    for (int b = 0; b < blocks; b++) {
-        r.first = net_block_from(k, units, blocks, b) * k->unit;
-        int end = net_block_from(k, units, blocks, b + 1) * k->unit;
-        r.n = (end < job->n ? end : job->n) - r.first;
-        nonfinite += roll_block(&r);
-        wait_for_team(&r);  // the next block's panels lie elsewhere
-    }
+    int nonfinite = net_roll_job(&r);
     if (k->end) k->end();
     return nonfinite;
 }

@@ -16,6 +16,8 @@
 #include <arm_neon.h>
 #endif
 
+enum { CHAINS = 4 };  // of a sum over the features
+
 #define NET_JOIN2(a, b) a##b
 #define NET_JOIN(a, b) NET_JOIN2(a, b)
 
@@ -54,8 +56,8 @@ enum { ROWS = 6, UNIT = 4 };
 #include "plan/net_tile.h"
 #endif
 
-#define PANEL(n, cost) \
-    { n, cost, product_##n, normalise_##n, round_##n, unit_pairs_##n }
+#define PANEL(n, cost, groups) \
+    { n, cost, groups, product_##n, NULL, normalise_##n, round_##n, unit_pairs_##n }
 #define NET_TEXT2(x) #x
 #define NET_TEXT(x) NET_TEXT2(x)
 
@@ -70,14 +72,14 @@ const net_kernels NET_JOIN(net_kernels_, FIRM_SIMD) = {
     .ahead = 1,
     .speed = 4000,
     .panels = 3,
-    .panel = {PANEL(4, 200), PANEL(2, 105), PANEL(1, 80)},
+    .panel = {PANEL(4, 200, 1), PANEL(2, 105, 2), PANEL(1, 80, 2)},
 #elif defined(FIRM_SIMD_avx2)
     .speed = 2000,
     .panels = 2,
-    .panel = {PANEL(2, 100), PANEL(1, 55)},
+    .panel = {PANEL(2, 100, 1), PANEL(1, 55, 2)},
 #else
     .speed = 1000,
     .panels = 2,
-    .panel = {PANEL(2, 50), PANEL(1, 28)},
+    .panel = {PANEL(2, 50, 1), PANEL(1, 28, 2)},
 #endif
 };

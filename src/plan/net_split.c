@@ -1,7 +1,8 @@
 // net_split.c - how candidates are cut into panels, and how threads share a rollout.
 //
-// Threads that take candidates of their own never wait for each other, and a quick one takes more,
-// but few candidates on many threads leave vectors half empty, and each thread reads all weights. A
+// Threads that take candidates of their own never wait for each other, but each reads all weights.
+// Candidates for which there is no full vector for every thread are shared by features; a quick
+// thread takes more of those. A
 // team takes more candidates together, in full vectors, and splits every product's groups of output
 // features, so that a member's weights fit into its core's L2; in return its members meet after
 // each product and read what others wrote. Which is faster depends on the machine and on what else
@@ -55,35 +56,29 @@ static double weights_each(const plan_net* net, int members) {
 
 // ---- pieces -------------------------------------------------------------------------------------
 
-// More candidates than this make pieces of equal size, which read the weights less often.
-enum { FEW_PANELS = 2 };
+// At least so much of all candidates is a rest: cores are not equally fast, and a quick one takes
+// more of it.
+enum { REST_SHARE = 8 };
 
 plan_net_pieces plan_net_cut(const plan_net* net, int threads, int n) {
-    const net_kernels* k = net->kernels;
-    int units = (n + k->unit - 1) / k->unit, each = units / threads, i = 0;
-    plan_net_pieces p = {.n = n, .units = units, .small = 1};
-    if (each == 0 || each > FEW_PANELS * k->panel[0].units) {
-        p.count = p.first = units < threads ? units : threads;
-        return p;
-    }
-    while (k->panel[i].units > each) i++;
-    p.first = threads;
-    p.wide = each / k->panel[i].units * k->panel[i].units;
-    p.count = threads + units - threads * p.wide;
-    return p;
+    const int unit = net->kernels->unit, units = (n + unit - 1) / unit, each = units / threads;
+    int wide = each > 1 ? each - each % 2 : each;
+    while (wide > 2 && (units - threads * wide) * REST_SHARE < units) wide -= 2;
+    const int rest = units - threads * wide;
+    if (threads == 1 || each == 0 || rest * unit > plan_net_rest_lanes(net))
+        return (plan_net_pieces){
+            .n = n, .units = units, .count = units < threads ? units : threads};
+    return (plan_net_pieces){.n = n, .units = units, .count = threads, .wide = wide, .rest = rest};
 }
 
 void plan_net_piece(const plan_net* net, const plan_net_pieces* p, int item, int* from, int* to) {
-    int unit = net->kernels->unit, first = p->first * p->wide;
-    if (p->wide == 0) {  // as even as whole units allow
-        *from = (int)((int64_t)p->units * item / p->count) * unit;
-        *to = (int)((int64_t)p->units * (item + 1) / p->count) * unit;
-    } else if (item < p->first) {
+    const int unit = net->kernels->unit;
+    if (p->wide) {
         *from = item * p->wide * unit;
         *to = *from + p->wide * unit;
     } else {
-        *from = (first + (item - p->first) * p->small) * unit;
-        *to = *from + p->small * unit;
+        *from = (int)((int64_t)p->units * item / p->count) * unit;
+        *to = (int)((int64_t)p->units * (item + 1) / p->count) * unit;
     }
     if (*to > p->n) *to = p->n;
 }
@@ -94,9 +89,8 @@ void plan_net_piece(const plan_net* net, const plan_net_pieces* p, int item, int
 static double alone_cost(const plan_net* net, int threads, int n) {
     plan_net_pieces p = plan_net_cut(net, threads, n);
     const net_kernels* k = net->kernels;
-    int wide = p.wide ? p.wide : (p.units + p.count - 1) / p.count;
-    int rounds = (p.count - p.first + threads - 1) / threads, most = net->block / k->unit;
-    double lanes = rounds * panels_cost(k, p.small);
+    int wide = p.wide ? p.wide : (p.units + p.count - 1) / p.count, most = net->block / k->unit;
+    double lanes = panels_cost(k, p.rest) / threads;
     for (int left = wide; left > 0; left -= most)
         lanes += panels_cost(k, left < most ? left : most);
     return lanes * weights_each(net, 1);

@@ -53,12 +53,34 @@ static inline vec NAME(root)(vec a) {
 #endif
 }
 
+// x / (1 + 2^t), see net_math.h
+#if defined(FIRM_SIMD_avx512)
+#if NET_LANES == 16
+#define MM(op) _mm512_##op
+#else
+#define MM(op) _mm256_##op
+#endif
+// The instruction set takes t apart by itself, and a reciprocal with a Newton step is as good as a
+// division to a unit in the last place. Half of the units that multiply can divide, slowly.
+static inline vec NAME(gelu)(vec x) {
+    vec t = x * NAME(fma)(NAME(splat)(GELU_K3), x * x, NAME(splat)(GELU_K1));
+    t = MM(min_ps)(t, NAME(splat)(126.0f));  // of infinity the Newton step would make NaN
+    vec f = MM(reduce_ps)(t, 1);             // t - floor(t)
+    vec p = NAME(fma)(NAME(splat)(EXP2_FLOOR_C5), f, NAME(splat)(EXP2_FLOOR_C4));
+    p = NAME(fma)(p, f, NAME(splat)(EXP2_FLOOR_C3));
+    p = NAME(fma)(p, f, NAME(splat)(EXP2_FLOOR_C2));
+    p = NAME(fma)(p, f, NAME(splat)(EXP2_FLOOR_C1));
+    p = NAME(fma)(p, f, NAME(splat)(1.0f));
+    vec d = MM(scalef_ps)(p, t) + 1.0f;  // p 2^floor(t) + 1
+    vec q = MM(rcp14_ps)(d);
+    return x * (q * MM(fnmadd_ps)(d, q, NAME(splat)(2.0f)));
+}
+#undef MM
+#else
 // to [-126, 126]; what becomes of a NaN does not matter, the caller multiplies by it again
 static inline vec NAME(clamp)(vec a) {
     vec lo = NAME(splat)(-126.0f), hi = NAME(splat)(126.0f);
-#if NET_LANES == 16
-    return _mm512_min_ps(_mm512_max_ps(a, lo), hi);
-#elif NET_LANES == 8
+#if NET_LANES == 8
     return _mm256_min_ps(_mm256_max_ps(a, lo), hi);
 #elif defined(FIRM_SIMD_neon)
     return vminq_f32(vmaxq_f32(a, lo), hi);
@@ -85,36 +107,42 @@ static inline vec NAME(gelu)(vec x) {
     vec e = (vec)((veci)p + ((veci)rounded << 23));
     return x / (e + 1.0f);
 }
+#endif
 
-// ahead: weights to ask for meanwhile, four inputs' at a time; NULL: none
-static inline void NAME(panel)(const net_products* p, const void* operands, void* out,
-                               const char* ahead) {
-    const float *w = p->w, *bias = p->bias, *in = operands;
+// The sums of ROWS features of each of so many groups, 1 or 2: one vector of candidates needs two
+// groups to keep the multiply-add units busy. ahead: weights to ask for meanwhile, four inputs' at
+// a time; NULL: none.
+static inline __attribute__((always_inline)) void NAME(panel)(const net_products* p,
+                                                              const void* operands, void* out,
+                                                              const char* ahead, int groups) {
+    const float *bias = p->bias, *in = operands, *w[2] = {p->w};
+    w[1] = (const float*)((const char*)p->w + (groups > 1 ? p->w_step : 0));
     net_epilogue epilogue = p->epilogue;
-    vec acc[ROWS][NET_VECTORS];
-#pragma GCC unroll 16
-    for (int r = 0; r < ROWS; r++)
+    vec acc[2 * ROWS][NET_VECTORS];
+#pragma GCC unroll 24
+    for (int r = 0; r < groups * ROWS; r++)
 #pragma GCC unroll 2
         for (int v = 0; v < NET_VECTORS; v++) acc[r][v] = NAME(splat)(bias[r]);
     for (int k = 0; k < p->inputs; k++) {
         vec a[NET_VECTORS];
         if (ahead && k % 4 == 0) {
-            for (int l = 0; l < 16 * ROWS; l += 64) __builtin_prefetch(ahead + l, 0, 2);
-            ahead += 16 * ROWS;
+            for (int l = 0; l < 16 * ROWS * groups; l += 64) __builtin_prefetch(ahead + l, 0, 2);
+            ahead += 16 * ROWS * groups;
         }
 #pragma GCC unroll 2
         for (int v = 0; v < NET_VECTORS; v++) a[v] = NAME(load)(in + v * NET_LANES);
-#pragma GCC unroll 16
-        for (int r = 0; r < ROWS; r++) {
-            vec b = NAME(splat)(w[r]);
+#pragma GCC unroll 24
+        for (int r = 0; r < groups * ROWS; r++) {
+            vec b = NAME(splat)(w[r / ROWS][r % ROWS]);
 #pragma GCC unroll 2
             for (int v = 0; v < NET_VECTORS; v++) acc[r][v] = NAME(fma)(b, a[v], acc[r][v]);
         }
         in += WIDTH;
-        w += ROWS;
+        w[0] += ROWS;
+        w[1] += ROWS;
     }
-#pragma GCC unroll 16
-    for (int r = 0; r < ROWS; r++)
+#pragma GCC unroll 24
+    for (int r = 0; r < groups * ROWS; r++)
 #pragma GCC unroll 2
         for (int v = 0; v < NET_VECTORS; v++) {
             float* to = (float*)out + r * WIDTH + v * NET_LANES;
@@ -126,25 +154,45 @@ static inline void NAME(panel)(const net_products* p, const void* operands, void
 }
 
 static void NAME(product)(const net_products* p) {
-    for (int i = 0; i < p->count; i++)
-        NAME(panel)
-        (p, p->in + (size_t)i * p->in_step, p->out + (size_t)i * p->out_step,
-         i == 0 ? p->ahead : NULL);
+    for (int i = 0; i < p->count; i++) {
+        const char *in = p->in + (size_t)i * p->in_step, *ahead = i == 0 ? p->ahead : NULL;
+        char* out = p->out + (size_t)i * p->out_step;
+#if NET_VECTORS == 1
+        if (p->groups == 2) {
+            NAME(panel)(p, in, out, ahead, 2);
+            continue;
+        }
+#endif
+        NAME(panel)(p, in, out, ahead, 1);
+    }
 }
 
-// the vectors of a panel side by side, so that one's sums do not wait for the other's
+// The sum over the features of x, or of (x - mean)^2, by vector. Each in four chains, features 4 i,
+// 4 i + 1, ..., so that an addition does not wait for the one before.
+static inline void NAME(sums)(const float* x, int features, const vec* mean, vec* sum) {
+    vec chain[CHAINS][NET_VECTORS] = {{{0}}};
+    int f = 0;
+#define TAKE(c)                                                              \
+    for (int v = 0; v < NET_VECTORS; v++) {                                  \
+        vec d = NAME(load)(x + (f + (c)) * WIDTH + v * NET_LANES);           \
+        if (mean) d = d - mean[v];                                           \
+        chain[c][v] = mean ? NAME(fma)(d, d, chain[c][v]) : chain[c][v] + d; \
+    }
+    for (; f + CHAINS <= features; f += CHAINS)
+#pragma GCC unroll 4
+        for (int c = 0; c < CHAINS; c++) TAKE(c)
+    for (; f < features; f++) TAKE(0)
+#undef TAKE
+    for (int v = 0; v < NET_VECTORS; v++)
+        sum[v] = (chain[0][v] + chain[1][v]) + (chain[2][v] + chain[3][v]);
+}
+
 static void NAME(normalise)(const float* x, int features, void* out) {
     float share = 1.0f / (float)features, *y = out;
-    vec sum[NET_VECTORS] = {{0}}, squares[NET_VECTORS] = {{0}}, mean[NET_VECTORS];
-    for (int f = 0; f < features; f++)
-        for (int v = 0; v < NET_VECTORS; v++)
-            sum[v] = sum[v] + NAME(load)(x + f * WIDTH + v * NET_LANES);
+    vec sum[NET_VECTORS], squares[NET_VECTORS], mean[NET_VECTORS];
+    NAME(sums)(x, features, NULL, sum);
     for (int v = 0; v < NET_VECTORS; v++) mean[v] = sum[v] * share;
-    for (int f = 0; f < features; f++)
-        for (int v = 0; v < NET_VECTORS; v++) {
-            vec d = NAME(load)(x + f * WIDTH + v * NET_LANES) - mean[v];
-            squares[v] = NAME(fma)(d, d, squares[v]);
-        }
+    NAME(sums)(x, features, mean, squares);
     for (int v = 0; v < NET_VECTORS; v++)
         squares[v] =
             1.0f / NAME(root)(NAME(fma)(squares[v], NAME(splat)(share), NAME(splat)(LN_EPS)));

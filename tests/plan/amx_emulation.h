@@ -83,12 +83,14 @@ static void emulated_dot(int c, int a, int b) {
 #undef _tile_release
 #undef _tile_zero
 #undef _tile_loadd
+#undef _tile_stream_loadd
 #undef _tile_stored
 #undef _tile_dpbf16ps
 #define _tile_loadconfig emulated_config
 #define _tile_release emulated_release
 #define _tile_zero emulated_zero
 #define _tile_loadd emulated_load
+#define _tile_stream_loadd emulated_load
 #define _tile_stored emulated_store
 #define _tile_dpbf16ps emulated_dot
 

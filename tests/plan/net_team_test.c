@@ -78,13 +78,75 @@ static void compare(const plan_net* net, int n) {
     free(got), free(alone), free(u), free(m0), free(c0);
 }
 
+typedef struct apart {
+    plan_net_rest* rest;
+    char* scratch;
+    size_t stride;
+    int nonfinite[PLAN_TEAM_MOST];
+} apart;
+
+static void work_apart(void* arg, int item, int worker) {
+    apart* a = arg;
+    a->nonfinite[worker] =
+        plan_net_rest_share(a->rest, a->scratch + (size_t)item * a->stride, NULL);
+}
+
+// n candidates by threads that have their own and share the rest; one that is not finite among the
+// first, one among the last.
+static void compare_apart(const plan_net* net, int n, int* with_rest) {
+    static const int threads[] = {1, 2, 3, 5, 8, PLAN_TEAM_MOST};
+    plan_net_shape s;
+    plan_net_shape_get(net, &s);
+    int size = n * P * s.config, bad = n > 1 ? 2 : 1;
+    float *c0 = normals(s.config, 1), *m0 = normals(s.fiber + 1, 2),
+          *u = normals(n * P * s.action, 3);
+    float *alone = malloc((size_t)size * sizeof(float)),
+          *got = malloc((size_t)size * sizeof(float));
+    u[0] = u[(n - 1) * P * s.action] = NAN;
+    apart a = {.stride = plan_net_scratch_bytes(net)};
+    a.scratch = mem_alloc(PLAN_TEAM_MOST * a.stride);
+    EXPECT_INT(plan_net_rollout(net, a.scratch, n, P, c0, m0, u, alone), bad);
+    firm_error err;
+    REQUIRE_OK(plan_net_rest_create(net, &a.rest, &err), err);
+    for (size_t i = 0; i < sizeof threads / sizeof *threads; i++) {
+        pool* p;
+        REQUIRE_OK(pool_create(threads[i], &p, &err), err);
+        const plan_net_job job = {n, P, c0, m0, u, got};
+        const plan_net_pieces pieces = plan_net_cut(net, threads[i], n);
+        *with_rest += pieces.rest > 0;
+        memset(a.scratch, 0xff, PLAN_TEAM_MOST * a.stride);
+        for (int again = 0; again < 3; again++) {
+            memset(got, 0, (size_t)size * sizeof(float));
+            int64_t before = mem_count();
+            plan_net_rest_begin(a.rest, &job, &pieces);
+            pool_each(p, work_apart, &a);
+            EXPECT_INT(mem_count() - before, 0);
+            int found = plan_net_rest_nonfinite(a.rest);
+            for (int k = 0; k < threads[i]; k++) found += a.nonfinite[k];
+            EXPECT_INT(found, bad);
+            if (memcmp(alone, got, (size_t)size * sizeof(float)) != 0)
+                test_fail(__FILE__, __LINE__, "%s: %d threads, %d candidates: other bits",
+                          plan_net_simd(net), threads[i], n);
+        }
+        pool_free(p);
+    }
+    plan_net_rest_free(a.rest);
+    mem_free(a.scratch);
+    free(got), free(alone), free(u), free(m0), free(c0);
+}
+
 static void compare_all(plan_net_shape shape, plan_precision precision) {
     static const int candidates[] = {1, 37, 75, 500};
     toy_net t = toy_net_make(shape, 7);
     plan_net* net;
     firm_error err;
     REQUIRE_OK(plan_net_create(&shape, &t.weights, precision, &net, &err), err);
-    for (size_t i = 0; i < sizeof candidates / sizeof *candidates; i++) compare(net, candidates[i]);
+    int with_rest = 0;
+    for (size_t i = 0; i < sizeof candidates / sizeof *candidates; i++) {
+        compare(net, candidates[i]);
+        compare_apart(net, candidates[i], &with_rest);
+    }
+    EXPECT(with_rest >= 4);
     plan_net_free(net);
     toy_net_free(&t);
 }
@@ -118,7 +180,10 @@ TEST(plan, pieces_cover_all_candidates) {
                 EXPECT(from == at && to > from);
                 at = to;
             }
-            EXPECT_INT(at, n);
+            // the rest is behind them
+            EXPECT(p.rest == 0 ? at == n : n - at > (p.rest - 1) * plan_net_lanes(net));
+            EXPECT(n - at <= p.rest * plan_net_lanes(net));
+            EXPECT(p.rest * plan_net_lanes(net) <= plan_net_rest_lanes(net));
         }
     plan_net_free(net);
     toy_net_free(&t);

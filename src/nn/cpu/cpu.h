@@ -18,7 +18,7 @@ void nn_cpu_dropped(const nn_call* c, uint64_t first, int64_t count, float* fact
 
 // of linear.c, for the backend's table
 size_t nn_cpu_packed(const nn_tensor* w, int back);
-void nn_cpu_pack(const nn_tensor* w, const float* value, int back, float* to);
+void nn_cpu_pack(const nn_tensor* w, const float* value, const nn_pack_job* job, float* to);
 void nn_cpu_weight_tile(const nn_weight_tile* t);
 
 // Takes the instruction set that simd_best() says. Tests call it again after they set FIRM_SIMD.

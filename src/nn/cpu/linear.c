@@ -52,8 +52,11 @@ size_t nn_cpu_packed(const nn_tensor* w, int back) {
     return nn_gemm_packed(w->dim[back], w->dim[!back]);
 }
 
-void nn_cpu_pack(const nn_tensor* w, const float* value, int back, float* to) {
-    nn_gemm_pack(w->dim[back], w->dim[!back], value, w->dim[1], back, to);
+void nn_cpu_pack(const nn_tensor* w, const float* value, const nn_pack_job* job, float* to) {
+    const int depth = w->dim[job->back];
+    const float* from = value + (job->back ? (int64_t)job->col * w->dim[1] : job->col);
+    nn_gemm_pack(depth, job->cols, from, w->dim[1], job->back,
+                 to + (size_t)depth * (size_t)job->col);
 }
 
 void nn_cpu_weight_tile(const nn_weight_tile* t) {
