@@ -245,7 +245,7 @@ TEST(plan, teams_are_formed_where_vectors_would_be_empty) {
 // The clock decides: every split whose guess is near is tried twice, then the fastest is taken, a
 // single stall moves nothing, and what became slow for good is left.
 TEST(plan, splits_are_chosen_by_the_clock) {
-    enum { THREADS = 16, CANDIDATES = 300, ROLLOUTS = 1100 };
+    enum { THREADS = 16, CANDIDATES = 128, ROLLOUTS = 1100 };
     plan_net_shape shape = {2, 0, 128, 10, 384, 768, 2, 0};
     toy_net t = toy_net_make(shape, 3);
     plan_net* net;
