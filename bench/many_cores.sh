@@ -56,7 +56,7 @@ for round in 1 2; do
     done
 done
 load "training in other pieces, $most threads"
-for pieces in "2 16" "1 16" "1 8"; do
+for pieces in "4 32" "1 32" "2 16"; do
     read -r frontend rollout <<<"$pieces"
     "$firm" bench train tworoom --threads "$most" --seconds 1 --set train.frontend_shard="$frontend" --set train.rollout_shard="$rollout" --set train.lanes=32 --json |
         tr -d '\n\t' | sed "s/^/shards of $frontend and $rollout, 32 lanes: /"
