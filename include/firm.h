@@ -168,7 +168,8 @@ typedef struct firm_step {
     int iterations;  // iterations finished by the solve
     double solve_ms;
     float cost;   // of the returned plan, in the planner's own units
-    int arrival;  // macro step of the plan that comes closest to the goal, 1..horizon
+    int arrival;  // macro step of the plan that comes closest to the goal, 1..horizon; the last one
+                  // where the plan follows a recording farther
     float distance_now[FIRM_MAX_CONFIG];      // named distances at the current frame
     float distance_planned[FIRM_MAX_CONFIG];  // named distances at `arrival`
     int horizon, fan;

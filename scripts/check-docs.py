@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""check-docs.py [--fix] [--program FIRM] [FILE ...] - what a script can say of the documents; part of `make test`.
+"""check-docs.py [--fix] [--try] [--program FIRM] [FILE ...] - what a script can say of the documents; part of `make test`.
 
   - no sentence has more than 35 words, by either of two ways to cut a page into sentences;
   - links lead to files, headings and anchors that exist; docs/README.md lists every page, docs/results/README.md every result file;
@@ -15,12 +15,26 @@ which holds to the next mark or heading:
                                    of measured.jsonl, the numbers of a table's row also follow one another there
     <!-- figures: given -->        nobody measured these: settings, limits, definitions
 
+A number of one or two digits is nearly always somewhere in a file. So a mark can say of a table where each number stands: a line for
+each row (or for the row of headings, too), and in it a value for each number of the row, in order.
+
+    <!-- figures: results-pusht.jsonl
+    | audit-pusht.json:anchors :h5_mean :h5_p95 :max =25 |
+    | * |
+    -->
+
+LINE:PATH is a number of the one line of the sources that LINE, a regular expression with ~ for spaces, finds: a path through its JSON, or
+the number's place in the line, from 1. :PATH is of the same line as the value before. =25 is a number that nobody measured. Of a row with
+* the sources are enough.
+
 Inline code, text in quotes and versions of other programs are no figures.
 
-With --fix README gets the table of results anew first. With --program the help texts of that program are read, too. Without FILE all
-documents are read. Exit status 1 if something is wrong, with a line for each complaint.
+With --fix README gets the table of results anew first. With --program the help texts of that program are read, too. With --try every
+measured figure is changed in its last digit, one after the other, and those that nobody would notice are named; exit status 1 if they are
+more than one of fifty. Without FILE all documents are read. Exit status 1 if something is wrong, with a line for each complaint.
 """
 import argparse
+import functools
 import json
 import os
 import re
@@ -36,7 +50,7 @@ MADE = {"docs/results/report.md"}  # by the program, from the result files
 
 
 def documents():
-    names = ["README.md", "CONTRIBUTING.md", "CHANGELOG.md"]
+    names = ["README.md", "CONTRIBUTING.md", "CHANGELOG.md", "python/README.md"]
     for folder in ("docs", "docs/results"):
         names += sorted(f"{folder}/{f}" for f in os.listdir(os.path.join(ROOT, folder)) if f.endswith(".md"))
     return names
@@ -56,9 +70,17 @@ def without_code(lines):
     return out
 
 
+def without_comments(lines):
+    """Lines with comments emptied, so that numbers stay those of the file."""
+    inside, out = False, []
+    for line in lines:
+        out.append("" if inside else re.sub(r"<!--.*?(-->|$)", "", line))
+        inside = "-->" not in line if inside else re.search(r"<!--(?!.*-->)", line) is not None
+    return out
+
+
 def plain(text):
     """Markdown as a reader sees it: an inline piece of code is one word, a link is its text."""
-    text = re.sub(r"<!--.*?-->", " ", text)
     text = re.sub(r"`+[^`]*`+", "`x`", text)
     text = re.sub(r"!\[[^\]]*\]\([^)]*\)", " ", text)
     text = re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", text)
@@ -96,8 +118,9 @@ def words(sentence):
 
 
 def lines_as_text(lines):
-    """(number of the line, sentence) with an inline piece of code counted word by word and a list item part of its sentence."""
-    kept = [(n, line) for n, line in enumerate(without_code(lines), 1) if not line.lstrip().startswith(("|", "#"))]
+    """(number of the line, sentence) with code and comments counted word by word and a list item part of its sentence."""
+    code = without_code(lines)
+    kept = [(n, line) for n, line in enumerate(code, 1) if not line.lstrip().startswith(("|", "#")) and (line or not lines[n - 1].strip())]
     text, place = "\n".join(line for _, line in kept), 0
     for cut in re.finditer(r"(?<=[.!?:])\s+|\n\s*[-*0-9]|\n\n|$", text):
         if cut.start() > place:
@@ -107,7 +130,7 @@ def lines_as_text(lines):
 
 def check_sentences(name, lines, complain):
     found = {}
-    for number, text in blocks(lines):
+    for number, text in blocks(without_comments(lines)):
         for sentence in sentences(text):
             found.setdefault((number, len(words(sentence))), sentence)
     for number, sentence in lines_as_text(lines):
@@ -261,6 +284,11 @@ def source_numbers(source, known={}):
     return known[source]
 
 
+@functools.cache
+def is_in_sources(digits, *sources):
+    return is_in(digits, sum(map(source_numbers, sources), []))
+
+
 def is_in(digits, values):
     """Does one of the values read so, with as many decimals?"""
     wanted = abs(Decimal(digits))
@@ -279,23 +307,131 @@ def follow(row, values):
     return any(all(is_in(d, [v]) for d, v in zip(row, values[i:])) for i in range(len(values) - len(row) + 1))
 
 
-def check_figures(name, lines, complain):
-    sources, given = [], False
-    for number, line in enumerate(without_code(lines), 1):
-        mark = re.match(r"\s*<!-- figures: (.+?) -->", line)
+@functools.cache
+def line_of(files, pattern):
+    """The one line of the files that the pattern finds: its JSON, or its numbers. A sentence if there is no such line."""
+    wanted, found = re.compile(pattern.replace("~", r"\s+")), []
+    for file in files:
+        found += [(file, line) for line in read(f"docs/results/{file}") if wanted.search(line)]
+    if len(found) != 1:
+        return f"{len(found)} lines of {' '.join(files)} have {pattern}"
+    file, line = found[0]
+    if not file.endswith(".jsonl"):
+        return [Decimal(d) for _, d in numbers(line)]
+    value = json.loads(line)
+    return value.get("result", value.get("figures", value))
+
+
+def value_at(line, path):
+    """The number at a path through JSON, or at a place in a line; None if there is none."""
+    if path.isdigit() and (isinstance(line, list) or path not in line):
+        flat = line if isinstance(line, list) else [Decimal(d) for d in json_numbers(line)]
+        return flat[int(path) - 1] if 0 < int(path) <= len(flat) else None
+    for key in path.split("."):
+        if isinstance(line, list) and key.isdigit() and int(key) < len(line):
+            line = line[int(key)]
+        elif isinstance(line, dict) and key in line:
+            line = line[key]
+        else:
+            return None
+    return Decimal(repr(line)) if isinstance(line, (int, float)) and not isinstance(line, bool) else None
+
+
+def row_values(files, row, say):
+    """The values that a line of a mark names, None for each that is not there; None for `*`."""
+    values, pattern = [], ""
+    if row.strip("| \t") == "*":
+        return None
+    for token in row.strip("| \t").split():
+        if token.startswith("="):
+            values.append(Decimal(as_digits(token[1:])))
+            continue
+        name, _, path = token.rpartition(":")
+        pattern = name or pattern
+        line = line_of(files, pattern)
+        values.append(None if isinstance(line, str) else value_at(line, path))
+        if isinstance(line, str):
+            say(line)
+        elif values[-1] is None:
+            say(f"{pattern} has no number at {path}")
+    return values
+
+
+def table_after(lines, at):
+    """Numbers of the lines of the next table from line `at` on: its headings, then its rows."""
+    while at < len(lines) and not lines[at].lstrip().startswith("|"):
+        at += 1
+    end = at
+    while end < len(lines) and lines[end].lstrip().startswith("|"):
+        end += 1
+    return [at] + list(range(at + 2, end))
+
+
+def read_mark(lines, at):
+    """What a mark says, its lines for rows, and the line after it; None where no mark begins."""
+    begin = re.match(r"\s*<!-- figures:\s+(.*)", lines[at])
+    if not begin:
+        return None
+    end = at
+    while "-->" not in lines[end] and end + 1 < len(lines):
+        end += 1
+    text = [begin.group(1)] + lines[at + 1:end + 1]
+    text = [t.partition("-->")[0].strip() for t in text]
+    return text[0], [t for t in text[1:] if t], end + 1
+
+
+def measured_text(line):
+    """A line without what holds no figures, every number where it was."""
+    line = re.sub(r"`+[^`]*`+|\"[^\"]*\"|\]\([^)]*\)|<[^>]+>", lambda m: " " * len(m.group()), line)
+    return re.sub(VERSIONS, lambda m: " " * len(m.group()), re.sub(r"[*_]", " ", line))
+
+
+def marked_lines(name, lines, complain):
+    """(number, line, sources, given, row) of every line that may hold figures; row: what a mark says of this line, or None."""
+    code, sources, given, rows, at = without_code(lines), [], False, {}, 0
+    while at < len(code):
+        line, mark = code[at], read_mark(code, at)
         if mark or line.startswith("#"):
-            given = bool(mark) and mark.group(1) == "given"
-            sources = mark.group(1).split() if mark and not given else []
+            given = bool(mark) and mark[0] == "given"
+            sources = mark[0].split() if mark and not given else []
             for source in [s for s in sources if source_numbers(s) is None]:
-                complain(name, number, f"docs/results has no {source}")
+                complain(name, at + 1, f"docs/results has no {source}")
                 sources.remove(source)
+            if mark and mark[1]:
+                table = table_after(code, mark[2])
+                table = table if len(mark[1]) == len(table) else table[1:]
+                if len(mark[1]) != len(table):
+                    complain(name, at + 1, f"the mark has {len(mark[1])} lines, the table below {len(table)} rows")
+                rows.update(zip(table, mark[1]))
+            at = mark[2] if mark else at + 1
             continue
-        if line.startswith("    "):  # code, too
-            continue
-        text = re.sub(VERSIONS, " ", plain(re.sub(r"`+[^`]*`+", " ", re.sub(r"\"[^\"]*\"", " ", line))))
+        if not line.startswith("    "):  # code, too
+            yield at + 1, line, sources, given, rows.get(at)
+        at += 1
+
+
+def check_row(name, number, found, sources, row, complain):
+    """Each number is the one that the mark names. False if the mark names none."""
+    files = tuple(dict.fromkeys(s.partition("#")[0] for s in sources))
+    values = row_values(files, row, lambda text: complain(name, number, text))
+    if values is None:
+        return False
+    if len(values) != len(found):
+        complain(name, number, f"this row has {len(found)} numbers, its mark {len(values)}")
+    for (shown, digits), value in zip(found, values):
+        if value is not None and not is_in(digits, [value]):
+            complain(name, number, f"{shown} stands here, {value} in {' '.join(sources)}")
+    return True
+
+
+def check_figures(name, lines, complain):
+    for number, line, sources, given, row in marked_lines(name, lines, complain):
+        text = measured_text(line)
         table = line.lstrip().startswith("|")
         found = list(numbers(text) if table and sources else figures(text))
-        missing = [shown for shown, digits in found if sources and not is_in(digits, sum(map(source_numbers, sources), []))]
+        if row and check_row(name, number, found, sources, row, complain):
+            continue
+        missing = [shown for shown, digits in found if sources and not is_in_sources(digits, *sources)]
         if not sources and not given:
             for shown, _ in found:
                 complain(name, number, f"{shown} stands below no mark <!-- figures: ... -->")
@@ -304,6 +440,46 @@ def check_figures(name, lines, complain):
         if (table and sources and not missing and all(s.startswith("measured.jsonl#") for s in sources)
                 and not any(follow([d for _, d in found], source_numbers(s)) for s in sources)):
             complain(name, number, f"the numbers of this row do not follow one another in {' '.join(sources)}")
+
+
+# ---- how much of this is noticed ---------------------------------------------------------------------------------------------
+
+
+def places(text, table):
+    """Where the figures of a line begin and end."""
+    known = {shown for shown, _ in figures(text)}
+    for match in re.finditer(rf"{RATIO}|{NUMBER}", text):
+        if table or match.group() in known:
+            yield match.span()
+
+
+def changed(shown):
+    """A number whose last digit is another one."""
+    last = max(i for i, c in enumerate(shown) if c.isdigit())
+    return shown[:last] + str((int(shown[last]) + 1) % 10) + shown[last + 1:]
+
+
+def complaints(name, lines):
+    wrong = []
+    check_figures(name, lines, lambda *what: wrong.append(what))
+    if name == "README.md":
+        check_readme(lines, lambda *what: wrong.append(what))
+    return len(wrong)
+
+
+def try_figures(names):
+    """Changes every measured figure by itself; returns how many were tried, and a line for each that went unnoticed."""
+    tried, unnoticed = 0, []
+    for name in names:
+        lines = read(name)
+        before = complaints(name, lines)
+        for number, line, sources, _, _ in marked_lines(name, lines, lambda *what: None):
+            for begin, end in places(measured_text(line), line.lstrip().startswith("|")) if sources else []:
+                shown, tried = line[begin:end], tried + 1
+                other = lines[:number - 1] + [line[:begin] + changed(shown) + line[end:]] + lines[number:]
+                if complaints(name, other) <= before:
+                    unnoticed.append(f"{name}:{number}: {shown} could be {changed(shown)}")
+    return tried, unnoticed
 
 
 MARK, HEADING = "<!-- figures: report.md -->", "## The shipped models on fresh trials"
@@ -351,7 +527,8 @@ def help_texts(program):
     """(name, lines) of everything that `firm help` says: the usage is left out, the summary and every option stand alone."""
 
     def ask(*words):
-        lines = subprocess.run([program, *words], check=True, capture_output=True, text=True).stdout.split("\n")
+        text = subprocess.run([program, *words], check=True, capture_output=True, text=True).stdout
+        lines = re.sub(r"\n {33}(?=\S)", " ", text).split("\n")  # an option's help goes on below its first words
         lines = ["" if re.match(r"(       )?firm [a-z]", line) else line for line in lines]
         summary = next((i for i, line in enumerate(lines) if line), 0)
         return [f"- {line.strip()}\n" if i == summary or line.startswith("  ") else line for i, line in enumerate(lines)]
@@ -374,19 +551,26 @@ def main():
 
     parser = argparse.ArgumentParser(description="checks the documents", epilog=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--fix", action="store_true")
+    parser.add_argument("--try", action="store_true", dest="tried")
     parser.add_argument("--program")
     parser.add_argument("files", nargs="*")
     options = parser.parse_args()
     if options.fix:
         fix_readme()
     terms, used = read_terms(complain), set()
+    all_of_them = [n for n in documents() if n not in MADE]
+    if options.tried:
+        tried, unnoticed = try_figures(all_of_them)
+        print("\n".join(unnoticed + [f"check-docs: {tried - len(unnoticed)} of {tried} changed figures are noticed"]))
+        return 1 if 50 * len(unnoticed) > tried else 0
     names = [os.path.relpath(os.path.abspath(n), ROOT) for n in options.files] or documents()
     for name in names:
         lines = read(name)
-        check_links(name, lines, complain)
+        shown = without_comments(lines)
+        check_links(name, shown, complain)
         check_sentences(name, lines, complain)
         if name != "docs/concepts.md":
-            used |= check_terms(name, lines, terms, complain)
+            used |= check_terms(name, shown, terms, complain)
         if name not in MADE:
             check_figures(name, lines, complain)
         if name == "README.md":

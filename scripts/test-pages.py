@@ -4,7 +4,7 @@
 Makes the demo page of every task with a shipped model (or of those named) below FOLDER, opens each in headless Chromium on
 a desk (1280 x 800) and on a phone (390 x 844), light and dark, and checks:
 
-  - the episode is in view without scrolling and moves;
+  - the episode is in view without scrolling and moves, and words in it name the goal;
   - no message of an error on the console, no request beyond the page itself;
   - the page does not scroll sideways, and no figure's text leaves the screen;
   - no two labels of a figure overlap, with every part unfolded;
@@ -30,13 +30,14 @@ LOOK = """(() => {
   const box = e => { const r = e.getBoundingClientRect(); return [r.left, r.top, r.right, r.bottom]; };
   const stage = document.querySelector('.stage'), range = document.querySelector('.range');
   return {stage: stage && box(stage), frame: range && +range.value, width: document.documentElement.scrollWidth,
+          names: document.querySelectorAll('.names text').length,
           button: document.querySelector('.play') && box(document.querySelector('.play'))};
 })()"""
 
 UNFOLDED = """(() => {
   document.querySelectorAll('details').forEach(d => d.open = true);
-  const labels = [...document.querySelectorAll('svg.fig')].map(svg => ({
-    name: svg.getAttribute('aria-label'),
+  const labels = [...document.querySelectorAll('svg.fig, svg.over')].map(svg => ({
+    name: svg.getAttribute('aria-label') || 'the episode',
     texts: [...svg.querySelectorAll('text')].filter(t => t.textContent.trim()).map(t => {
       const r = t.getBoundingClientRect(); return [t.textContent, r.left, r.top, r.right, r.bottom]; })}));
   const empty = [...document.querySelectorAll('tbody tr')].map(tr => [...tr.querySelectorAll('td')])
@@ -167,6 +168,8 @@ class Visit:
         left, top, right, bottom = before["stage"]
         if left < 0 or top < 0 or right > self.width or bottom > self.height or bottom - top < 200:
             self.complain(f"the episode is not in view: it reaches from {left:.0f}, {top:.0f} to {right:.0f}, {bottom:.0f}")
+        if not before["names"]:
+            self.complain("no word in the picture says where the goal is")
         if before["button"][3] > self.height:
             self.complain("the button to pause is below the fold")
         if before["frame"] == after["frame"]:

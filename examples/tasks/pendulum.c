@@ -4,7 +4,7 @@
 //     cc -shared -fPIC pendulum.c -o pendulum.so $(pkg-config --cflags firm) -lm
 //     firm check ./pendulum.so
 //
-// The motor is strong enough to hold the pendulum anywhere. A goal picture shows an angle; the
+// The motor is strong enough to hold the pendulum anywhere. A goal image shows an angle; the
 // controller turns the pendulum there.
 #include <math.h>
 #include <stddef.h>
@@ -129,7 +129,7 @@ static const firm_simulator simulator = {.size = sizeof(firm_simulator),
 
 static const firm_task task = {.size = sizeof(firm_task),
                                .typed = typed,
-                               .title = "turn a pendulum to where the goal picture shows it",
+                               .title = "turn a pendulum to where the goal image shows it",
                                .version = "pendulum 1",
                                .state_dim = 2,
                                .simulator = &simulator};

@@ -1,4 +1,4 @@
-"""Control in ten lines: a shipped model drives the dot through the door to where the goal picture shows it."""
+"""Control in ten lines: a shipped model drives the dot through the door to where the goal image shows it."""
 
 import gymnasium
 

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "core/file.h"
+#include "core/text.h"
 
 const arg_option args_common[] = {
     {"threads", 0, ARG_INT, 0, 1024, "0", NULL, "N", "threads to use; 0: all cores"},
@@ -268,6 +269,22 @@ void args_note_inputs(const args* a) {
     for (int i = 0; i < a->listed; i++) file_input_note(a->list[i]);
 }
 
+enum { HELP_INDENT = 33, HELP_WIDTH = 80 };
+
+// The words of an option's help in lines of at most HELP_WIDTH, the first from HELP_INDENT on.
+static void put_help(FILE* to, const char* text) {
+    int room = HELP_WIDTH - HELP_INDENT;
+    while (*text) {
+        int n = (int)strlen(text), cut = n;
+        if (n > room)
+            for (cut = room; cut > 0 && text[cut] != ' ';) cut--;
+        if (cut == 0) cut = (int)strcspn(text, " ");  // a word that is longer than a line
+        fprintf(to, "%.*s\n", cut, text);
+        text += cut + strspn(text + cut, " ");
+        if (*text) fprintf(to, "%*s", HELP_INDENT, "");
+    }
+}
+
 void args_help(const arg_option* option, int count, FILE* to) {
     for (int i = 0; i < count; i++) {
         const arg_option* o = &option[i];
@@ -278,10 +295,13 @@ void args_help(const arg_option* option, int count, FILE* to) {
                  : o->type == ARG_CHOICE ? o->choices
                  : o->hint               ? o->hint
                                          : "VALUE");
-        fprintf(to, "  %-30s %s", flag, o->help);
-        if (o->type == ARG_INT) fprintf(to, " (%.0f to %.0f)", o->min, o->max);
-        if (o->type == ARG_REAL) fprintf(to, " (%g to %g)", o->min, o->max);
-        if (o->value) fprintf(to, " [%s]", o->value);
-        fputc('\n', to);
+        char text[400] = "";
+        text_add(text, sizeof text, "%s", o->help);
+        if (o->type == ARG_INT) text_add(text, sizeof text, " (%.0f to %.0f)", o->min, o->max);
+        if (o->type == ARG_REAL) text_add(text, sizeof text, " (%g to %g)", o->min, o->max);
+        if (o->value) text_add(text, sizeof text, " [%s]", o->value);
+        fprintf(to, "  %-30s ", flag);
+        if (strlen(flag) > 30) fprintf(to, "\n%*s", HELP_INDENT, "");
+        put_help(to, text);
     }
 }

@@ -1,4 +1,4 @@
-// demo.c - `firm demo [TASK]`: the shipped model plans to one goal picture that needs planning, and
+// demo.c - `firm demo [TASK]`: the shipped model plans to one goal image that needs planning, and
 // leaves a page to open. A task without a shipped model is planned through its true simulator, and
 // page and output say so.
 //
@@ -192,7 +192,7 @@ static void show(const cJSON* j) {
     if (cJSON_IsString(note))
         printf("%s\n", note->valuestring);
     else
-        printf("A model of %.1f million parameters saw three frames and one goal picture of %s.\n",
+        printf("A model of %.1f million parameters saw three frames and one goal image of %s.\n",
                json_get(j, "params", 0) * 1e-6,
                cJSON_GetObjectItemCaseSensitive(j, "task")->valuestring);
     cJSON_ArrayForEach(d, cJSON_GetObjectItemCaseSensitive(j, "distances")) {

@@ -54,9 +54,8 @@ static void show(const cJSON* j) {
            cJSON_GetObjectItemCaseSensitive(j, "task")->valuestring,
            cJSON_GetObjectItemCaseSensitive(j, "mode")->valuestring, json_get(j, "offset", 0),
            json_get(j, "trials", 0));
-    printf(
-        "  arm               success   95 %% interval     not solved at start   s/episode   "
-        "ms/solve\n");
+    printf("  %-16s %8s  %-14s  %-19s %9s\n", "arm", "success", "95 % interval",
+           "not solved at start", "ms/solve");
     cJSON_ArrayForEach(arm, cJSON_GetObjectItemCaseSensitive(j, "arms")) {
         const cJSON* ci = cJSON_GetObjectItemCaseSensitive(arm, "ci95");
         char among[40], ms[24];
@@ -71,10 +70,9 @@ static void show(const cJSON* j) {
             snprintf(ms, sizeof ms, "%.1f", solve->valuedouble);
         else
             snprintf(ms, sizeof ms, "-");
-        printf("  %-16s %6.1f %%   %5.1f .. %5.1f   %-19s   %9.3f   %8s\n", arm->string,
+        printf("  %-16s %6.1f %%  %5.1f .. %5.1f  %-19s %9s\n", arm->string,
                json_get(arm, "success_rate", 0), cJSON_GetArrayItem(ci, 0)->valuedouble,
-               cJSON_GetArrayItem(ci, 1)->valuedouble, among,
-               json_get(arm, "seconds_per_episode", 0), ms);
+               cJSON_GetArrayItem(ci, 1)->valuedouble, among, ms);
     }
     cJSON_ArrayForEach(p, cJSON_GetObjectItemCaseSensitive(j, "pairs")) {
         const cJSON* ci = cJSON_GetObjectItemCaseSensitive(p, "ci95");

@@ -15,7 +15,7 @@ static const arg_option options[] = {
     {"frames", 0, ARG_SEVERAL, 0, 0, NULL, NULL, "A.png B.png C.png",
      "the latest frames, oldest first"},
     {"actions", 0, ARG_TEXT, 0, 0, NULL, NULL, "'a1,a2;b1,b2'", "controls executed between them"},
-    {"goal", 0, ARG_TEXT, 0, 0, NULL, NULL, "G.png", "the goal picture"},
+    {"goal", 0, ARG_TEXT, 0, 0, NULL, NULL, "G.png", "the goal image"},
     {"mode", 0, ARG_CHOICE, 0, 0, "reach", "contract|reach", NULL, "planner"},
     CLI_SOLVER_OPTION,
     CLI_DEVICE_OPTIONS,

@@ -130,16 +130,6 @@ static firm_status read_lists(study* s, firm_error* err) {
     return check_settings(s, err);
 }
 
-static firm_status estimate(study* s, double* expected, firm_error* err) {
-    for (int i = 0; i < s->tasks; i++) {
-        double seconds = 0;
-        TRY(study_estimate(s, i, &seconds, err));
-        *expected += seconds;
-    }
-    if (s->unmeasured) *expected = NAN;
-    return FIRM_OK;
-}
-
 // ---- doing it -----------------------------------------------------------------------------------
 
 // "time: train 9:31, eval 3:10, collect 0:41"
@@ -154,10 +144,10 @@ static void show_seconds(const cJSON* by_command) {
 static void show(const cJSON* j) {
     const cJSON* page = cJSON_GetObjectItemCaseSensitive(j, "page");
     double expected = json_get(j, "estimated_seconds", NAN);
-    if (!isnan(expected)) printf("about %.0f minutes estimated; ", expected / 60);
+    if (!isnan(expected)) printf("%.0f min were estimated for all steps; ", ceil(expected / 60));
     show_seconds(cJSON_GetObjectItemCaseSensitive(j, "command_seconds"));
     if (cJSON_IsString(page))
-        printf("%.0f steps done, %.0f were there, %.0f minutes, gates missed: %.0f\n%s\n",
+        printf("steps: %.0f done, %.0f were there; %.0f min; gates missed: %.0f\n%s\n",
                json_get(j, "done", 0), json_get(j, "skipped", 0), json_get(j, "seconds", 0) / 60,
                json_get(j, "gates_missed", 0), page->valuestring);
     else
@@ -165,20 +155,21 @@ static void show(const cJSON* j) {
                cJSON_GetArraySize(cJSON_GetObjectItemCaseSensitive(j, "steps")));
 }
 
-static firm_status run_all(study* s, double* expected, char page[1024], firm_error* err) {
+static firm_status run_all(study* s, char page[1024], firm_error* err) {
     snprintf(s->threads, sizeof s->threads, "%s", args_text(s->a, "threads"));
     if (!s->only_say) {
         TRY(file_make_dirs(s->out, err));
         TRY(file_lock_folder(s->out, "study", &s->lock, err));
     }
-    TRY(estimate(s, expected, err));
+    for (int i = 0; i < s->tasks; i++) TRY(study_estimate(s, i, err));
     for (int i = 0; i < s->tasks; i++) TRY(study_add_task(s, i, err));
     TRY(study_chains_run(s, err));
     return s->only_say ? FIRM_OK : study_report(s, page, err);
 }
 
 // Takes over s->steps and s->step_seconds.
-static cJSON* result(study* s, double expected, double seconds, const char* page) {
+static cJSON* result(study* s, double seconds, const char* page) {
+    double expected = s->unmeasured ? NAN : s->seconds_there + s->seconds_left;
     cJSON *j = cJSON_CreateObject(), *by_command = study_seconds(s);
     int ok = j && json_add_number(j, "estimated_seconds", expected, 4) &&
              cJSON_AddNumberToObject(j, "done", s->done) &&
@@ -208,14 +199,13 @@ static firm_status run(const args* a, firm_error* err) {
                 .only_say = args_switch(a, "plan-only"),
                 .unmeasured = args_switch(a, "no-estimate"),
                 .lock = -1};
-    double begun = clock_seconds(), expected = 0;
+    double begun = clock_seconds();
     char page[1024] = "";
     TRY(nn_device_check(args_text(a, "device"), err));
     TRY(read_lists(&s, err));
     s.steps = cJSON_CreateArray();
     s.step_seconds = cJSON_CreateArray();
-    firm_status status =
-        s.steps && s.step_seconds ? run_all(&s, &expected, page, err) : cli_no_memory(err);
+    firm_status status = s.steps && s.step_seconds ? run_all(&s, page, err) : cli_no_memory(err);
     study_chains_free(&s);
     file_unlock(s.lock);
     if (status != FIRM_OK) {
@@ -223,7 +213,7 @@ static firm_status run(const args* a, firm_error* err) {
         cJSON_Delete(s.step_seconds);
         return status;
     }
-    TRY(cli_finish(a, result(&s, expected, clock_seconds() - begun, page), show, err));
+    TRY(cli_finish(a, result(&s, clock_seconds() - begun, page), show, err));
     return s.gates_missed ? FAIL(err, FIRM_E_GATE, "%d check%s failed; the first: %s",
                                  s.gates_missed, s.gates_missed == 1 ? "" : "s", s.missed)
                           : FIRM_OK;

@@ -40,7 +40,7 @@ typedef struct study_chain {
 
 // Expected seconds of a step of each kind; relative ones where nothing was measured.
 typedef struct study_costs {
-    double collect, train, contract, reach, oracle, other;
+    double collect, train, contract, reach, oracle, attempts, searched, other;
 } study_costs;
 
 typedef struct study {
@@ -65,7 +65,8 @@ typedef struct study {
     study_chain chain[STUDY_CHAINS];
     int chains, to_do;
     cJSON *steps, *step_seconds;  // the command lines that were or would be run, how long they took
-    double seconds_left;          // of the steps that were added, one after the other
+    double seconds_there;         // of the steps whose results are there, one after the other
+    double seconds_left;          // of the steps that were added, likewise
     double seconds_done;          // of those that have ended, as expected
     double begun;                 // clock_seconds() at the first step
     int done, skipped, gates_missed;
@@ -115,11 +116,11 @@ firm_status study_chains_run(study* s, firm_error* err);
 cJSON* study_seconds(const study* s);
 void study_chains_free(study* s);
 
-// Seconds for one task, one step after the other, from speeds that OUT/speeds.json has from an
-// earlier sitting, or that are measured now. Fills in s->cost[task], decides s->oracle[task], and
-// looks up s->attempts[task], s->searched[task], s->anew[task], s->members[task], s->apart[task] and
+// What the steps of a task will cost, from speeds that OUT/speeds.json has from an earlier sitting,
+// or that are measured now. Fills in s->cost[task], decides s->oracle[task], and looks up
+// s->attempts[task], s->searched[task], s->anew[task], s->members[task], s->apart[task] and
 // s->packed[task].
-firm_status study_estimate(study* s, int task, double* seconds, firm_error* err);
+firm_status study_estimate(study* s, int task, firm_error* err);
 // Controls to the goals of an offset; 0: left out.
 enum { STUDY_FAR = -1 };  // the task's farthest goals
 int study_controls(const study* s, const env_spec* spec, int offset);

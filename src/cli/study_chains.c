@@ -93,8 +93,10 @@ static firm_status recall(study* s, const char* result, firm_error* err) {
 firm_status study_add(study* s, const line* l, step_result r, firm_error* err) {
     CHECK(s->chains > 0, "a step of a study belongs to a chain");
     study_chain* c = &s->chain[s->chains - 1];
+    const double cost = study_cost(s, l);
     if (file_exists(r.file)) {
         s->skipped++;
+        s->seconds_there += cost;
         return r.ungated ? FIRM_OK : recall(s, r.file, err);
     }
     CHECK(c->steps < STUDY_STEPS, "a chain of a study has too many steps");
@@ -103,8 +105,8 @@ firm_status study_add(study* s, const line* l, step_result r, firm_error* err) {
     snprintf(t->result, sizeof t->result, "%s", r.file);
     t->save = r.save;
     t->ungated = r.ungated;
-    t->cost = study_cost(s, l);
-    s->seconds_left += t->cost;
+    t->cost = cost;
+    s->seconds_left += cost;
     c->step[c->steps++] = t;
     return FIRM_OK;
 }
@@ -444,7 +446,7 @@ void study_say(const study* s) {
     if (n && s->unmeasured)
         log_info("left: %s", list);
     else if (n)
-        log_info("left: about %s%s: %s", words,
+        log_info("left: about %s%s\n  %s", words,
                  args_int(s->a, "jobs") > 1 ? ", one after the other" : "", list);
 }
 

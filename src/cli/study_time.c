@@ -193,17 +193,6 @@ static double solves(int reach, double offset) {
     return reach ? offset / 5 : 0.9 + 0.012 * offset;
 }
 
-// All evaluations of a model. Two arms solve through the network at offset 25, one farther away.
-static double solving_seconds(const study* s, const env_spec* spec, const speeds* v) {
-    const double trials = (double)args_int(s->a, "trials") + study_fresh(s);
-    const int far = study_controls(s, spec, STUDY_FAR);
-    const double offset[] = {25, 25, 50, far};
-    double ms = 0;
-    for (int i = 0; i < (far ? 4 : 3); i++)
-        ms += solves(0, offset[i]) * v->contract_ms + solves(1, offset[i]) * v->reach_ms;
-    return 1e-3 * trials * ms;
-}
-
 static double oracle_seconds(const config* settings, double trials, const speeds* v) {
     double steps = 0;
     for (int m = 0; m < 2; m++) {
@@ -214,21 +203,37 @@ static double oracle_seconds(const config* settings, double trials, const speeds
     return trials * steps / v->steps_per_s;
 }
 
+// Of all searches for interventions: two from a moment, 25 controls ahead.
+static double searching_steps(const config* settings) {
+    return 2.0 * 25 * (double)config_int(settings, "intervene", "searched") *
+           (double)config_int(settings, "intervene", "searched_candidates") *
+           (double)config_int(settings, "intervene", "searched_iterations");
+}
+
 // One search of every trial, and so on. Unmeasured: what a study mostly looks like.
 static study_costs costs_of(const study* s, const env_spec* spec, const config* settings,
                             const speeds* v) {
     if (s->unmeasured)
-        return (study_costs){
-            .collect = 10, .train = 300, .contract = 20, .reach = 5, .oracle = 100, .other = 5};
+        return (study_costs){.collect = 10,
+                             .train = 300,
+                             .contract = 20,
+                             .reach = 5,
+                             .oracle = 100,
+                             .attempts = 20,
+                             .searched = 20,
+                             .other = 5};
     double trials = (double)args_int(s->a, "trials");
     double episodes = args_given(s->a, "episodes") ? (double)args_int(s->a, "episodes")
                                                    : (double)spec->collection->episodes;
-    return (study_costs){.collect = episodes / v->train.episodes_per_s,
-                         .train = 1.2 * training_seconds(settings, &v->train),
-                         .contract = 1.2e-3 * trials * v->contract_ms,
-                         .reach = 1.2e-3 * trials * v->reach_ms,
-                         .oracle = oracle_seconds(settings, study_fresh(s), v),
-                         .other = 5};
+    return (study_costs){
+        .collect = episodes / v->train.episodes_per_s,
+        .train = 1.2 * training_seconds(settings, &v->train),
+        .contract = 1.2e-3 * trials * v->contract_ms,
+        .reach = 1.2e-3 * trials * v->reach_ms,
+        .oracle = oracle_seconds(settings, study_fresh(s), v),
+        .attempts = 2.4e-3 * v->contract_ms * (double)config_int(settings, "intervene", "attempts"),
+        .searched = searching_steps(settings) / v->steps_per_s,
+        .other = 5};
 }
 
 static const char* word_after(const line* l, const char* flag) {
@@ -237,11 +242,19 @@ static const char* word_after(const line* l, const char* flag) {
     return "";
 }
 
+static int line_has(const line* l, const char* flag) {
+    for (int i = 0; i < l->words; i++)
+        if (strcmp(l->word[i], flag) == 0) return 1;
+    return 0;
+}
+
 double study_cost(const study* s, const line* l) {
     const study_costs* c = &s->cost[s->adding][s->adding_plus];
     const char* command = l->word[0];
     if (strcmp(command, "collect") == 0) return c->collect;
     if (strcmp(command, "train") == 0) return c->train;
+    if (strcmp(command, "intervene") == 0 && line_has(l, "--attempts")) return c->attempts;
+    if (strcmp(command, "intervene") == 0 && line_has(l, "--searched")) return c->searched;
     if (strcmp(command, "eval") != 0) return c->other;
     const char *arms = word_after(l, "--arms"), *file = word_after(l, "--trials-file");
     const char* offset = strrchr(file, '-');
@@ -258,39 +271,25 @@ static int can_pack(const config* settings) {
 }
 
 // The study's own settings: every seed and ablation, and the true simulator where there is time.
-static void add_main(study* s, int task, const config* settings, const speeds* v, double* seconds) {
+static void add_main(study* s, int task, const config* settings, const speeds* v) {
     const env_spec* spec = s->task[task];
     double limit = 60.0 * (double)args_int(s->a, "oracle-minutes");
     double oracle = oracle_seconds(settings, study_fresh(s), v);
-    double training = training_seconds(settings, &v->train);
     int ablations = 0;  // trainings
     const study_ablation* a;
     for (int i = 0; (a = study_ablation_at(s, spec, i)); i++) ablations += a->once ? 1 : s->seeds;
-    double episodes = args_given(s->a, "episodes") ? (double)args_int(s->a, "episodes")
-                                                   : (double)spec->collection->episodes;
     s->packed[task][0] = can_pack(settings) && s->seeds + ablations > 1;
     s->cost[task][0] = costs_of(s, spec, settings, v);
-    *seconds += episodes / v->train.episodes_per_s;
-    *seconds += 1.2 * ((s->seeds + ablations) * training + s->seeds * solving_seconds(s, spec, v) +
-                       1.2e-3 * ablations * (double)args_int(s->a, "trials") * v->contract_ms);
     s->oracle[task] = s->unmeasured ? limit > 0 : oracle <= limit;
-    if (s->oracle[task])
-        *seconds += oracle;
-    else if (!s->unmeasured)
+    if (!s->oracle[task] && !s->unmeasured)
         log_info(
             "%s: search through the true simulator would take %.0f minutes and is left out; "
             "--oracle-minutes allows more",
             spec->task.name, oracle / 60);
 }
 
-// Of the two searches from a moment, 25 controls ahead.
-static double searching_steps(const config* settings) {
-    return 2.0 * 25 * (double)config_int(settings, "intervene", "searched_candidates") *
-           (double)config_int(settings, "intervene", "searched_iterations");
-}
-
 // TASK-plus: same shapes, so the speeds are the same. With attempts every seed is trained twice.
-static firm_status add_plus(study* s, int task, const char* name, const speeds* v, double* seconds,
+static firm_status add_plus(study* s, int task, const char* name, const speeds* v,
                             firm_error* err) {
     config* settings;
     TRY(read_settings(s, s->task[task], name, &settings, err));
@@ -304,22 +303,14 @@ static firm_status add_plus(study* s, int task, const char* name, const speeds* 
     const int alike = s->seeds * (s->attempts[task] ? 1 : 1 + s->members[task]);  // what they read
     s->packed[task][1] = can_pack(settings) && alike > 1;
     s->cost[task][1] = costs_of(s, s->task[task], settings, v);
-    // a member learns its last stages only; as one they predict as many times as long
-    const double twice = s->attempts[task] ? 2 : 1, members = s->members[task];
-    *seconds += 1.2 * s->seeds *
-                ((twice + members) * training_seconds(settings, &v->train) +
-                 2e-3 * s->attempts[task] * v->contract_ms +
-                 (members ? 2 + members : 1) * solving_seconds(s, s->task[task], v));
-    *seconds += s->searched[task] * searching_steps(settings) / v->steps_per_s;
     config_free(settings);
     return FIRM_OK;
 }
 
-firm_status study_estimate(study* s, int task, double* seconds, firm_error* err) {
+firm_status study_estimate(study* s, int task, firm_error* err) {
     const char* plus = study_plus(s, s->task[task]);
     config* settings;
     speeds v = {0};
-    *seconds = 60;  // branches, audit, page
     TRY(read_settings(s, s->task[task], NULL, &settings, err));
     // unmeasured, everything takes no time: what there is to do is found out all the same
     if (s->unmeasured)
@@ -330,8 +321,8 @@ firm_status study_estimate(study* s, int task, double* seconds, firm_error* err)
                                .recurrent_batch = 1},
                      .steps_per_s = INFINITY};
     firm_status status = s->unmeasured ? FIRM_OK : find_speeds(s, s->task[task], settings, &v, err);
-    if (status == FIRM_OK) add_main(s, task, settings, &v, seconds);
+    if (status == FIRM_OK) add_main(s, task, settings, &v);
     config_free(settings);
     TRY(status);
-    return plus ? add_plus(s, task, plus, &v, seconds, err) : FIRM_OK;
+    return plus ? add_plus(s, task, plus, &v, err) : FIRM_OK;
 }

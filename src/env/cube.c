@@ -298,7 +298,7 @@ const env_spec cube_spec = {
                            WANTED(1),
                            WANTED(2),
                            {1, {TASK_CHI, 17}, {TASK_ZERO, 0}, OPENED}}},
-    .title = "pick up a cube with a robot arm and put it where the goal picture shows it",
+    .title = "pick up a cube with a robot arm and put it where the goal image shows it",
     .state = &states,
     .sim = &simulator,
     .collection = &collection,

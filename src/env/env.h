@@ -225,12 +225,17 @@ typedef struct env_study {
 
 // ---- a task ----
 
+// What a picture shows that is no part of the task, where a viewer could take it for one.
+typedef struct env_scenery {
+    const char* sentence;  // NULL: there is nothing
+    const char* name;      // a word to stand in the picture
+    double at[2];          // where: pixels, x right, y down
+} env_scenery;
+
 struct env_spec {
     task_typed task;
     const char* title;  // one line for `firm tasks`
-    // A sentence on what a picture shows that is no part of the task, where a viewer could take it
-    // for one; NULL: nothing
-    const char* scenery;
+    env_scenery scenery;
     const env_state* state;
     const env_simulator* sim;
     const env_collection* collection;

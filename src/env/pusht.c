@@ -318,6 +318,7 @@ static int rare(const env_spec* spec, const double* s, const double* before) {
 // pixels of the picture per unit of c, and the block's centre of gravity in its frame
 #define SCALE (256.0f * ENV_IMAGE / PUSHT_CANVAS)
 #define COG ((float)PUSHT_COG / 256.0f)
+#define SLANT 0.70710678  // sine and cosine of PUSHT_GOAL_ANGLE
 
 // ---- the parts of the task ----------------------------------------------------------------------
 
@@ -380,15 +381,19 @@ static const env_layout layout = {
 };
 
 static const env_study study = {
-    .demo = {.episodes = 16, .offset = 50, .tries = 8},
+    .demo = {.episodes = 16, .offset = 25, .tries = 8},
     .far = 100,
     .plus = "pusht-plus",
 };
 
 const env_spec pusht_spec = {
     .scenery =
-        "The green T is a fixed decoration of the environment\u2019s picture. It is not the "
-        "goal: the goal image shows where the grey block has to go.",
+        {.sentence =
+             "The green T is a fixed decoration of the environment\u2019s picture. It is not "
+             "the goal: the goal image shows where the grey block has to go.",
+         .name = "decoration",
+         .at = {(PUSHT_GOAL_X - SLANT * PUSHT_COG) * ENV_IMAGE / PUSHT_CANVAS,
+                (PUSHT_GOAL_Y + SLANT * PUSHT_COG) * ENV_IMAGE / PUSHT_CANVAS}},
     .task =
         {.name = "pusht",
          .image = ENV_IMAGE,
@@ -442,7 +447,7 @@ const env_spec pusht_spec = {
                   .arm = 60,
                   .far = 100,
                   .box = {{0, 15, 60, 15}, {0, 60, 15, 60}}}},
-    .title = "push a T-shaped block, and come to stand, where the goal picture shows both",
+    .title = "push a T-shaped block, and come to stand, where the goal image shows both",
     .state = &states,
     .sim = &simulator,
     .collection = &collection,

@@ -270,7 +270,7 @@ const env_spec tworoom_spec = {
              .cost = TASK_COST_SUM,
              .points = 1,
              .point = {{.name = "agent", .x = {112, 0, 112}, .y = {0, 112, 112}, .w = {0, 0, 1}}}},
-    .title = "walk a dot through the door between two rooms to where the goal picture shows it",
+    .title = "walk a dot through the door between two rooms to where the goal image shows it",
     .state = &states,
     .sim = &simulator,
     .collection = &collection,

@@ -1,4 +1,4 @@
-// image.c - PNG files through libpng: goal pictures and frames in, report pictures out.
+// image.c - PNG files through libpng: goal images and frames in, report pictures out.
 //
 // libpng reports errors by longjmp. Each setjmp stands in a function of its own whose state lives
 // in a `codec` of the caller, so no local variable is read after a jump. libpng's memory comes from
@@ -126,31 +126,43 @@ static firm_status decode_failed(const codec* c, const char* path, int width, in
                 c->message);
 }
 
+static const uint8_t signature[8] = {0x89, 'P', 'N', 'G', '\r', '\n', 0x1a, '\n'};
+
+static uint32_t number_at(const uint8_t* p) {
+    return (uint32_t)p[0] << 24 | (uint32_t)p[1] << 16 | (uint32_t)p[2] << 8 | p[3];
+}
+
+int image_png_size(const uint8_t* bytes, size_t n, uint32_t* width, uint32_t* height) {
+    *width = *height = 0;
+    if (n < 24 || memcmp(bytes, signature, 8) != 0 || memcmp(bytes + 12, "IHDR", 4) != 0) return 0;
+    *width = number_at(bytes + 16);
+    *height = number_at(bytes + 20);
+    return 1;
+}
+
+firm_status image_decode_png(const char* name, const uint8_t* bytes, size_t n, int width,
+                             int height, uint8_t* rgb, firm_error* err) {
+    codec c = {.in = bytes, .in_size = n};
+    firm_status status = FIRM_OK;
+    if (n == 0) return FAIL(err, FIRM_E_FORMAT, "%s is empty; a PNG picture was expected", name);
+    if (memcmp(bytes, signature, n < 8 ? n : 8) != 0)
+        return FAIL(err, FIRM_E_FORMAT, "%s is not a PNG picture; convert it to PNG", name);
+    c.png = png_create_read_struct_2(PNG_LIBPNG_VER_STRING, &c, on_error, on_warning, &c, on_alloc,
+                                     on_free);
+    if (c.png) c.info = png_create_info_struct(c.png);
+    if (!c.info)
+        status = FAIL(err, FIRM_E_MEMORY, "no memory to read %s", name);
+    else if (!decode(&c, width, height, rgb))
+        status = decode_failed(&c, name, width, height, err);
+    if (c.png) png_destroy_read_struct(&c.png, &c.info, NULL);
+    return status;
+}
+
 firm_status image_read_png(const char* path, int width, int height, uint8_t* rgb, firm_error* err) {
     char* bytes;
     size_t n;
     TRY(file_read_most(path, MOST_BYTES, &bytes, &n, err));
-    static const uint8_t signature[8] = {0x89, 'P', 'N', 'G', '\r', '\n', 0x1a, '\n'};
-    codec c = {.in = (const uint8_t*)bytes, .in_size = n};
-    firm_status status = FIRM_OK;
-    if (n == 0) {
-        status = FAIL(err, FIRM_E_FORMAT, "%s is empty; a PNG picture was expected", path);
-        goto cleanup;
-    }
-    if (memcmp(bytes, signature, n < 8 ? n : 8) != 0) {
-        status = FAIL(err, FIRM_E_FORMAT, "%s is not a PNG picture; convert it to PNG", path);
-        goto cleanup;
-    }
-    c.png = png_create_read_struct_2(PNG_LIBPNG_VER_STRING, &c, on_error, on_warning, &c, on_alloc,
-                                     on_free);
-    if (c.png) c.info = png_create_info_struct(c.png);
-    if (!c.info) {
-        status = FAIL(err, FIRM_E_MEMORY, "no memory to read %s", path);
-        goto cleanup;
-    }
-    if (!decode(&c, width, height, rgb)) status = decode_failed(&c, path, width, height, err);
-cleanup:
-    if (c.png) png_destroy_read_struct(&c.png, &c.info, NULL);
+    firm_status status = image_decode_png(path, (const uint8_t*)bytes, n, width, height, rgb, err);
     mem_free(bytes);
     return status;
 }

@@ -8,6 +8,11 @@
 
 // Reads a PNG (any bit depth and colour type; alpha is dropped) that must be width x height.
 firm_status image_read_png(const char* path, int width, int height, uint8_t* rgb, firm_error* err);
+// The same of a file's bytes; `name` is what sentences call it.
+firm_status image_decode_png(const char* name, const uint8_t* bytes, size_t n, int width,
+                             int height, uint8_t* rgb, firm_error* err);
+// What the file says its size is, before anything is decoded; 0: it is no PNG.
+int image_png_size(const uint8_t* bytes, size_t n, uint32_t* width, uint32_t* height);
 firm_status image_write_png(const char* path, int width, int height, const uint8_t* rgb,
                             firm_error* err);
 // PNG in memory, for embedding; the caller frees *bytes with mem_free.

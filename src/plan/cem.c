@@ -177,6 +177,11 @@ void plan_solver_reset(plan_solver* s, uint64_t seed) {
 // Under a deadline: iterations worth having, and candidates worth having in one of them.
 enum { FEW_ITERATIONS = 3, FEW_CANDIDATES = 32 };
 
+// Of the time that a solve has, so much is left unplanned, a millisecond at most: a batch that takes
+// longer than those before it, and what is read from a plan, should not overrun the deadline.
+#define SPARE 0.05
+#define SPARE_MOST_NS 1e6
+
 static double left_ns(int64_t deadline_ns) {
     return (double)(deadline_ns - clock_ns());
 }
@@ -252,7 +257,8 @@ static int fits(plan_solver* s, int iteration, int64_t deadline_ns, int reserve,
     s->now = *o;
     s->now.candidates = plan_update_candidates(o, iteration, o->candidates, o->elites);
     if (deadline_ns == 0) return 1;
-    double all = left_ns(deadline_ns), ns = all - 1.1 * plan_pace_expect(&s->pace, 1, reserve);
+    double all = left_ns(deadline_ns);
+    double ns = all - s->spare_ns - 1.1 * plan_pace_expect(&s->pace, 1, reserve);
     int n = 0;
     if (ns > 0) {
         // a few iterations find more than one of all candidates does
@@ -407,7 +413,7 @@ static void spread_fan(plan_solver* s, plan_result* r) {
 static int iterations_that_fit(const plan_solver* s, int64_t deadline_ns) {
     int n = s->setup.options.iterations, units = plan_units(s, s->setup.options.candidates);
     if (deadline_ns == 0) return n;
-    double ns = left_ns(deadline_ns);
+    double ns = left_ns(deadline_ns) - s->spare_ns;
     while (n > 0 && 1.1 * plan_pace_expect(&s->pace, units, n * s->horizon) > ns) n--;
     if (n == 0 && ns > 0 && plan_pace_least(&s->pace, units, s->horizon) <= ns) n = 1;
     return n;
@@ -496,6 +502,7 @@ void plan_solver_accept(plan_solver* s, const plan_answer* answer, int iteration
 void plan_solver_solve(plan_solver* s, const float* c0, const float* goal, int64_t deadline_ns,
                        plan_result* result) {
     int64_t begun = clock_ns();
+    s->spare_ns = deadline_ns ? fmin(SPARE * (double)(deadline_ns - begun), SPARE_MOST_NS) : 0;
     begin(s, c0, goal, result);
     if (s->setup.options.mode == FIRM_MODE_REACH)
         solve_reach(s, deadline_ns, result);

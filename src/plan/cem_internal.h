@@ -29,6 +29,7 @@ struct plan_solver {
     int horizon;     // of the current or last solve
     int arrival;     // of the last plan, minus what was executed; 0: did not arrive
     int cut;         // the deadline ended the last search before it arrived
+    double spare_ns; // of this solve's time: planned for nothing
     plan_pace pace;  // of batches of candidates
 
     float *mean, *spread;  // (longest * action)

@@ -41,6 +41,7 @@ typedef struct gpu_lewm_planner {
     void (*free)(lewm_gpu* g);
     size_t (*bytes)(const lewm_gpu* g);
     const char* (*device)(const lewm_gpu* g);
+    int (*whole)(const lewm_gpu* g);
     firm_status (*solve)(lewm_gpu* g, int count, const plan_problem* problem, int iterations,
                          int all, plan_answer* answer, firm_error* err);
     firm_status (*rollout)(lewm_gpu* g, int n, int horizon, const float* z0, const float* u,

@@ -32,6 +32,9 @@ size_t lewm_gpu_bytes(const lewm_gpu* g) {
 const char* lewm_gpu_device(const lewm_gpu* g) {
     return planner()->device(g);
 }
+int lewm_gpu_whole(const lewm_gpu* g) {
+    return planner()->whole(g);
+}
 firm_status lewm_gpu_solve(lewm_gpu* g, int count, const plan_problem* problem, int iterations,
                            int all, plan_answer* answer, firm_error* err) {
     return planner()->solve(g, count, problem, iterations, all, answer, err);

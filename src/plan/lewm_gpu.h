@@ -23,12 +23,14 @@ typedef struct lewm_gpu_setup {
     plan_precision precision;
     int searches;  // most that are solved at once, at least 1
     int device;    // index of the GPU
+    int in_turn;   // tests: product by product, also where a rollout can be one kernel
 } lewm_gpu_setup;
 
 firm_status lewm_gpu_create(const lewm_gpu_setup* setup, lewm_gpu** out, firm_error* err);
 void lewm_gpu_free(lewm_gpu* g);
 size_t lewm_gpu_bytes(const lewm_gpu* g);        // device memory
 const char* lewm_gpu_device(const lewm_gpu* g);  // "NVIDIA H200"
+int lewm_gpu_whole(const lewm_gpu* g);           // one search's rollouts are one kernel
 
 // Contract searches (world.h); a problem's memory is not read.
 firm_status lewm_gpu_solve(lewm_gpu* g, int count, const plan_problem* problem, int iterations,

@@ -15,12 +15,12 @@ static int entries(const plan_pace* p, int bin) {
     return n < PACE_WINDOW ? (int)n : PACE_WINDOW;
 }
 
-// The bin itself, or the nearest one that has been measured; -1: none.
-static int measured(const plan_pace* p, int bin) {
+// The bin itself, or the nearest one that has been measured so often; -1: none.
+static int measured(const plan_pace* p, int bin, int often) {
     for (int away = 0; away < PACE_WIDTHS; away++) {
         // a narrower one first: it promises too long a time rather than too short a one
-        if (bin - away >= 0 && entries(p, bin - away)) return bin - away;
-        if (bin + away < PACE_WIDTHS && entries(p, bin + away)) return bin + away;
+        if (bin - away >= 0 && entries(p, bin - away) >= often) return bin - away;
+        if (bin + away < PACE_WIDTHS && entries(p, bin + away) >= often) return bin + away;
     }
     return -1;
 }
@@ -31,7 +31,7 @@ void plan_pace_add(plan_pace* p, int units, int steps, int64_t ns) {
 }
 
 double plan_pace_expect(const plan_pace* p, int units, int steps) {
-    int wanted = bin_of(units), bin = measured(p, wanted);
+    int wanted = bin_of(units), bin = measured(p, wanted, 1);
     if (bin < 0) return 0;
     double first = 0, second = 0;
     for (int i = 0; i < entries(p, bin); i++) {
@@ -49,8 +49,8 @@ double plan_pace_expect(const plan_pace* p, int units, int steps) {
 }
 
 double plan_pace_least(const plan_pace* p, int units, int steps) {
-    int bin = measured(p, bin_of(units));
-    if (bin < 0 || entries(p, bin) < 3) return 0;
+    int bin = measured(p, bin_of(units), 3);
+    if (bin < 0) return 0;
     double least = INFINITY;
     for (int i = 0; i < entries(p, bin); i++) least = fmin(least, p->width[bin].ns[i]);
     return least * units * steps;

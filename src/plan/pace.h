@@ -22,8 +22,8 @@ typedef struct plan_pace {
 void plan_pace_add(plan_pace* p, int units, int steps, int64_t ns);
 // Nanoseconds that such a batch takes but for rare exceptions; 0: nothing is known yet.
 double plan_pace_expect(const plan_pace* p, int units, int steps);
-// Nanoseconds of the quickest of the recent ones; 0 when fewer than three are known, so that a
-// stall or two cannot make it look slow.
+// Nanoseconds of the quickest of the recent ones, of the nearest width of which at least three are
+// known, so that a stall or two cannot make it look slow; 0: of no width are.
 double plan_pace_least(const plan_pace* p, int units, int steps);
 
 #endif

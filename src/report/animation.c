@@ -12,6 +12,7 @@
 #include "report/apng.h"
 #include "report/canvas.h"
 #include "report/font.h"
+#include "report/labels.h"
 
 enum {
     LIMIT = 400000,  // bytes; a page or a README loads it at once
@@ -130,6 +131,30 @@ static void draw_goals(scene* s) {
     }
 }
 
+// What is pushed, where it has to go.
+static void draw_outline(scene* s) {
+    const cJSON* path;
+    for (int over = 0; over < 2; over++) {
+        cJSON_ArrayForEach(path, s->t->outline) add_path(s, path, over ? 2.2 : 4.5);
+        canvas_blend(&s->c, over ? green : white, over ? 1 : 0.8);
+    }
+}
+
+static void draw_names(scene* s) {
+    const double dot = 1.5, up = dot / s->scale;
+    label_box box[TRACE_LABELS];
+    labels_place(s->t, FONT_ADVANCE * up, 9 * up, box);
+    for (int i = 0; i < s->t->label_count; i++) {
+        double x = at(s, box[i].left), y = at(s, box[i].top) + dot;
+        for (int k = 0; k < 9; k++)
+            canvas_text(&s->c, x + 1.6 * (k % 3 - 1), y + 1.6 * (k / 3 - 1), dot,
+                        s->t->label[i].text);
+        canvas_blend(&s->c, white, 0.85);
+        canvas_text(&s->c, x, y, dot, s->t->label[i].text);
+        canvas_blend(&s->c, s->t->label[i].ring ? green : ink, 1);
+    }
+}
+
 static void text_at(scene* s, double x, double y, double dot, colour c, const char* text) {
     canvas_text(&s->c, x, y, dot, text);
     canvas_blend(&s->c, c, 1);
@@ -230,7 +255,9 @@ static firm_status draw_frame(scene* s, int frame, const detail* d, firm_error* 
     canvas_fill(&s->c, 0, 0, s->c.width, s->picture_height, paper);
     canvas_picture(&s->c, 0, 0, s->picture_width, s->picture_height, s->rgb, t->width, t->height);
     if (f->plan >= 0) draw_plan(s, &t->plans[f->plan], d->fan);
+    draw_outline(s);
     draw_goals(s);
+    draw_names(s);
     draw_strip(s, frame);  // last: it covers whatever a line left outside the picture
     return FIRM_OK;
 }

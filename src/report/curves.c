@@ -161,7 +161,7 @@ static void end_labels(html* h, const curve* c, int n, const svg_plot* p) {
         ends[i].y = svg_y(p, c[i].smooth[last]);
         snprintf(ends[i].cls, sizeof ends[i].cls, "small f%d%s", c[i].colour,
                  c[i].main ? " strong" : "");
-        snprintf(ends[i].text, sizeof ends[i].text, "%.13s", c[i].label);
+        snprintf(ends[i].text, sizeof ends[i].text, "%.15s", c[i].label);
     }
     svg_end_labels(h, p, ends, n);
 }

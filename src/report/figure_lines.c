@@ -8,6 +8,7 @@
 #include "report/figures.h"
 #include "report/paper.h"
 #include "report/series.h"
+#include "report/study.h"
 
 enum { WIDTH = FIGURE_WIDTH };
 
@@ -120,9 +121,18 @@ typedef struct offset_point {
     estimate rate;  // of trials that were not solved at the start; percent
 } offset_point;
 
-// The trained model's own rates in a mode, by distance. Returns how many.
+static int is_own(const char* edition) {
+    return !edition[0] || strcmp(edition, "unsolved pairs") == 0;
+}
+
+static int is_shipped(const char* edition) {
+    return strcmp(edition, STUDY_SHIPPED) == 0;
+}
+
+// A model's rates in a mode, by distance. Returns how many.
 static int read_offsets(figure_list* list, const report_data* data, const char* task,
-                        const char* mode, offset_point out[MAX_OFFSETS]) {
+                        const char* mode, int (*wanted)(const char* edition),
+                        offset_point out[MAX_OFFSETS]) {
     int n = 0;
     firm_error err;
     for (int i = 0; i < data->group_count && n < MAX_OFFSETS; i++) {
@@ -131,8 +141,7 @@ static int read_offsets(figure_list* list, const report_data* data, const char* 
         for (int k = 0; k < g->count; k++) {
             const report_entry* e = &g->entries[k];
             series s;
-            int own = !e->edition[0] || strcmp(e->edition, "unsolved pairs") == 0;
-            if (strcmp(e->arm, "firm") != 0 || e->variant[0] || !own) continue;
+            if (strcmp(e->arm, "firm") != 0 || e->variant[0] || !wanted(e->edition)) continue;
             if (series_make(e, 1, &s, &err) != FIRM_OK) {
                 list->failed = 1;
                 return 0;
@@ -165,43 +174,56 @@ static void draw_offsets(html* h, const svg_plot* p, const offset_point* point, 
     }
 }
 
-figure* figure_offsets(figure_list* list, const report_data* data, const char* task) {
+typedef struct offset_lines {
     offset_point point[MODES][MAX_OFFSETS];
-    int n[MODES], least = 0, most = 0, count = 0;
-    double ticks[2 * MAX_OFFSETS];
+    int n[MODES];
+    double ticks[2 * MAX_OFFSETS];  // distances of either mode
+    int count, least, most;
+} offset_lines;
+
+static offset_lines read_modes(figure_list* list, const report_data* data, const char* task,
+                               int (*wanted)(const char* edition)) {
+    offset_lines o = {0};
     for (int m = 0; m < MODES; m++) {
-        n[m] = read_offsets(list, data, task, modes[m], point[m]);
-        for (int i = 0; i < n[m]; i++) {
-            int known = 0, offset = point[m][i].offset;
-            for (int k = 0; k < count; k++) known |= ticks[k] == offset;
-            if (!known) ticks[count++] = offset;
-            least = !least || offset < least ? offset : least;
-            most = offset > most ? offset : most;
+        o.n[m] = read_offsets(list, data, task, modes[m], wanted, o.point[m]);
+        for (int i = 0; i < o.n[m]; i++) {
+            int known = 0, offset = o.point[m][i].offset;
+            for (int k = 0; k < o.count; k++) known |= o.ticks[k] == offset;
+            if (!known) o.ticks[o.count++] = offset;
+            o.least = !o.least || offset < o.least ? offset : o.least;
+            o.most = offset > o.most ? offset : o.most;
         }
     }
-    if (count < 2) return NULL;
+    return o;
+}
+
+figure* figure_offsets(figure_list* list, const report_data* data, const char* task) {
+    offset_lines o = read_modes(list, data, task, is_shipped);
+    int shipped = o.count > 1;
+    if (!shipped) o = read_modes(list, data, task, is_own);
+    if (o.count < 2) return NULL;
     char stem[120];
     snprintf(stem, sizeof stem, "success-by-distance-%.80s", task);
     figure* f = figure_new(list, stem, WIDTH, 230);
     if (!f) return NULL;
-    snprintf(f->title, sizeof f->title, "Success by distance of the goal on %.80s",
-             paper_task_title(task));
-    double pad = 0.08 * (most - least);
+    snprintf(f->title, sizeof f->title, "Success by distance of the goal on %.80s%s",
+             paper_task_title(task), shipped ? ", shipped model, fresh trials" : "");
+    double pad = 0.08 * (o.most - o.least);
     svg_plot p = {.left = 40,
                   .top = 28,
                   .right = WIDTH - 72,
                   .bottom = 190,
-                  .x0 = least - pad,
-                  .x1 = most + pad,
+                  .x0 = o.least - pad,
+                  .x1 = o.most + pad,
                   .y1 = 100};
     svg_end ends[MODES];
     int named = 0;
     svg_axis_y(&f->body, &p, "success (% of trials not solved at the start)");
-    svg_axis_x(&f->body, &p, ticks, count, "controls from start to goal in the recording");
+    svg_axis_x(&f->body, &p, o.ticks, o.count, "controls from start to goal in the recording");
     for (int m = 0; m < MODES; m++) {
-        if (!n[m]) continue;
-        draw_offsets(&f->body, &p, point[m], n[m], m);
-        ends[named].y = svg_y(&p, point[m][n[m] - 1].rate.mean);
+        if (!o.n[m]) continue;
+        draw_offsets(&f->body, &p, o.point[m], o.n[m], m);
+        ends[named].y = svg_y(&p, o.point[m][o.n[m] - 1].rate.mean);
         snprintf(ends[named].text, sizeof ends[named].text, "%s", modes[m]);
         snprintf(ends[named++].cls, sizeof ends[0].cls, "small f%d", m ? 0 : 3);
     }

@@ -8,7 +8,7 @@
 #include "report/paper.h"
 #include "report/series.h"
 
-enum { WIDTH = FIGURE_WIDTH, LEFT = 124, PER_LINE = 25, MAX_TRIALS = 1000, FATES = 4 };
+enum { WIDTH = FIGURE_WIDTH, LEFT = 170, PER_LINE = 20, MAX_TRIALS = 1000, FATES = 4 };
 
 static double pitch(void) {
     return (WIDTH - LEFT - 34) / (double)PER_LINE;
@@ -32,7 +32,7 @@ static double put_row(html* h, const pair_fates* of, int fate, const char* name,
                  look[fate], i + 1);
         count++;
     }
-    figure_short_label(name, 22, text, sizeof text);
+    figure_short_label(name, 32, text, sizeof text);
     svg_label(h, LEFT - 8, y + 4, "end", "small", text);
     snprintf(text, sizeof text, "%d", count);
     svg_label(h, WIDTH - 4, y + 4, "end", "strong small", text);
@@ -56,12 +56,14 @@ figure* figure_pair(figure_list* list, const report_doc* d, const cJSON* pair) {
              report_text(d->json, "mode"), report_get(d->json, "offset"), a, b);
     figure* f = figure_new(list, stem, WIDTH, 20 + 9.0 * lines + 11 * FATES);
     if (f) {
-        snprintf(f->title, sizeof f->title,
-                 "Outcomes of %.40s and %.40s on the same trials of %.60s", a, b,
-                 paper_task_title(report_text(d->json, "task")));
-        snprintf(name[FATE_BOTH], sizeof name[0], "both");
-        snprintf(name[FATE_FIRST], sizeof name[0], "rescued by %.60s", a);
-        snprintf(name[FATE_SECOND], sizeof name[0], "harmed (%.60s only)", b);
+        snprintf(
+            f->title, sizeof f->title,
+            "%.30s and %.30s on the same trials of %.40s, %.20s mode, goals %.0f controls away", a,
+            b, paper_task_title(report_text(d->json, "task")), report_text(d->json, "mode"),
+            report_get(d->json, "offset"));
+        snprintf(name[FATE_BOTH], sizeof name[0], "both reached");
+        snprintf(name[FATE_FIRST], sizeof name[0], "rescued: only %.60s", a);
+        snprintf(name[FATE_SECOND], sizeof name[0], "harmed: only %.60s", b);
         snprintf(name[FATE_NEITHER], sizeof name[0], "neither");
         double y = 14;
         for (int k = 0; k < FATES; k++) y = put_row(&f->body, &of, k, name[k], y);

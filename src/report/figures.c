@@ -57,6 +57,10 @@ static int common_edition(const report_group* g) {
 
 void figure_arm_name(const report_group* g, const report_entry* e, char* out, size_t room) {
     const char* edition = common_edition(g) ? "" : e->edition;
+    const size_t n = strlen(e->arm);
+    // "lewm curve u7500" of the arm lewm says its arm already
+    if (strncmp(edition, e->arm, n) == 0 && (!edition[n] || edition[n] == ' '))
+        edition += n + (edition[n] == ' ');
     snprintf(out, room, "%s%s%s%s%s", e->arm, e->variant[0] ? ", " : "", e->variant,
              edition[0] ? ", " : "", edition);
 }

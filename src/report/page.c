@@ -171,8 +171,8 @@ static void put_legend(page* p) {
     html_put(
         &p->body,
         "<p class=\"note\">Thin lines are candidates of the last search. The strong line is "
-        "the plan, with a dot per macro action; it may go on after it arrives. Green rings mark "
-        "the goal. ");
+        "the plan, with a dot per macro action; it may go on after it arrives. Green rings and "
+        "lines mark the goal. ");
     html_put(&p->body, has_model(p->data) ? "The model reads distances from the pixels.</p>\n"
                                           : "Distances come from the true state.</p>\n");
 }
@@ -198,15 +198,17 @@ static firm_status section_episodes(page* p, firm_error* err) {
 
 typedef firm_status (*maker)(const report_data*, sheet_list*, firm_error*);
 
+static void fold_sheet(page* p, const sheet* s) {
+    open_fold(p, s->id, s->title, NULL);
+    sheet_html(&p->body, s);
+    close_fold(p);
+}
+
 // All sheets of a maker, each folded.
 static firm_status fold_sheets(page* p, maker make, firm_error* err) {
     sheet_list list = {0};
     firm_status status = make(p->data, &list, err);
-    for (int i = 0; i < list.count && status == FIRM_OK; i++) {
-        open_fold(p, list.items[i].id, list.items[i].title, NULL);
-        sheet_html(&p->body, &list.items[i]);
-        close_fold(p);
-    }
+    for (int i = 0; i < list.count && status == FIRM_OK; i++) fold_sheet(p, &list.items[i]);
     sheet_list_free(&list);
     return status;
 }
@@ -245,39 +247,51 @@ static const char success_note[] =
     "All arms meet the same trials. A trial succeeds when every named distance falls below its "
     "tolerance at some control. Trials that are solved at the start are counted apart.";
 
-// One or two groups of trials are their own answer; of many, the overview is, and the groups fold.
-static firm_status section_success(page* p, firm_error* err) {
-    if (!p->data->group_count) return FIRM_OK;
-    sheet_list list = {0};
-    firm_status status = study_success(p->data, &list, err);
-    int overview = -1;
-    for (int i = 0; i < list.count; i++)
-        if (p->data->group_count > 2 && strcmp(list.items[i].id, "modes") == 0) overview = i;
-    if (status == FIRM_OK) {
-        html_add(&p->body,
-                 "<section id=\"success\"><h2>How often it arrives</h2>\n<p "
-                 "class=\"note\">%s</p>\n",
-                 success_note);
-        p->sections++;
-        if (overview >= 0)
-            sheet_html(&p->body, &list.items[overview]);
-        else
-            status = put_groups(p, err);
-        put_offsets(p);
-        html_put(&p->body, "</section>\n");
+// The one table that answers how often it arrives. One or two groups of trials are their own answer
+// (NULL); of many, it is the shipped models' on fresh trials, else both planners'.
+static const sheet* answer(const report_data* data, const sheet_list* front,
+                           const sheet_list* list) {
+    if (data->group_count <= 2) return NULL;
+    if (front->count) return &front->items[0];
+    for (int i = 0; i < list->count; i++)
+        if (strcmp(list->items[i].id, "modes") == 0) return &list->items[i];
+    return NULL;
+}
+
+static firm_status put_success(page* p, const sheet_list* front, const sheet_list* list,
+                               firm_error* err) {
+    const sheet* first = answer(p->data, front, list);
+    firm_status status = FIRM_OK;
+    html_put(&p->body, "<section id=\"success\"><h2>How often it arrives</h2>\n");
+    p->sections++;
+    if (first) {
+        sheet_html(&p->body, first);  // with a note of its own
+    } else {
+        html_add(&p->body, "<p class=\"note\">%s</p>\n", success_note);
+        status = put_groups(p, err);
     }
-    if (status == FIRM_OK && overview >= 0) {
+    put_offsets(p);
+    html_put(&p->body, "</section>\n");
+    if (status == FIRM_OK && first) {
         open_fold(p, "arms", "Every arm", success_note);
         status = put_groups(p, err);
         close_fold(p);
     }
-    for (int i = 0; i < list.count && status == FIRM_OK; i++) {
-        // the overview of a group or two is what their own tables say
-        if (strcmp(list.items[i].id, "modes") == 0) continue;
-        open_fold(p, list.items[i].id, list.items[i].title, NULL);
-        sheet_html(&p->body, &list.items[i]);
-        close_fold(p);
+    for (int i = 0; i < list->count && status == FIRM_OK; i++) {
+        // of a group or two, both planners' table is what their own tables say
+        int modes = strcmp(list->items[i].id, "modes") == 0;
+        if (&list->items[i] != first && (first || !modes)) fold_sheet(p, &list->items[i]);
     }
+    return status;
+}
+
+static firm_status section_success(page* p, firm_error* err) {
+    if (!p->data->group_count) return FIRM_OK;
+    sheet_list list = {0}, front = {0};
+    firm_status status = study_front(p->data, &front, err);
+    if (status == FIRM_OK) status = study_success(p->data, &list, err);
+    if (status == FIRM_OK) status = put_success(p, &front, &list, err);
+    sheet_list_free(&front);
     sheet_list_free(&list);
     return status;
 }
@@ -450,7 +464,6 @@ static firm_status build(page* p, firm_error* err) {
     TRY(section_episodes(p, err));
     TRY(section_success(p, err));
     fold_bars(p);
-    TRY(fold_sheets(p, study_front, err));
     TRY(fold_sheets(p, study_pairs, err));
     TRY(fold_sheets(p, study_reasons, err));
     TRY(fold_pairs(p, err));

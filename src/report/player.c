@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "report/labels.h"
 #include "report/paper.h"
 
 const char player_style[] =
@@ -24,6 +25,10 @@ const char player_style[] =
     ".goal .outer{fill:none;stroke:#fff;stroke-width:2.3;opacity:.8}.goal "
     ".inner{fill:none;stroke:#377e55;stroke-width:1.2}\n"
     ".goal .centre{fill:#377e55}\n"
+    ".outline polyline{stroke:#fff;stroke-width:2.4;opacity:.8}.outline .inner{stroke:#377e55;"
+    "stroke-width:1.2;stroke-dasharray:3 2.4;opacity:1}\n"
+    ".names text{font-family:var(--sans);font-weight:600;fill:#1d2126;stroke:#fff;stroke-width:2;"
+    "stroke-linejoin:round;paint-order:stroke;text-anchor:middle}.names .goal-name{fill:#22603c}\n"
     ".no-fan .fan,.no-plan .path,.no-plan .dots{display:none}\n"
     ".say{font-size:1.2rem;line-height:1.35;margin:0 0 "
     ".8rem;min-height:2.7em;font-variant-numeric:tabular-nums}\n"
@@ -120,6 +125,31 @@ static void put_data(html* h, const trace* t) {
     html_put(h, "]}</script>\n");
 }
 
+static void put_outline(html* h, const trace* t, const char* cls) {
+    const cJSON* path;
+    cJSON_ArrayForEach(path, t->outline) {
+        html_add(h, "<polyline class=\"%s\" points=", cls);
+        put_points(h, path);
+        html_put(h, "/>");
+    }
+}
+
+// Letters are a thirtieth of the picture high, and seldom wider than 0.62 of that.
+static void put_names(html* h, const trace* t) {
+    double size = fmax(t->width, t->height) / 30.0;
+    label_box box[TRACE_LABELS];
+    labels_place(t, 0.62 * size, 1.2 * size, box);
+    html_add(h, "<g class=\"names\" font-size=\"%.2f\">", size);
+    for (int i = 0; i < t->label_count; i++) {
+        html_add(h, "<text class=\"%s\" x=\"%.1f\" y=\"%.1f\">",
+                 t->label[i].ring ? "goal-name" : "other-name", (box[i].left + box[i].right) / 2,
+                 (box[i].top + box[i].bottom) / 2 + 0.35 * size);
+        html_text(h, t->label[i].text);
+        html_put(h, "</text>");
+    }
+    html_put(h, "</g>");
+}
+
 static void put_stage(html* h, const trace* t) {
     html_add(h,
              "<div class=\"stage\"><img class=\"frame\" decoding=\"sync\" alt=\"what the camera "
@@ -131,7 +161,10 @@ static void put_stage(html* h, const trace* t) {
              t->width, t->height);
     html_put(h,
              "<g class=\"fan\"></g><polyline class=\"path halo\" points=\"\"/><polyline "
-             "class=\"path plan\" points=\"\"/><g class=\"dots\"></g><g class=\"goal\">\n");
+             "class=\"path plan\" points=\"\"/><g class=\"dots\"></g><g class=\"outline\">");
+    put_outline(h, t, "outer");
+    put_outline(h, t, "inner");
+    html_put(h, "</g><g class=\"goal\">\n");
     for (int i = 0; i < t->goal_count; i++) {
         double x = t->goal_xy[i][0], y = t->goal_xy[i][1];
         html_add(h,
@@ -140,7 +173,9 @@ static void put_stage(html* h, const trace* t) {
                  "<circle class=\"centre\" cx=\"%.1f\" cy=\"%.1f\" r=\"1.3\"/>\n",
                  x, y, t->ring, x, y, t->ring, x, y);
     }
-    html_put(h, "</g></g></svg></div>\n");
+    html_put(h, "</g>");
+    put_names(h, t);
+    html_put(h, "</g></svg></div>\n");
 }
 
 static void put_side(html* h, const trace* t, const html* chart, double width, double height,

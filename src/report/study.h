@@ -26,6 +26,8 @@ firm_status study_markdown(const report_data* data, html* out, firm_error* err);
 // ---- shared by the tables -----------------------------------------------------------------------
 
 enum { STUDY_EDITIONS = 16 };
+// The edition of the shipped models on trials that nothing was chosen by.
+#define STUDY_SHIPPED "shipped fresh, unsolved pairs"
 
 // NULL if it was not run.
 const report_entry* study_entry(const report_data* data, const char* task, const char* mode,

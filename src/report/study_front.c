@@ -8,11 +8,9 @@
 #include "report/series.h"
 #include "report/study.h"
 
-static const char edition[] = "shipped fresh, unsolved pairs";
-
 static const report_entry* find(const report_data* data, const char* task, const char* mode,
                                 int offset, const char* arm) {
-    return study_entry(data, task, mode, offset, arm, "", edition);
+    return study_entry(data, task, mode, offset, arm, "", STUDY_SHIPPED);
 }
 
 // "88.0 (80.2 to 93.0)"

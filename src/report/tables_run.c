@@ -47,10 +47,12 @@ static void stage_line(const report_data* data, const report_doc* d, const cJSON
 }
 
 static void table_gates(const report_data* data, sheet_list* list) {
-    sheet_new(list, "gates", "Gates of the training",
-              "A gate is an error on held-out data that a stage must stay below. A run that misses "
-              "one says so.",
-              "run|<stage|updates|time|held-out error|limit|gate");
+    sheet_new(
+        list, "gates", "Gates of the training",
+        "A gate is an error on held-out data that a stage must stay below. A run that misses "
+        "one says so. Errors of the grounder and of rollouts are in tolerances; others are the "
+        "stage\u2019s loss.",
+        "run|<stage|updates|time|held-out error|limit|gate");
     for (int i = 0; i < data->doc_count; i++) {
         const report_doc* d = &data->docs[i];
         const cJSON* s;

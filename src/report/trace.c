@@ -3,13 +3,13 @@
 #include "report/trace.h"
 
 #include <math.h>
-#include <png.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "core/mem.h"
 #include "core/rng.h"
 #include "core/text.h"
+#include "io/image.h"
 #include "report/inputs.h"
 
 enum {
@@ -53,41 +53,45 @@ static uint8_t* picture_bytes(const char* text, size_t* n) {
     return bytes;
 }
 
-// A PNG as 8-bit RGB; every picture of a trace has the size of the first. Its pixels go to *rgb,
-// for which memory is taken where there is none yet.
+// Every picture of a trace has the size of the first.
+static firm_status check_size(const char* name, const char* what, int number, uint32_t width,
+                              uint32_t height, trace* t, firm_error* err) {
+    int fits = width >= 8 && height >= 8 && width <= MAX_SIDE && height <= MAX_SIDE;
+    if (t->width) fits = width == (uint32_t)t->width && height == (uint32_t)t->height;
+    if (!fits)
+        return FAIL(err, FIRM_E_FORMAT,
+                    "%s: %s %d is %u x %u pixels; all pictures must have one size of 8 to %d; "
+                    "record the trace again",
+                    name, what, number, width, height, MAX_SIDE);
+    t->width = (int)width;
+    t->height = (int)height;
+    return FIRM_OK;
+}
+
+static firm_status decode_bytes(const char* name, const char* what, int number,
+                                const uint8_t* bytes, size_t n, trace* t, uint8_t** rgb,
+                                firm_error* err) {
+    uint32_t width, height;
+    if (!image_png_size(bytes, n, &width, &height))
+        return FAIL(err, FIRM_E_FORMAT,
+                    "%s: %s %d is not a PNG picture in base64; record the trace again", name, what,
+                    number);
+    TRY(check_size(name, what, number, width, height, t, err));
+    if (!*rgb) *rgb = mem_alloc((size_t)width * height * 3);
+    if (!*rgb) return FAIL(err, FIRM_E_MEMORY, "out of memory while reading %s", name);
+    firm_status status = image_decode_png(what, bytes, n, t->width, t->height, *rgb, err);
+    if (status != FIRM_E_FORMAT) return status;
+    return FAIL(err, status, "%s: %s %d is a damaged PNG; record the trace again", name, what,
+                number);
+}
+
+// A PNG as 8-bit RGB. Its pixels go to *rgb, for which memory is taken where there is none yet.
 static firm_status decode_picture(const char* name, const char* what, int number, const char* text,
                                   trace* t, uint8_t** rgb, firm_error* err) {
     size_t n;
     uint8_t* bytes = picture_bytes(text, &n);
     if (!bytes) return FAIL(err, FIRM_E_MEMORY, "out of memory while reading %s", name);
-    png_image image = {.version = PNG_IMAGE_VERSION};
-    firm_status status = FIRM_OK;
-    if (!n || !png_image_begin_read_from_memory(&image, bytes, n)) {
-        status = FAIL(err, FIRM_E_FORMAT,
-                      "%s: %s %d is not a PNG picture in base64; record the trace again", name,
-                      what, number);
-    } else if (image.width < 8 || image.height < 8 || image.width > MAX_SIDE ||
-               image.height > MAX_SIDE ||
-               (t->width &&
-                (image.width != (unsigned)t->width || image.height != (unsigned)t->height))) {
-        status = FAIL(err, FIRM_E_FORMAT,
-                      "%s: %s %d is %u x %u pixels; all pictures must have one size of 8 to %d; "
-                      "record the trace again",
-                      name, what, number, image.width, image.height, MAX_SIDE);
-    } else {
-        t->width = (int)image.width;
-        t->height = (int)image.height;
-        image.format = PNG_FORMAT_RGB;
-        png_color white = {255, 255, 255};
-        if (!*rgb) *rgb = mem_alloc(PNG_IMAGE_SIZE(image));
-        if (!*rgb) {
-            status = FAIL(err, FIRM_E_MEMORY, "out of memory while reading %s", name);
-        } else if (!png_image_finish_read(&image, &white, *rgb, 0, NULL)) {
-            status = FAIL(err, FIRM_E_FORMAT, "%s: %s %d is a damaged PNG; record the trace again",
-                          name, what, number);
-        }
-    }
-    png_image_free(&image);
+    firm_status status = decode_bytes(name, what, number, bytes, n, t, rgb, err);
     mem_free(bytes);
     return status;
 }
@@ -209,10 +213,39 @@ static firm_status read_frame(const char* name, int number, const cJSON* f, trac
     return FIRM_OK;
 }
 
+static void add_label(trace* t, const char* text, const double xy[2], int ring) {
+    if (!text[0] || strlen(text) > TRACE_LABEL || t->label_count == TRACE_LABELS) return;
+    t->label[t->label_count++] = (trace_label){text, {xy[0], xy[1]}, ring};
+}
+
+// What stands in every picture: words at the goal's rings, the outline of what is pushed there, and
+// a word on what is no part of the task.
+static firm_status read_marks(const cJSON* json, const char* name, trace* t, firm_error* err) {
+    const cJSON *names = cJSON_GetObjectItemCaseSensitive(json, "goal_names"),
+                *outline = cJSON_GetObjectItemCaseSensitive(json, "goal_outline"),
+                *place = cJSON_GetObjectItemCaseSensitive(json, "scenery_xy");
+    if (outline && !cJSON_IsNull(outline) && !is_fan(outline))
+        return FAIL(
+            err, FIRM_E_FORMAT,
+            "%s: goal_outline is not a list of paths of [x, y] pairs; record the trace again",
+            name);
+    t->outline = cJSON_IsArray(outline) ? outline : NULL;
+    if (place && is_point(place)) {
+        double xy[2];
+        read_numbers(place, xy, 2);
+        add_label(t, report_text(json, "scenery_name"), xy, 0);
+    }
+    for (int i = 0; i < t->goal_count; i++) {
+        const cJSON* text = cJSON_IsArray(names) ? cJSON_GetArrayItem(names, i) : NULL;
+        if (cJSON_IsString(text)) add_label(t, text->valuestring, t->goal_xy[i], 1);
+    }
+    return FIRM_OK;
+}
+
 static firm_status read_goal(const cJSON* json, const char* name, trace* t, firm_error* err) {
     const char* text = without_prefix(report_text(json, "goal_png"));
     if (text[0]) {
-        TRY(decode_picture(name, "goal picture", 1, text, t, &t->goal_rgb, err));
+        TRY(decode_picture(name, "goal image", 1, text, t, &t->goal_rgb, err));
         t->goal_text = text;
     }
     const cJSON *goals = cJSON_GetObjectItemCaseSensitive(json, "goal_xy"), *p;
@@ -223,6 +256,7 @@ static firm_status read_goal(const cJSON* json, const char* name, trace* t, firm
     cJSON_ArrayForEach(p, goals) {
         if (t->goal_count < TRACE_GOALS) read_numbers(p, t->goal_xy[t->goal_count++], 2);
     }
+    TRY(read_marks(json, name, t, err));
     double ring = report_get(json, "tolerance");
     t->ring = ring > 0 && ring <= MAX_SIDE ? ring : 6;
     const cJSON *list = cJSON_GetObjectItemCaseSensitive(json, "distances"), *d;
@@ -324,14 +358,18 @@ static int within_tolerance(const trace* t, const double* distance) {
 }
 
 void trace_expectation(const trace* t, const trace_frame* f, char* out, size_t room) {
-    char near[200] = "";
+    char there[200] = "", when[40] = "";
     out[0] = 0;
-    add_distances(t, f->planned, near, sizeof near);
-    if (f->plan < 0 || !near[0]) return;
-    if (!within_tolerance(t, f->planned))
-        text_add(out, room, "comes within %s of the goal", near);
-    else if (t->macro && f->arrival > 0)
-        text_add(out, room, "arrives by step %d", t->plans[f->plan].step + t->macro * f->arrival);
-    else
-        text_add(out, room, "arrives");
+    add_distances(t, f->planned, there, sizeof there);
+    if (f->plan < 0 || !there[0]) return;
+    int step = t->macro && f->arrival > 0 ? t->plans[f->plan].step + t->macro * f->arrival : -1;
+    if (within_tolerance(t, f->planned)) {
+        if (step >= 0) text_add(when, sizeof when, " by step %d", step);
+        text_add(out, room, "arrives%s", when);
+    } else {
+        // not "comes within": a plan that follows a recording beyond its horizon may lead away
+        // first
+        if (step >= 0) text_add(when, sizeof when, " at step %d", step);
+        text_add(out, room, "%s from the goal%s", there, when);
+    }
 }

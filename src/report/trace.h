@@ -7,7 +7,7 @@
 
 #include "core/status.h"
 
-enum { TRACE_DISTANCES = 8, TRACE_GOALS = 8 };
+enum { TRACE_DISTANCES = 8, TRACE_GOALS = 8, TRACE_LABELS = TRACE_GOALS + 1, TRACE_LABEL = 32 };
 
 typedef struct trace_frame {
     int step, image;      // image: index of the unique picture
@@ -24,6 +24,13 @@ typedef struct trace_plan {
     int step;           // when it was made
 } trace_plan;
 
+// A word that stands in the picture: beside a ring of the goal, or over a place.
+typedef struct trace_label {
+    const char* text;
+    double xy[2];  // image pixels
+    int ring;      // 1: beside the ring there
+} trace_label;
+
 typedef struct trace {
     const char *task, *mode, *arm;
     const char* note;     // a sentence for the reader; "" if there is none
@@ -35,10 +42,13 @@ typedef struct trace {
     const char** image_text;  // base64 of the PNG
     uint64_t* image_hash;     // of that text
     uint8_t* read_rgb;        // (height, width, 3): the picture read last
-    const char* goal_text;    // NULL if the trace has no goal picture
+    const char* goal_text;    // NULL if the trace has no goal image
     uint8_t* goal_rgb;
     int goal_count;
     double goal_xy[TRACE_GOALS][2], ring;  // ring: radius in image pixels
+    const cJSON* outline;                  // of what is pushed, at the goal: paths, or NULL
+    int label_count;
+    trace_label label[TRACE_LABELS];
     int distance_count;
     struct {
         const char *name, *unit;
@@ -59,8 +69,8 @@ firm_status trace_picture(const trace* t, int image, uint8_t* rgb, firm_error* e
 
 // "agent 83.1 px from the goal"
 void trace_sentence(const trace* t, const trace_frame* f, char* out, size_t room);
-// What the plan in hand expects: "arrives by step 40" if it comes within tolerance, else how near
-// it comes: "comes within agent 31.0 px of the goal". "" where there is no plan.
+// What the plan in hand expects: "arrives by step 40" if it comes within tolerance, else where it
+// leads: "agent 31.0 px from the goal at step 40". "" where there is no plan.
 void trace_expectation(const trace* t, const trace_frame* f, char* out, size_t room);
 // The frame's distances as one number: its unit if there is one distance, else the largest in
 // tolerances.

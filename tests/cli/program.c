@@ -45,13 +45,15 @@ static const char* shorter(const char* line) {
                  "--set stage.rollout-fi.batch=16";
 }
 
+// The child borrows our memory until it has become the program: fork() would copy the page tables,
+// which under a sanitizer are large. Between the two it only makes system calls.
 static pid_t spawn(const char* folder, const char* line, long file_limit, const char* out,
                    const char* err) {
-    pid_t child = fork();
-    if (child != 0) return child;
     char text[4096], *word[1 + MAX_WORDS] = {FIRM_BINARY_DIR "/firm"};
     snprintf(text, sizeof text, "%s%s", line, shorter(line));
     split(text, word + 1);
+    pid_t child = vfork();
+    if (child != 0) return child;
     int o = open(out, O_WRONLY | O_CREAT | O_TRUNC, 0644),
         e = open(err, O_WRONLY | O_CREAT | O_TRUNC, 0644);
     if (o < 0 || e < 0 || dup2(o, 1) < 0 || dup2(e, 2) < 0 || chdir(folder) != 0) _exit(126);

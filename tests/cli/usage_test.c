@@ -2,6 +2,19 @@
 #include "cli/args.c"  // the parser belongs to the program, not to the library
 #include "program.h"
 
+// The longest line of the options in a command's help.
+static int widest_option(const char* text) {
+    int most = 0;
+    for (const char* line = text; line; line = strchr(line, '\n')) {
+        line += *line == '\n';
+        int n = (int)strcspn(line, "\n");
+        if ((strncmp(line, "  -", 3) == 0 || strncmp(line, "      ", 6) == 0) &&
+            strncmp(line, "       firm ", 12) != 0 && n > most)
+            most = n;
+    }
+    return most;
+}
+
 TEST(cli, help_and_version) {
     const outcome* o = firm_run("/", 0, "--version");
     EXPECT_INT(o->code, 0);
@@ -22,6 +35,7 @@ TEST(cli, help_and_version) {
         o = firm_run("/", 0, "%s --help", commands[i]);
         EXPECT_INT(o->code, 0);
         EXPECT(strstr(o->out, "--json") != NULL && !o->err[0]);
+        EXPECT(widest_option(o->out) > 60 && widest_option(o->out) <= 80);
         again = *o;
         o = firm_run("/", 0, "help %s", commands[i]);
         EXPECT_TEXT(o->out, again.out);

@@ -52,6 +52,7 @@ static float* normals(int n, uint64_t key) {
 typedef struct rollout_case {
     plan_precision precision;
     double tolerance;
+    int in_turn, whole;  // product by product; as one kernel on Hopper
 } rollout_case;
 
 // Rollouts of n candidates of a model, which it frees, on the GPU against the CPU's.
@@ -68,18 +69,26 @@ static void compare_rollouts(lewm_model* m, int n, const rollout_case* cases, si
     lewm_net_rollout(net, scratch, n, P, z0, u, want);
     for (size_t c = 0; c < count; c++) {
         lewm_gpu* g;
-        const lewm_gpu_setup setup = {
-            .model = m, .options = options(n, 1), .precision = cases[c].precision, .searches = 1};
+        const lewm_gpu_setup setup = {.model = m,
+                                      .options = options(n, 1),
+                                      .precision = cases[c].precision,
+                                      .searches = 1,
+                                      .in_turn = cases[c].in_turn};
         if (!create(&setup, &g)) break;
         int bad = -1;
+        const char* device = lewm_gpu_device(g);
+        if (cases[c].in_turn) EXPECT_INT(lewm_gpu_whole(g), 0);
+        if (cases[c].whole && (strstr(device, "H100") || strstr(device, "H200")))
+            EXPECT(lewm_gpu_whole(g));
         REQUIRE_OK(lewm_gpu_rollout(g, n, P, z0, u, got, &bad, &err), err);
         double worst = 0, square = 0;
         for (int i = 0; i < size; i++) {
             worst = test_worse(worst, fabs((double)got[i] - (double)want[i]));
             square += (double)want[i] * (double)want[i];
         }
-        printf("  context %d, %s: off by %.2e of %.2g\n", m->shape.context,
-               plan_precision_name(cases[c].precision), worst, sqrt(square / size));
+        printf("  context %d, %s, %s: off by %.2e of %.2g\n", m->shape.context,
+               plan_precision_name(cases[c].precision),
+               lewm_gpu_whole(g) ? "one kernel" : "in turn", worst, sqrt(square / size));
         EXPECT_INT(bad, 0);
         EXPECT_NEAR(worst, 0, cases[c].tolerance);
         REQUIRE_OK(lewm_gpu_rollout(g, n, P, z0, u, again, &bad, &err), err);
@@ -99,16 +108,19 @@ static void compare_rollouts(lewm_model* m, int n, const rollout_case* cases, si
 }
 
 TEST(cuda, lewm_rollouts_equal_the_cpus) {
-    static const rollout_case cases[] = {{PLAN_FP32, 5e-5}, {PLAN_TF32, 5e-3}, {PLAN_BF16, 5e-2}};
+    static const rollout_case cases[] = {
+        {PLAN_FP32, 5e-5, 0, 0}, {PLAN_TF32, 5e-3, 0, 0}, {PLAN_BF16, 5e-2, 0, 0}};
     for (int context = 1; context <= 3; context++)
         compare_rollouts(toy_lewm_even(context, 5), N, cases, sizeof cases / sizeof *cases);
 }
 
-// The published widths and number of candidates.
+// The published widths and number of candidates; in either way where there are two.
 TEST(cuda, lewm_rollouts_of_full_width_equal_the_cpus) {
-    static const rollout_case bf16 = {PLAN_BF16, 5e-2};
+    static const rollout_case turn = {PLAN_BF16, 5e-2, 1, 0}, whole = {PLAN_BF16, 5e-2, 0, 1};
     for (int context = 1; context <= 3; context++)
-        compare_rollouts(toy_lewm_wide(context, 5), context == 2 ? N : FULL, &bf16, 1);
+        compare_rollouts(toy_lewm_wide(context, 5), context == 2 ? N : FULL, &turn, 1);
+    compare_rollouts(toy_lewm_wide(3, 5), FULL, &whole, 1);
+    compare_rollouts(toy_lewm_wide(3, 5), N, &whole, 1);
 }
 
 typedef struct cpu_world {
@@ -264,45 +276,54 @@ static int compare_numbers(const void* a, const void* b) {
     return (x > y) - (x < y);
 }
 
-// One contract search as published, in bfloat16: milliseconds, and the same bits every time.
+// One contract search as published, in bfloat16, in either way in turn: milliseconds, and the same
+// bits every time.
 TEST(cuda, lewm_time_of_a_search) {
-    enum { ROUNDS = 9, STEPS = 5 };
+    enum { ROUNDS = 9, STEPS = 5, WAYS = 2 };
     const int iterations = test_short() ? 2 : 30;
     lewm_model* m = toy_lewm_full(5);
     firm_error err = {0};
-    lewm_gpu* g;
-    double ms[ROUNDS];
-    float plan[STEPS * 64];
-    if (!m) return;
-    const lewm_gpu_setup setup = {.model = m,
-                                  .options = {.mode = FIRM_MODE_CONTRACT,
-                                              .candidates = FULL,
-                                              .iterations = iterations,
-                                              .elites = 30,
-                                              .horizon = STEPS,
-                                              .horizon_max = STEPS,
-                                              .replan = STEPS,
-                                              .spread = 1},
-                                  .precision = PLAN_BF16,
-                                  .searches = 1};
-    if (!create(&setup, &g)) {
-        lewm_free(m);
-        return;
+    lewm_gpu* g[WAYS] = {NULL, NULL};
+    double ms[WAYS][ROUNDS];
+    float plan[WAYS][STEPS * 64];
+    int made = m != NULL;
+    for (int way = 0; way < WAYS && made; way++) {
+        const lewm_gpu_setup setup = {.model = m,
+                                      .options = {.mode = FIRM_MODE_CONTRACT,
+                                                  .candidates = FULL,
+                                                  .iterations = iterations,
+                                                  .elites = 30,
+                                                  .horizon = STEPS,
+                                                  .horizon_max = STEPS,
+                                                  .replan = STEPS,
+                                                  .spread = 1},
+                                      .precision = PLAN_BF16,
+                                      .searches = 1,
+                                      .in_turn = way};
+        made = create(&setup, &g[way]);
     }
-    const int width = m->shape.width, count = STEPS * lewm_action_dim(m);
-    float *z0 = normals(width, 1), *goal = normals(width, 2);
-    const plan_problem q = {z0, NULL, goal, 4, 0};
-    for (int round = 0; round < ROUNDS; round++) {
-        plan_answer a;
-        const int64_t start = clock_ns();
-        REQUIRE_OK(lewm_gpu_solve(g, 1, &q, iterations, 0, &a, &err), err);
-        ms[round] = (double)(clock_ns() - start) / 1e6;
-        if (round) EXPECT(memcmp(plan, a.plan, (size_t)count * sizeof(float)) == 0);
-        memcpy(plan, a.plan, (size_t)count * sizeof(float));
+    if (made) {
+        const int width = m->shape.width, count = STEPS * lewm_action_dim(m);
+        float *z0 = normals(width, 1), *goal = normals(width, 2);
+        const plan_problem q = {z0, NULL, goal, 4, 0};
+        for (int round = 0; round < ROUNDS; round++)
+            for (int way = 0; way < WAYS; way++) {
+                plan_answer a;
+                const int64_t start = clock_ns();
+                REQUIRE_OK(lewm_gpu_solve(g[way], 1, &q, iterations, 0, &a, &err), err);
+                ms[way][round] = (double)(clock_ns() - start) / 1e6;
+                const size_t size = (size_t)count * sizeof(float);
+                if (round) EXPECT(memcmp(plan[way], a.plan, size) == 0);
+                memcpy(plan[way], a.plan, size);
+            }
+        for (int way = 0; way < WAYS; way++) {
+            qsort(ms[way], ROUNDS, sizeof **ms, compare_numbers);
+            printf("  %s: %.2f ms (%.2f to %.2f)\n",
+                   lewm_gpu_whole(g[way]) ? "one kernel" : "in turn", ms[way][ROUNDS / 2],
+                   ms[way][0], ms[way][ROUNDS - 1]);
+        }
+        free(goal), free(z0);
     }
-    qsort(ms, ROUNDS, sizeof *ms, compare_numbers);
-    printf("  %.2f ms (%.2f to %.2f)\n", ms[ROUNDS / 2], ms[0], ms[ROUNDS - 1]);
-    lewm_gpu_free(g);
-    free(goal), free(z0);
+    for (int way = 0; way < WAYS; way++) lewm_gpu_free(g[way]);
     lewm_free(m);
 }

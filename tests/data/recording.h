@@ -15,6 +15,8 @@
     "[config]\nagent_x = pose[1] / 112 - 1\nagent_y = pose[0] / 112 - 1\n"                 \
     "[distance]\nagent = norm agent_x agent_y, 112 px, 16\n"
 
+enum { RECORDING_CHUNK = 8 };  // pictures
+
 typedef struct recording {
     int height, width;         // of the pictures; 0: the task's
     const char* leave_out;     // a column
@@ -53,13 +55,20 @@ static inline firm_status recording_pictures(hdf5_writer* w, const recording* r,
     hid_t set;
     const hsize_t dims[4] = {recording_rows(r, "camera", e->rows), (hsize_t)h, (hsize_t)width, 3};
     uint8_t* rgb = malloc((size_t)size * (size_t)size * 3);
-    uint8_t* out = malloc((size_t)h * (size_t)width * 3);
+    const size_t bytes = (size_t)h * (size_t)width * 3;
+    uint8_t* out = malloc(RECORDING_CHUNK * bytes);
     TRY(frames_open(e, 1, 0, &f, err));
-    TRY(hdf5_dataset(w, "camera", H5T_STD_U8LE, 4, dims, 8, 1, &set, err));
-    for (int64_t row = 0; row < (int64_t)dims[0]; row++) {
-        TRY(frames_get(f, 0, row, rgb));
-        recording_picture(rgb, size, h, width, out);
-        TRY(hdf5_put_rows(w, set, H5T_NATIVE_UINT8, row, 1, out, err));
+    TRY(hdf5_dataset(w, "camera", H5T_STD_U8LE, 4, dims, RECORDING_CHUNK, 1, &set, err));
+    // whole chunks: a part of one would be unpacked and packed again
+    int64_t some;
+    for (int64_t row = 0; row < (int64_t)dims[0]; row += some) {
+        const int64_t left = (int64_t)dims[0] - row;
+        some = left < RECORDING_CHUNK ? left : RECORDING_CHUNK;
+        for (int64_t i = 0; i < some; i++) {
+            TRY(frames_get(f, 0, row + i, rgb));
+            recording_picture(rgb, size, h, width, out + (size_t)i * bytes);
+        }
+        TRY(hdf5_put_rows(w, set, H5T_NATIVE_UINT8, row, some, out, err));
     }
     H5Dclose(set);
     frames_free(f);

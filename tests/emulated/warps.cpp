@@ -1,8 +1,9 @@
-// warps.cpp - the threads of a block as contexts that take turns.
+// warps.cpp - the threads of one or more blocks as contexts that take turns.
 #include "warps.h"
 
 #include <ucontext.h>
 
+#include <memory>
 #include <vector>
 
 dim3 blockIdx, blockDim, gridDim, threadIdx;
@@ -13,7 +14,7 @@ enum { STACK = 1 << 16 };
 struct fiber {
     ucontext_t context;
     bool done;
-    std::vector<char> stack;
+    std::unique_ptr<char[]> stack;  // of which most is never touched
 };
 
 struct warp {
@@ -24,74 +25,118 @@ struct warp {
 struct warpgroup {
     uint64_t what;
     int arrived, phase;
+    void* own[128];
 };
 
-static std::vector<fiber> fibers;
+enum { NAMED = 16 };
+struct named {
+    int arrived, phase;
+};
+
+// a block at work
+struct block {
+    unsigned number, alive, arrived, phase;
+    unsigned char* room;
+    std::vector<warpgroup> groups;
+    named barriers[NAMED];
+};
+
+static std::vector<fiber> fibers;  // of all blocks at work, one after the other
 static std::vector<warp> warps;
-static std::vector<warpgroup> groups;
-static unsigned current, alive, arrived, phase;
+static std::vector<block> blocks_at_work;
+static unsigned current;
 static ucontext_t scheduler;
 static const std::function<void()>* body;
 
-static void let_others(void) {
+void let_others(void) {
     unsigned mine = current;
     swapcontext(&fibers[mine].context, &scheduler);
 }
 
+static block* own_block(void) {
+    return &blocks_at_work[current / blockDim.x];
+}
+
 // A barrier counts the threads that still run.
-static void pass_if_complete(void) {
-    if (arrived && arrived == alive) arrived = 0, phase++;
+static void pass_if_complete(block* b) {
+    if (b->arrived && b->arrived == b->alive) b->arrived = 0, b->phase++;
 }
 
 void __syncthreads(void) {
-    unsigned before = phase;
-    arrived++;
-    pass_if_complete();
-    while (phase == before) let_others();
+    block* b = own_block();
+    unsigned before = b->phase;
+    b->arrived++;
+    pass_if_complete(b);
+    while (b->phase == before) let_others();
+}
+
+void __syncwarp(void) {
+    __any_sync(~0u, 0);
+}
+
+unsigned char* room_of(unsigned number) {
+    return blocks_at_work[number - blocks_at_work[0].number].room;
 }
 
 static void entry(void) {
     (*body)();
     fibers[current].done = true;
-    alive--;
-    pass_if_complete();
+    own_block()->alive--;
+    pass_if_complete(own_block());
     let_others();
 }
 
-static void run_block(unsigned threads) {
-    warps.assign((threads + 31) / 32, warp());
-    groups.assign((threads + 127) / 128, warpgroup());
-    alive = threads, arrived = 0;
-    for (unsigned i = 0; i < threads; i++) {
+static void run_blocks(unsigned first, unsigned count, size_t room) {
+    const unsigned threads = blockDim.x;
+    unsigned alive = count;
+    warps.assign(count * ((threads + 31) / 32), warp());
+    blocks_at_work.assign(count, block());
+    if (fibers.size() < count * threads) fibers.resize(count * threads);
+    for (unsigned i = 0; i < count; i++) {
+        unsigned char* p = (unsigned char*)aligned_alloc(128, (room + 128) / 128 * 128);
+        memset(p, 0xff, room);  // what nobody wrote is not a number
+        std::vector<warpgroup> groups((threads + 127) / 128);
+        blocks_at_work[i] = block{first + i, threads, 0, 0, p, groups, {}};
+    }
+    for (unsigned i = 0; i < count * threads; i++) {
         fiber& f = fibers[i];
         f.done = false;
-        f.stack.resize(STACK);
+        if (!f.stack) f.stack.reset(new char[STACK]);
         getcontext(&f.context);
-        f.context.uc_stack.ss_sp = f.stack.data();
+        f.context.uc_stack.ss_sp = f.stack.get();
         f.context.uc_stack.ss_size = STACK;
         f.context.uc_link = &scheduler;
         makecontext(&f.context, entry, 0);
     }
-    while (alive)
-        for (current = 0; current < threads; current++) {
+    while (alive) {
+        for (current = 0; current < count * threads; current++) {
             if (fibers[current].done) continue;
-            threadIdx = dim3{current, 0, 0};
+            threadIdx = dim3{current % threads, 0, 0};
+            blockIdx = dim3{own_block()->number, 0, 0};
+            launched_room = own_block()->room;
             swapcontext(&scheduler, &fibers[current].context);
         }
+        alive = 0;
+        for (const block& b : blocks_at_work) alive += b.alive;
+    }
+    for (const block& b : blocks_at_work) free(b.room);
 }
 
-void emulate(unsigned blocks, unsigned threads, size_t room, const std::function<void()>& kernel) {
+static void launch(unsigned blocks, unsigned threads, const std::function<void()>& kernel) {
     body = &kernel;
     blockDim = dim3{threads, 1, 1};
     gridDim = dim3{blocks, 1, 1};
-    if (fibers.size() < threads) fibers.resize(threads);
-    launched_room = (unsigned char*)aligned_alloc(128, (room + 128) / 128 * 128);
-    for (unsigned i = 0; i < blocks; i++) {
-        blockIdx = dim3{i, 0, 0};
-        memset(launched_room, 0xff, room);  // what nobody wrote is not a number
-        run_block(threads);
-    }
-    free(launched_room);
+}
+
+void emulate(unsigned blocks, unsigned threads, size_t room, const std::function<void()>& kernel) {
+    launch(blocks, threads, kernel);
+    for (unsigned i = 0; i < blocks; i++) run_blocks(i, 1, room);
+}
+
+void emulate_together(unsigned blocks, unsigned threads, size_t room,
+                      const std::function<void()>& kernel) {
+    launch(blocks, threads, kernel);
+    run_blocks(0, blocks, room);
 }
 
 warp_words warp_instruction(const uint32_t* words, int count, void (*work)(warp_exchange*)) {
@@ -110,16 +155,52 @@ warp_words warp_instruction(const uint32_t* words, int count, void (*work)(warp_
     return result;
 }
 
-void group_meets(uint64_t what) {
-    warpgroup* g = &groups[current / 128];
+void group_works(uint64_t what, void* own, void (*work)(void** all, const void* how),
+                 const void* how) {
+    const unsigned thread = current % blockDim.x;
+    warpgroup* g = &own_block()->groups[thread / 128];
     if (g->arrived && g->what != what) abort();
     g->what = what;
+    g->own[thread % 128] = own;
     int before = g->phase;
     if (++g->arrived == 128) {
+        if (work) work(g->own, how);
         g->arrived = 0;
         g->phase++;
     }
     while (g->phase == before) let_others();
+}
+
+void group_meets(uint64_t what) {
+    group_works(what, NULL, NULL, NULL);
+}
+
+static int come(named* n, int threads) {
+    int before = n->phase;
+    if (++n->arrived == threads) n->arrived = 0, n->phase++;
+    return before;
+}
+void some_meet(int number, int threads) {
+    named* n = &own_block()->barriers[number];
+    int before = come(n, threads);
+    while (n->phase == before) let_others();
+}
+void some_arrive(int number, int threads) {
+    come(&own_block()->barriers[number], threads);
+}
+
+void all_meet(void) {
+    static named all;
+    int before = come(&all, (int)(blocks_at_work.size() * blockDim.x));
+    while (all.phase == before) let_others();
+}
+
+int __shfl_sync(unsigned, int x, int from) {
+    uint32_t words[2] = {(uint32_t)x, (uint32_t)from};
+    warp_words w = warp_instruction(words, 2, [](warp_exchange* e) {
+        for (unsigned i = 0; i < 32; i++) e->out[i][0] = e->in[e->in[i][1]][0];
+    });
+    return (int)w.word[0];
 }
 
 float __shfl_xor_sync(unsigned, float x, int other) {

@@ -369,7 +369,7 @@ TEST(eval, result_has_its_keys) {
     stage_close(&s);
 }
 
-// A goal picture in which the agent is outside says so: nobody can read it.
+// A goal image in which the agent is outside says so: nobody can read it.
 TEST(eval, goals_that_are_not_shown_are_counted) {
     enum { TRIALS = 4, HIDDEN = 1, OFFSET = 2 };
     const env_spec* spec = env_find("pusht");

@@ -1,11 +1,13 @@
 // backend_test.c - the cpu backend against ref for every op, forward and backward, in odd and real
 // shapes; the same bits for any number of threads; the same numbers for any cut into shards.
+#define _GNU_SOURCE  // setenv
 #include "cases.h"
 #include "check.h"
 #include "core/mem.h"
 #include "core/pool.h"
 #include "nn/cpu/cpu.h"
 #include "nn/cpu/gemm.h"
+#include "nn/cpu/loops.h"
 
 // normalised mean squared error allowed for float32, a relative error of 1e-5
 static const double NMSE = 1e-10;
@@ -71,6 +73,20 @@ TEST(nn, backend_cpu_equals_ref) {
         int train = has_gradient(&nn_cases[i]) ? NN_CASE_TRAIN : 0;
         compare_case(&nn_cases[i], train);
         if (train) compare_case(&nn_cases[i], NN_CASE_TRAIN | NN_CASE_SHARED);
+    }
+}
+
+// The loops of other instruction sets than the best; of all, a sanitizer follows the plain ones.
+TEST(nn, backend_cpu_equals_ref_without_the_best_instructions) {
+    static const char* const variant[] = {"plain", "avx2"};
+    for (int v = 0; v < 2; v++) {
+        setenv("FIRM_SIMD", variant[v], 1);
+        nn_cpu_choose();
+        if (strcmp(nn_loops_get()->name, variant[v]) == 0)
+            for (int i = 0; i < nn_case_count(); i++)
+                compare_case(&nn_cases[i], has_gradient(&nn_cases[i]) ? NN_CASE_TRAIN : 0);
+        unsetenv("FIRM_SIMD");
+        nn_cpu_choose();
     }
 }
 

@@ -31,6 +31,7 @@ typedef struct slow {
     plan_model inner;
     int64_t row_ns;
     int64_t stall_ns;  // once, in the next batch
+    int uneven;        // batches take up to a twentieth longer, four of a hundred a third
     int stop;          // once, in the next batch: the process stops itself
     int widest;        // candidates of the largest batch
     int64_t calls;
@@ -38,7 +39,9 @@ typedef struct slow {
 
 static int slow_rollout(void* context, int worker, int n, int horizon, const float* u, float* c) {
     slow* s = context;
-    pretended_ns += s->row_ns * ((n + 7) / 8 * 8) * horizon + s->stall_ns;
+    int64_t ns = s->row_ns * ((n + 7) / 8 * 8) * horizon, draw = s->calls * 7919 % 100;
+    if (s->uneven) ns += draw < 4 ? ns / 3 : ns * draw / 2000;
+    pretended_ns += ns + s->stall_ns;
     s->stall_ns = 0;
     s->calls++;
     if (n > s->widest) s->widest = n;
@@ -195,6 +198,29 @@ TEST(plan, too_little_time_for_an_iteration_tries_fewer_candidates) {
         }
         done(s);
     }
+}
+
+// A batch may take longer than all that were seen before, and what comes after the last one takes
+// time, too: some of the time is planned for nothing.
+TEST(plan, batches_of_uneven_length_end_in_time) {
+    enum { SOLVES = 1000 };
+    for (int mode = 0; mode < 2; mode++)
+        for (int64_t ms = 10; ms <= 20; ms += 10) {
+            slow w;
+            plan_solver* s = make(&w, (firm_mode)mode, 15000);  // a whole iteration: 2.88 ms
+            int late = 0, iterations = 0;
+            w.uneven = 1;
+            for (int i = 0; i < SOLVES; i++) {
+                int64_t over;
+                iterations += solve(s, ms * MS, &over).iterations;
+                late += over > 0;
+            }
+            EXPECT(late <= SOLVES / 100);
+            EXPECT(iterations >= 3 * SOLVES);
+            printf("  %d of %d solves of %d ms late, %.1f iterations each\n", late, SOLVES, (int)ms,
+                   (double)iterations / SOLVES);
+            done(s);
+        }
 }
 
 // however few candidates there is time for, two elites say how far apart good plans are

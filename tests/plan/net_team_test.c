@@ -242,11 +242,11 @@ TEST(plan, teams_are_formed_where_vectors_would_be_empty) {
     toy_net_free(&t);
 }
 
-// The clock decides, here among several splits whose guess is near, because there are fewer vectors
-// of candidates than threads: every one is tried twice, then the fastest is taken, a
-// single stall moves nothing, and what became slow for good is left.
+// The clock decides, here among several splits whose guess is near, because each thread has half a
+// vector of candidates: every one is tried twice, then the fastest is taken, a single stall moves
+// nothing, and what became slow for good is left.
 TEST(plan, splits_are_chosen_by_the_clock) {
-    enum { THREADS = 16, CANDIDATES = 100, ROLLOUTS = 1100 };
+    enum { THREADS = 16, CANDIDATES = 128, ROLLOUTS = 1100 };
     plan_net_shape shape = {2, 0, 128, 10, 384, 768, 2, 0};
     toy_net t = toy_net_make(shape, 3);
     plan_net* net;

@@ -130,6 +130,39 @@ TEST(report, damaged_trace) {
     }
 }
 
+// Texts inside a picture that claim a gigabyte get no memory, wherever they stand in a trace.
+TEST(report, trace_takes_no_memory_for_texts) {
+    enum { SIDE = 12, HEAD = 33 };
+    static const char* const names[] = {"teSt", "tEXt", "zTXt", "iTXt", "iCCP", "sPLT", "eXIf"};
+    uint8_t rgb[SIDE * SIDE * 3] = {0}, claim[12] = {0x40, 0, 0, 0, 0, 0, 0, 0, 'a', 0, 'b', 'c'},
+                              *png;
+    size_t n;
+    int64_t unknown = 0;
+    firm_error err = {0};
+    trace t;
+    REQUIRE_OK(image_encode_png(SIDE, SIDE, rgb, &png, &n, &err), err);
+    uint8_t* longer = mem_alloc(n + sizeof claim);
+    memcpy(longer, png, HEAD);
+    memcpy(longer + HEAD + sizeof claim, png + HEAD, n - HEAD);
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        memcpy(claim + 4, names[i], 4);
+        memcpy(longer + HEAD, claim, sizeof claim);
+        char* text = image_base64(longer, n + sizeof claim);
+        cJSON *json = cJSON_CreateObject(), *frame = cJSON_CreateObject();
+        cJSON_AddStringToObject(frame, "png", text);
+        cJSON_AddItemToArray(cJSON_AddArrayToObject(json, "frames"), frame);
+        int64_t before = mem_count();
+        EXPECT_INT(trace_read(json, "trace-a.json", &t, &err), FIRM_E_FORMAT);
+        EXPECT(strstr(err.message, "trace-a.json") && strstr(err.message, "damaged PNG"));
+        if (i == 0) unknown = mem_count() - before;
+        EXPECT_INT(mem_count() - before, unknown);
+        cJSON_Delete(json);
+        mem_free(text);
+    }
+    mem_free(longer);
+    mem_free(png);
+}
+
 // A small file that asks for much: pictures that are large once unpacked, or endless plans.
 TEST(report, small_files_do_not_ask_for_much) {
     enum { SIDE = 1024, FRAMES = 420 };
@@ -147,9 +180,13 @@ TEST(report, small_files_do_not_ask_for_much) {
         cJSON_AddItemToArray(frames, f);
     }
     int64_t before = mem_count();
+    REQUIRE_OK(image_decode_png("it", png, n, SIDE, SIDE, rgb, &err), err);
+    const int64_t unpacking = mem_count() - before;
+    before = mem_count();
     EXPECT_INT(trace_read(json, "trace-a.json", &t, &err), FIRM_E_FORMAT);
     EXPECT(strstr(err.message, "trace-a.json") && strstr(err.message, "420 frames of 1024 x 1024"));
-    EXPECT(mem_count() - before <= 6);  // the lists of frames, and one picture
+    // the lists of frames, and one picture
+    EXPECT(mem_count() - before <= 6 + unpacking);
     while (cJSON_GetArraySize(frames) > 240) cJSON_DeleteItemFromArray(frames, 0);
     REQUIRE_OK(trace_read(json, "trace-a.json", &t, &err), err);
     EXPECT_INT(t.image_count, 1);

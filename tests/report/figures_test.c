@@ -101,6 +101,39 @@ TEST(report, success_by_distance_has_intervals_of_unsolved_trials) {
     report_data_free(&data);
 }
 
+// Where the shipped model's fresh trials are there, the figure shows these and says so.
+TEST(report, success_by_distance_is_the_shipped_models_where_it_is_there) {
+    char folder[1024];
+    firm_error err;
+    report_data data;
+    sample_folder("distances-shipped", folder);
+    for (int k = 0; k < 4; k++) {
+        char name[80], text[300];
+        int shipped = k < 2, offset = k % 2 ? 75 : 25;
+        snprintf(name, sizeof name, "eval-tworoom-%s-reach-%d.json",
+                 shipped ? "shipped-fresh" : "1", offset);
+        snprintf(text, sizeof text,
+                 "{\"task\":\"tworoom\",\"mode\":\"reach\",\"offset\":%d,\"trials\":4,"
+                 "\"unsolved_only\":%s,\"start_solved\":[0,0,0,0],\"arms\":{\"firm\":{"
+                 "\"success_rate\":50,\"outcomes\":%s}}}",
+                 offset, shipped ? "true" : "false", shipped ? "[1,1,1,1]" : "[0,0,0,0]");
+        sample_put(folder, name, text);
+    }
+    const char* inputs[] = {folder};
+    REQUIRE_OK(report_data_read(inputs, 1, &data, &err), err);
+    figure_list list = {0};
+    figure* f = figure_offsets(&list, &data, "tworoom");
+    EXPECT(f != NULL);
+    if (f) {
+        EXPECT_TEXT(f->title,
+                    "Success by distance of the goal on TwoRoom, shipped model, fresh trials");
+        // both points at 100 %
+        EXPECT_INT(count_of(f->body.data, "cy=\"28.0\""), 2);
+    }
+    figure_list_free(&list);
+    report_data_free(&data);
+}
+
 TEST(report, pairs_have_a_dot_a_trial) {
     char folder[1024];
     firm_error err;
@@ -119,7 +152,7 @@ TEST(report, pairs_have_a_dot_a_trial) {
         EXPECT_INT(count_of(f->body.data, "class=\"rescued\""), 2);
         EXPECT_INT(count_of(f->body.data, "class=\"miss\""), 1);
         EXPECT(contains(f->body.data, "class=\"hit\"><title>trial 4</title>"));
-        EXPECT(contains(f->body.data, ">rescued by firm</text>"));
+        EXPECT(contains(f->body.data, ">rescued: only firm</text>"));
     }
     stats_interval ci;
     REQUIRE_OK(series_pair_interval(&data.docs[0], pair, &ci, &err), err);
@@ -127,6 +160,21 @@ TEST(report, pairs_have_a_dot_a_trial) {
     EXPECT(ci.lo == 100 * want.lo && ci.hi == 100 * want.hi);
     figure_list_free(&list);
     report_data_free(&data);
+}
+
+TEST(report, names_of_arms_say_nothing_twice) {
+    report_entry two[] = {{.arm = "firm", .edition = "plus", .variant = "no fiber"},
+                          {.arm = "lewm", .edition = "lewm", .variant = ""},
+                          {.arm = "lewm", .edition = "lewm curve u7500", .variant = ""},
+                          {.arm = "lewm", .edition = "lewmish", .variant = ""}};
+    const report_group g = {.entries = two, .count = 4};
+    static const char* const want[] = {"firm, no fiber, plus", "lewm", "lewm, curve u7500",
+                                       "lewm, lewmish"};
+    for (int i = 0; i < 4; i++) {
+        char name[96];
+        figure_arm_name(&g, &two[i], name, sizeof name);
+        EXPECT_TEXT(name, want[i]);
+    }
 }
 
 // ---- seeds

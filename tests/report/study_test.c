@@ -203,7 +203,8 @@ TEST(report, study_pairs_firm_with_lewm) {
     static const char* const lines[] = {
         "## FIRM and LeWM on the same trials",
         // 16 and 14 of 20, trials 14 and 15 rescued; the paper's first seed
-        "| Reacher | contract, 25 | main, 1 | 80.0 | 70.0 | +10.0 (-6.9 to 27.1) | 2 / 0 | \u2013 | "
+        "| Reacher | contract, 25 | main, 1 | 80.0 | 70.0 | +10.0 (-6.9 to 27.1) | 2 / 0 | \u2013 "
+        "| "
         "\u2013 | +7 (0 to 15) | 11 / 4 | 8.2 |",
         "| Reacher | contract, 25 | main, 2 | 90.0 | 70.0 | +20.0 (-1.0 to 40.7) | 4 / 0 |",
         "| OGBench-Cube | contract, 50 | main, 1 | 45.0 | 60.0 | -15.0 (-30.9 to 3.0) | 0 / 3 | "
@@ -380,6 +381,43 @@ TEST(report, study_front_table) {
         "88.0 \u00b1 3.0 | 70.0 |\n\n"};
     expect_lines(text, lines, 2);
     mem_free(text);
+}
+
+static const char* place(const char* text, const char* what) {
+    const char* at = strstr(text, what);
+    EXPECT(at != NULL);
+    return at ? at : text;
+}
+
+// The page of many results opens on the shipped models' table, without one on both planners'; all
+// others are folded.
+TEST(report, study_page_opens_on_one_table) {
+    for (int shipped = 0; shipped < 2; shipped++) {
+        char folder[1024], out[1100], page[1024], name[80], *text;
+        firm_error err;
+        size_t size;
+        sample_folder(shipped ? "opens-shipped" : "opens", folder);
+        for (int k = 0; k < 3; k++) {
+            cJSON* j = result("cube", "reach", 25 + 25 * k, 1, "firm", WINS(14));
+            if (shipped) cJSON_AddBoolToObject(j, "unsolved_only", 1);
+            snprintf(name, sizeof name, "eval-cube-%s-reach-%d.json",
+                     shipped ? "shipped-fresh" : "1", 25 + 25 * k);
+            sample_put_json(folder, name, j);
+        }
+        snprintf(out, sizeof out, "%s-out", folder);
+        const char* inputs[] = {folder};
+        if (report_write(inputs, 1, out, page, &err) != FIRM_OK ||
+            file_read_all(page, &text, &size, &err) != FIRM_OK) {
+            test_fail(__FILE__, __LINE__, "%s", err.message);
+            continue;
+        }
+        const char *folds = place(text, "<details class=\"fold\""),
+                   *modes = place(text, "Contract is the paper"),
+                   *front = strstr(text, "on fresh trials, none");
+        EXPECT(place(text, "How often it arrives") < folds);
+        EXPECT(shipped ? front && front < folds && modes > folds : !front && modes < folds);
+        mem_free(text);
+    }
 }
 
 // A report on a single run says nothing of tasks that nobody asked for.

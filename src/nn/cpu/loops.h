@@ -45,6 +45,14 @@ typedef struct nn_loops {
     // dp -> ds for one softmax row: ds = p * (dp - sum(p dp)) * scale
     void (*softmax_back)(int n, const float* p, float* dp, float scale);
     double (*square_sum)(int64_t n, const float* x);
+    // bytes of images (size, size, 3), cut into patches of p x p pixels: standardised by a table of
+    // 256 values per channel; differences times a scale per channel; 1 where a channel moved
+    void (*patches)(int64_t images, int size, int p, const uint8_t* in, float table[3][256],
+                    float* out);
+    void (*patchdiff)(int64_t images, int size, int p, const uint8_t* now, const uint8_t* before,
+                      const float scale[3], float* out);
+    void (*patchmask)(int64_t images, int size, int p, const uint8_t* now, const uint8_t* before,
+                      float* out);
     void (*adamw)(int64_t n, float* w, const float* g, float* m, float* v, float grad_scale,
                   float beta1, float beta2, float step, float correction2, float eps, float decay);
 } nn_loops;

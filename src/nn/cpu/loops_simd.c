@@ -325,6 +325,66 @@ static void adamw(int64_t n, float* restrict w, const float* restrict g, float* 
     }
 }
 
+// ---- images -------------------------------------------------------------------------------------
+
+#define CHANGE_LEVELS 8  // a pixel counts as changed if a channel moved by more than this
+
+// Where row y of patch (gy, gx) begins in an image: p pixels lie together.
+static inline int64_t run_at(int size, int p, int gy, int gx, int y) {
+    return ((int64_t)(gy * p + y) * size + gx * p) * 3;
+}
+
+static void patches(int64_t images, int size, int p, const uint8_t* in, float table[3][256],
+                    float* restrict out) {
+    const int grid = size / p;
+    for (int64_t i = 0; i < images; i++, in += (int64_t)size * size * 3)
+        for (int gy = 0; gy < grid; gy++)
+            for (int gx = 0; gx < grid; gx++)
+                for (int y = 0; y < p; y++) {
+                    const uint8_t* run = in + run_at(size, p, gy, gx, y);
+                    for (int j = 0; j < 3 * p; j += 3) {
+                        *out++ = table[0][run[j]];
+                        *out++ = table[1][run[j + 1]];
+                        *out++ = table[2][run[j + 2]];
+                    }
+                }
+}
+
+static void patchdiff(int64_t images, int size, int p, const uint8_t* now, const uint8_t* before,
+                      const float scale[3], float* restrict out) {
+    const int grid = size / p;
+    const int64_t bytes = (int64_t)size * size * 3;
+    for (int64_t i = 0; i < images; i++, now += bytes, before += bytes)
+        for (int gy = 0; gy < grid; gy++)
+            for (int gx = 0; gx < grid; gx++)
+                for (int y = 0; y < p; y++) {
+                    const int64_t at = run_at(size, p, gy, gx, y);
+                    for (int j = 0; j < 3 * p; j += 3)
+                        for (int ch = 0; ch < 3; ch++)
+                            *out++ = (float)(now[at + j + ch] - before[at + j + ch]) * scale[ch];
+                }
+}
+
+static void patchmask(int64_t images, int size, int p, const uint8_t* now, const uint8_t* before,
+                      float* restrict out) {
+    const int grid = size / p;
+    const int64_t bytes = (int64_t)size * size * 3;
+    for (int64_t i = 0; i < images; i++, now += bytes, before += bytes)
+        for (int gy = 0; gy < grid; gy++)
+            for (int gx = 0; gx < grid; gx++)
+                for (int y = 0; y < p; y++) {
+                    int64_t at = run_at(size, p, gy, gx, y);
+                    for (int x = 0; x < p; x++, at += 3) {
+                        int changed = 0;
+                        for (int ch = 0; ch < 3; ch++) {
+                            const int d = now[at + ch] - before[at + ch];
+                            changed |= (d > CHANGE_LEVELS) | (d < -CHANGE_LEVELS);
+                        }
+                        *out++ = (float)changed;
+                    }
+                }
+}
+
 #define STRING2(x) #x
 #define STRING(x) STRING2(x)
 
@@ -352,4 +412,7 @@ const nn_loops JOIN(nn_loops, FIRM_SIMD) = {
     .softmax_back = softmax_back,
     .square_sum = square_sum,
     .adamw = adamw,
+    .patches = patches,
+    .patchdiff = patchdiff,
+    .patchmask = patchmask,
 };

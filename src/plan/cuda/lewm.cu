@@ -225,6 +225,7 @@ static firm_status build(lewm_gpu* g, const lewm_weights* w, firm_error* err) {
     TRY(take_memory(g, w, err));
     TRY(send_weights(g, w, err));
     TRY(lewm_rows_prepare(g, err));
+    TRY(lewm_few_prepare(g, err));
     if (g->setup.options.mode != FIRM_MODE_CONTRACT) return FIRM_OK;
     for (int i = 0; i < (g->setup.searches > 1 ? 2 : 1); i++) {
         const int count = i ? g->setup.searches : 1;
@@ -263,6 +264,7 @@ void cuda_lewm_free(lewm_gpu* g) {
         if (g->last[i]) cudaGraphExecDestroy(g->last[i]);
     }
     lewm_products_free(g);
+    lewm_few_free(g);
     if (g->blas) cublasLtDestroy(g->blas);
     if (g->memory) cudaFree(g->memory);
     if (g->pinned) cudaFreeHost(g->pinned);
@@ -273,6 +275,10 @@ void cuda_lewm_free(lewm_gpu* g) {
 
 size_t cuda_lewm_bytes(const lewm_gpu* g) {
     return g->bytes;
+}
+int cuda_lewm_whole(const lewm_gpu* g) {
+    const lewm_job one = {1, g->size.candidates, g->size.horizon};
+    return lewm_few_takes(g, &one);
 }
 const char* cuda_lewm_device(const lewm_gpu* g) {
     return g->device;

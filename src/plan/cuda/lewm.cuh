@@ -4,6 +4,7 @@
 //   lewm_step.cu     the order of products and kernels of a rollout
 //   lewm_rows.cu     the kernels between the products
 //   lewm_product.cu  products by cuBLASLt
+//   lewm_few.cu      a rollout of few candidates as one kernel
 #ifndef PLAN_CUDA_LEWM_CUH
 #define PLAN_CUDA_LEWM_CUH
 
@@ -30,6 +31,8 @@ typedef struct gpu_block {
 } gpu_block;
 
 struct product_plan;
+struct lewm_fewer;
+struct rows_args;
 
 struct lewm_gpu {
     lewm_gpu_setup setup;
@@ -39,8 +42,9 @@ struct lewm_gpu {
     cudaEvent_t done;
     cublasLtHandle_t blas;
     struct product_plan* plans;
-    size_t element;  // bytes of an operand
-    int rows;        // candidates of all searches
+    struct lewm_fewer* fewer;  // NULL: every rollout is product by product
+    size_t element;            // bytes of an operand
+    int rows;                  // candidates of all searches
 
     gpu_layer patch, embed_up, embed_down, modulation, head_up, head_down;
     gpu_block block[LEWM_MAX_DEPTH];
@@ -110,6 +114,15 @@ firm_status lewm_gelu(lewm_gpu* g, int rows, const gpu_layer* l, void* h, firm_e
 firm_status lewm_finish(lewm_gpu* g, const lewm_job* j, firm_error* err);  // y -> the last latent
 firm_status lewm_fit(lewm_gpu* g, const lewm_job* j, firm_error* err);
 firm_status lewm_rows_prepare(lewm_gpu* g, firm_error* err);
+rows_args lewm_rows_args(const lewm_gpu* g, const lewm_job* j);
+
+// ---- lewm_few.cu ----
+// Published sizes in bfloat16 on Hopper: packs the weights; else nothing. `takes`: the rows are few
+// enough.
+firm_status lewm_few_prepare(lewm_gpu* g, firm_error* err);
+void lewm_few_free(lewm_gpu* g);
+int lewm_few_takes(const lewm_gpu* g, const lewm_job* j);
+firm_status lewm_few_run(lewm_gpu* g, const lewm_job* j, firm_error* err);  // mod -> path
 
 // ---- lewm_step.cu ----
 // Everything from u to path.

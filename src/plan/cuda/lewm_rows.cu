@@ -19,7 +19,7 @@ static __device__ __forceinline__ float real(__nv_bfloat16 x) {
     return __bfloat162float(x);
 }
 
-static rows_args args_of(const lewm_gpu* g, const lewm_job* j) {
+rows_args lewm_rows_args(const lewm_gpu* g, const lewm_job* j) {
     rows_args r = {g->size,
                    j->count * j->each,
                    j->each,
@@ -65,7 +65,7 @@ __global__ void __launch_bounds__(256)
 }
 
 firm_status lewm_draw(lewm_gpu* g, const lewm_job* j, lewm_drawn kind, firm_error* err) {
-    const rows_args r = args_of(g, j);
+    const rows_args r = lewm_rows_args(g, j);
     const int quads = (j->horizon * g->size.action + 3) / 4;
     lewm_draw_kernel<<<(unsigned)((r.rows * quads + 255) / 256), 256, 0, g->stream>>>(
         r, kind == LEWM_MEANS);
@@ -110,7 +110,7 @@ __global__ void __launch_bounds__(128)
     } while (0)
 
 firm_status lewm_embed(lewm_gpu* g, const lewm_job* j, firm_error* err) {
-    const rows_args r = args_of(g, j);
+    const rows_args r = lewm_rows_args(g, j);
     const embed_args e = {(const float*)g->patch.w, g->patch.b, (const float*)g->embed_up.w,
                           g->embed_up.b};
     BY_PRECISION(g, lewm_embed_kernel, (unsigned)(r.rows * j->horizon), 128, r, e);
@@ -127,7 +127,7 @@ __global__ void __launch_bounds__(256)
 }
 
 firm_status lewm_silu(lewm_gpu* g, const lewm_job* j, firm_error* err) {
-    const rows_args r = args_of(g, j);
+    const rows_args r = lewm_rows_args(g, j);
     const size_t n = (size_t)r.rows * (size_t)(j->horizon * g->size.width);
     BY_PRECISION(g, lewm_silu_kernel, (unsigned)((n + 255) / 256), 256, r, g->embed_down.b);
     return FIRM_OK;
@@ -150,7 +150,7 @@ firm_status lewm_silu(lewm_gpu* g, const lewm_job* j, firm_error* err) {
 
 firm_status lewm_place(lewm_gpu* g, const lewm_job* j, int t, int first, int last,
                        firm_error* err) {
-    const rows_args r = args_of(g, j);
+    const rows_args r = lewm_rows_args(g, j);
     BY_WIDTH(g, lewm_place_kernel, blocks_of((last - first + 1) * r.rows), r, t, first, last,
              g->head_down.b);
     return FIRM_OK;
@@ -158,7 +158,7 @@ firm_status lewm_place(lewm_gpu* g, const lewm_job* j, int t, int first, int las
 
 firm_status lewm_gate(lewm_gpu* g, const lewm_job* j, int t, int block, int branch, int first,
                       int last, firm_error* err) {
-    const rows_args r = args_of(g, j);
+    const rows_args r = lewm_rows_args(g, j);
     const gpu_block* w = &g->block[block];
     BY_WIDTH(g, lewm_gate_kernel, blocks_of((last - first + 1) * r.rows), r, t, block, branch,
              first, last, branch ? w->down.b : w->out.b);
@@ -171,7 +171,7 @@ enum { ATTENTION_BLOCKS = 1056 };  // eight for each of 132 processors
 
 firm_status lewm_attention(lewm_gpu* g, const lewm_job* j, int block, int window, int first,
                            int last, firm_error* err) {
-    const rows_args r = args_of(g, j);
+    const rows_args r = lewm_rows_args(g, j);
     const size_t at = (size_t)(window * g->size.context) * (size_t)r.rows * 3 *
                       (size_t)g->size.inner * g->element;
     const int heads = 32 / lanes_of(g->size.head), groups = (g->size.heads + heads - 1) / heads;
@@ -225,7 +225,7 @@ __global__ void __launch_bounds__(256)
 }
 
 firm_status lewm_finish(lewm_gpu* g, const lewm_job* j, firm_error* err) {
-    const rows_args r = args_of(g, j);
+    const rows_args r = lewm_rows_args(g, j);
     const size_t n = (size_t)r.rows * (size_t)g->size.width;
     lewm_finish_kernel<<<(unsigned)((n + 255) / 256), 256, 0, g->stream>>>(r, g->head_down.b);
     GPU(cudaGetLastError());
@@ -276,7 +276,7 @@ firm_status lewm_rows_prepare(lewm_gpu* g, firm_error* err) {
 }
 
 firm_status lewm_fit(lewm_gpu* g, const lewm_job* j, firm_error* err) {
-    const rows_args r = args_of(g, j);
+    const rows_args r = lewm_rows_args(g, j);
     lewm_price_kernel<<<blocks_of(r.rows), 32 * WARPS, 0, g->stream>>>(r);
     GPU(cudaGetLastError());
     lewm_fit_kernel<<<(unsigned)j->count, 512, fit_bytes(g), g->stream>>>(r);

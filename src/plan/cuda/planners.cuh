@@ -31,6 +31,7 @@ firm_status cuda_lewm_create(const lewm_gpu_setup* setup, lewm_gpu** out, firm_e
 void cuda_lewm_free(lewm_gpu* g);
 size_t cuda_lewm_bytes(const lewm_gpu* g);
 const char* cuda_lewm_device(const lewm_gpu* g);
+int cuda_lewm_whole(const lewm_gpu* g);
 firm_status cuda_lewm_solve(lewm_gpu* g, int count, const plan_problem* problem, int iterations,
                             int all, plan_answer* answer, firm_error* err);
 firm_status cuda_lewm_rollout(lewm_gpu* g, int n, int horizon, const float* z0, const float* u,
