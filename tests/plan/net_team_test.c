@@ -224,7 +224,7 @@ TEST(plan, learned_same_bits_for_any_threads) {
 }
 
 // TwoRoom's transition with AVX-512: threads keep to themselves where each has vectors' worth of
-// candidates; sixteen form teams for 300 candidates, and one for a single vector.
+// candidates, also sixteen with 300, which share the rest; they form teams for a single vector.
 TEST(plan, teams_are_formed_where_vectors_would_be_empty) {
     plan_net_shape shape = {2, 0, 128, 10, 384, 768, 2, 0};
     toy_net t = toy_net_make(shape, 3);
@@ -242,8 +242,9 @@ TEST(plan, teams_are_formed_where_vectors_would_be_empty) {
     toy_net_free(&t);
 }
 
-// The clock decides: every split whose guess is near is tried twice, then the fastest is taken, a
-// single stall moves nothing, and what became slow for good is left.
+// The clock decides, here among several splits whose guess is near, because each thread has half a
+// vector of candidates: every one is tried twice, then the fastest is taken, a single stall moves
+// nothing, and what became slow for good is left.
 TEST(plan, splits_are_chosen_by_the_clock) {
     enum { THREADS = 16, CANDIDATES = 128, ROLLOUTS = 1100 };
     plan_net_shape shape = {2, 0, 128, 10, 384, 768, 2, 0};
