@@ -48,7 +48,7 @@ if(TARGET firm)
 endif()
 
 # MuJoCo goes where the program looks for it
-if(FIRM_HAS_MUJOCO)
+if(FIRM_HAS_MUJOCO AND TARGET firm)
   file(RELATIVE_PATH FIRM_BIN_TO_LIB /${CMAKE_INSTALL_BINDIR} /${CMAKE_INSTALL_LIBDIR})
   set_target_properties(firm PROPERTIES INSTALL_RPATH "$ORIGIN/${FIRM_BIN_TO_LIB}")
   install(DIRECTORY ${FIRM_MUJOCO_DIR}/lib/ DESTINATION ${CMAKE_INSTALL_LIBDIR})
