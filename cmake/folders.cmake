@@ -10,6 +10,12 @@ endif()
 if(FIRM_PYTHON)
   list(APPEND FIRM_FOLDERS env)  # the simulators that need libc alone
 endif()
+# without tests of the last folders (tsan) neither these nor the program need to be compiled
+set(FIRM_WHOLE ON)
+if(FIRM_SANITIZE AND NOT FIRM_PYTHON AND NOT "report" IN_LIST FIRM_TEST_FOLDERS AND NOT "cli" IN_LIST FIRM_TEST_FOLDERS)
+  list(REMOVE_ITEM FIRM_FOLDERS report)
+  set(FIRM_WHOLE OFF)
+endif()
 
 # Texts compiled in, so that neither the program nor the library needs data files.
 function(firm_embed out function header)
@@ -159,7 +165,7 @@ if(FIRM_CUDA)
 endif()
 
 file(GLOB cli CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/src/cli/*.c)
-if(cli AND NOT FIRM_RUNTIME_ONLY)
+if(cli AND FIRM_WHOLE AND NOT FIRM_RUNTIME_ONLY)
   # what `firm --version` says: looked up at every build, compiled when it changed
   set(kind "${CMAKE_BUILD_TYPE}, ${CMAKE_C_COMPILER_ID} ${CMAKE_C_COMPILER_VERSION}, ${CMAKE_SYSTEM_PROCESSOR}")
   foreach(part "FIRM_SANITIZE:sanitizers ${FIRM_SANITIZE}" "CHIPMUNK_LIBRARY:Chipmunk" "FIRM_HAS_MUJOCO:MuJoCo" "FIRM_CUDA:CUDA")

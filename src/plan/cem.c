@@ -177,8 +177,8 @@ void plan_solver_reset(plan_solver* s, uint64_t seed) {
 // Under a deadline: iterations worth having, and candidates worth having in one of them.
 enum { FEW_ITERATIONS = 3, FEW_CANDIDATES = 32 };
 
-// Of the time that a solve has, so much is left unplanned, a millisecond at most: a batch that takes
-// longer than those before it, and what is read from a plan, should not overrun the deadline.
+// Of the time that a solve has, so much is left unplanned, a millisecond at most: a batch that
+// takes longer than those before it, and what is read from a plan, should not overrun the deadline.
 #define SPARE 0.05
 #define SPARE_MOST_NS 1e6
 

@@ -23,14 +23,14 @@ struct plan_solver {
     plan_options now;  // of this iteration: setup.options, or fewer candidates under a deadline
     plan_cost cost;
     plan_doubt doubt;
-    int longest;     // horizon that memory is taken for
-    uint64_t solve;  // number of the next solve, part of the noise key
-    int have_plan;   // elites hold (shifted) plans of the last solve
-    int horizon;     // of the current or last solve
-    int arrival;     // of the last plan, minus what was executed; 0: did not arrive
-    int cut;         // the deadline ended the last search before it arrived
-    double spare_ns; // of this solve's time: planned for nothing
-    plan_pace pace;  // of batches of candidates
+    int longest;      // horizon that memory is taken for
+    uint64_t solve;   // number of the next solve, part of the noise key
+    int have_plan;    // elites hold (shifted) plans of the last solve
+    int horizon;      // of the current or last solve
+    int arrival;      // of the last plan, minus what was executed; 0: did not arrive
+    int cut;          // the deadline ended the last search before it arrived
+    double spare_ns;  // of this solve's time: planned for nothing
+    plan_pace pace;   // of batches of candidates
 
     float *mean, *spread;  // (longest * action)
     float* u;              // (candidates, horizon, action)
