@@ -23,7 +23,7 @@ demo: setup build/build.ninja ## the shipped model plans to a goal image; prints
 mujoco: ## fetches what Reacher and Cube need (85 MB, once); the next build has them
 	@scripts/setup-mujoco.sh
 
-test: ## all tests, again with sanitizers; ends with the sum (about nine minutes on two free cores)
+test: ## all tests, again with sanitizers; ends with the sum (six to nine minutes on two free cores)
 	@scripts/setup.sh test
 	@$(MAKE) --no-print-directory mujoco-if-possible
 	@scripts/test.sh
