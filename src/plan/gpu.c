@@ -25,18 +25,18 @@ firm_status plan_gpu_for_model(const firm_model* m, const plan_options* options,
 firm_status plan_gpu_create(const plan_gpu_setup* setup, plan_gpu** out, firm_error* err) {
     const gpu_library* library = gpu_library_load(err);
     *out = NULL;
-    return library ? library->planner.create(setup, out, err) : FIRM_E_UNAVAILABLE;
+    return library ? library->planner->create(setup, out, err) : FIRM_E_UNAVAILABLE;
 }
 
 firm_status plan_gpu_peak(plan_precision precision, double* gflops, firm_error* err) {
     const gpu_library* library = gpu_library_load(err);
     *gflops = 0;
-    return library ? library->planner.peak(precision, gflops, err) : FIRM_E_UNAVAILABLE;
+    return library ? library->planner->peak(precision, gflops, err) : FIRM_E_UNAVAILABLE;
 }
 
 // who has a plan_gpu has loaded the library
 static const gpu_planner* planner(void) {
-    return &gpu_library_load(NULL)->planner;
+    return gpu_library_load(NULL)->planner;
 }
 
 void plan_gpu_free(plan_gpu* g) {

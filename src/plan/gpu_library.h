@@ -49,7 +49,7 @@ typedef struct gpu_lewm_planner {
 } gpu_lewm_planner;
 
 // Both sides must be of one build: the version, and the sizes of all that crosses.
-enum { GPU_LIBRARY_SIZES = 11 };
+enum { GPU_LIBRARY_SIZES = 13 };
 typedef struct gpu_library_build {
     int version;
     size_t size[GPU_LIBRARY_SIZES];
@@ -57,8 +57,8 @@ typedef struct gpu_library_build {
 
 typedef struct gpu_library {
     gpu_library_build build;  // stays first
-    gpu_planner planner;
-    gpu_lewm_planner lewm;
+    const gpu_planner* planner;
+    const gpu_lewm_planner* lewm;
 } gpu_library;
 
 typedef const gpu_library* (*gpu_library_entry)(void);
@@ -66,10 +66,11 @@ typedef const gpu_library* (*gpu_library_entry)(void);
 #define GPU_LIBRARY_BUILD                                                             \
     {                                                                                 \
         FIRM_VERSION, {                                                               \
-            sizeof(gpu_library), sizeof(plan_gpu_setup), sizeof(lewm_gpu_setup),      \
-                sizeof(plan_options), sizeof(plan_problem), sizeof(plan_answer),      \
-                sizeof(plan_net_shape), sizeof(plan_net_weights), sizeof(task_typed), \
-                sizeof(lewm_model), sizeof(firm_error)                                \
+            sizeof(gpu_library), sizeof(gpu_planner), sizeof(gpu_lewm_planner),       \
+                sizeof(plan_gpu_setup), sizeof(lewm_gpu_setup), sizeof(plan_options), \
+                sizeof(plan_problem), sizeof(plan_answer), sizeof(plan_net_shape),    \
+                sizeof(plan_net_weights), sizeof(task_typed), sizeof(lewm_model),     \
+                sizeof(firm_error)                                                    \
         }                                                                             \
     }
 

@@ -15,12 +15,12 @@ plan_device lewm_gpu_device_of(lewm_gpu* g) {
 firm_status lewm_gpu_create(const lewm_gpu_setup* setup, lewm_gpu** out, firm_error* err) {
     const gpu_library* library = gpu_library_load(err);
     *out = NULL;
-    return library ? library->lewm.create(setup, out, err) : FIRM_E_UNAVAILABLE;
+    return library ? library->lewm->create(setup, out, err) : FIRM_E_UNAVAILABLE;
 }
 
 // who has a lewm_gpu has loaded the library
 static const gpu_lewm_planner* planner(void) {
-    return &gpu_library_load(NULL)->lewm;
+    return gpu_library_load(NULL)->lewm;
 }
 
 void lewm_gpu_free(lewm_gpu* g) {

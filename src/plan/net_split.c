@@ -2,11 +2,12 @@
 //
 // Threads that take candidates of their own never wait for each other, but each reads all weights.
 // Candidates for which there is no full vector for every thread are shared by features; a quick
-// thread takes more of those. A
-// team takes more candidates together, in full vectors, and splits every product's groups of output
-// features, so that a member's weights fit into its core's L2; in return its members meet after
-// each product and read what others wrote. Which is faster depends on the machine and on what else
-// runs there: a guess leads, the clock decides.
+// thread takes more of those.
+//
+// A team takes more candidates together, in full vectors, and splits every product's groups of
+// output features, so that a member's weights fit into its core's L2. In return its members meet
+// after each product and read what others wrote. Which is faster depends on the machine and on what
+// else runs there: a guess leads, the clock decides.
 #include <math.h>
 
 #include "plan/net_internal.h"

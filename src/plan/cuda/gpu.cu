@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "plan/cuda/internal.cuh"
-#include "plan/cuda/planners.cuh"
+#include "plan/cuda/library.cuh"
 
 enum { MAX_CANDIDATES = 8192 };  // every candidate is ranked against every other
 
@@ -359,7 +359,9 @@ static firm_status build(plan_gpu* g, firm_error* err) {
     return FIRM_OK;
 }
 
-firm_status cuda_plan_create(const plan_gpu_setup* setup, plan_gpu** out, firm_error* err) {
+static void cuda_plan_free(plan_gpu* g);
+
+static firm_status cuda_plan_create(const plan_gpu_setup* setup, plan_gpu** out, firm_error* err) {
     *out = NULL;
     plan_gpu* g = (plan_gpu*)mem_calloc(1, sizeof *g);
     if (!g) return FAIL(err, FIRM_E_MEMORY, "no memory for the GPU planner");
@@ -379,7 +381,7 @@ firm_status cuda_plan_create(const plan_gpu_setup* setup, plan_gpu** out, firm_e
     return FIRM_OK;
 }
 
-void cuda_plan_free(plan_gpu* g) {
+static void cuda_plan_free(plan_gpu* g) {
     if (!g) return;
     cudaSetDevice(g->setup.device);
     if (g->stream) cudaStreamSynchronize(g->stream);
@@ -394,13 +396,13 @@ void cuda_plan_free(plan_gpu* g) {
     mem_free(g);
 }
 
-size_t cuda_plan_bytes(const plan_gpu* g) {
+static size_t cuda_plan_bytes(const plan_gpu* g) {
     return g->bytes;
 }
-const char* cuda_plan_device(const plan_gpu* g) {
+static const char* cuda_plan_device(const plan_gpu* g) {
     return g->device;
 }
-const char* cuda_plan_way_name(const plan_gpu* g) {
+static const char* cuda_plan_way_name(const plan_gpu* g) {
     return g->cluster ? "cluster" : g->fused ? "fused" : g->batched ? "batch" : "layered";
 }
 
@@ -462,8 +464,8 @@ static firm_status send_searches(plan_gpu* g, int count, firm_error* err) {
     return FIRM_OK;
 }
 
-firm_status cuda_plan_solve(plan_gpu* g, int count, const plan_problem* problem, int iterations,
-                            int all, plan_answer* answer, firm_error* err) {
+static firm_status cuda_plan_solve(plan_gpu* g, int count, const plan_problem* problem,
+                                   int iterations, int all, plan_answer* answer, firm_error* err) {
     const sizes* s = &g->size;
     if (count < 1 || count > g->setup.searches || iterations < 1)
         return FAIL(err, FIRM_E_USAGE, "%d searches of %d iterations asked for; made for %d", count,
@@ -506,8 +508,9 @@ firm_status cuda_plan_solve(plan_gpu* g, int count, const plan_problem* problem,
     return FIRM_OK;
 }
 
-firm_status cuda_plan_rollout(plan_gpu* g, int n, int horizon, const float* c0, const float* m0,
-                              const float* u, float* c_out, int* nonfinite, firm_error* err) {
+static firm_status cuda_plan_rollout(plan_gpu* g, int n, int horizon, const float* c0,
+                                     const float* m0, const float* u, float* c_out, int* nonfinite,
+                                     firm_error* err) {
     const sizes* s = &g->size;
     if (n < 1 || n > s->candidates || horizon < 1 || horizon > s->longest)
         return FAIL(err, FIRM_E_USAGE, "%d candidates of %d macro steps do not fit %d of %d", n,
@@ -536,8 +539,9 @@ firm_status cuda_plan_rollout(plan_gpu* g, int n, int horizon, const float* c0, 
     return FIRM_OK;
 }
 
-firm_status cuda_plan_draw(plan_gpu* g, uint64_t seed, uint64_t solve, int iteration,
-                           const float* mean, const float* spread, float* u, firm_error* err) {
+static firm_status cuda_plan_draw(plan_gpu* g, uint64_t seed, uint64_t solve, int iteration,
+                                  const float* mean, const float* spread, float* u,
+                                  firm_error* err) {
     const sizes* s = &g->size;
     float c0[FIRM_MAX_CONFIG] = {0};
     float* zeros = (float*)mem_calloc((size_t)s->fiber + 1, sizeof(float));
@@ -554,8 +558,8 @@ firm_status cuda_plan_draw(plan_gpu* g, uint64_t seed, uint64_t solve, int itera
     return FIRM_OK;
 }
 
-firm_status cuda_plan_fit(plan_gpu* g, const float* u, const float* c, const float* goal,
-                          float* mean, float* spread, plan_answer* answer, firm_error* err) {
+static firm_status cuda_plan_fit(plan_gpu* g, const float* u, const float* c, const float* goal,
+                                 float* mean, float* spread, plan_answer* answer, firm_error* err) {
     const sizes* s = &g->size;
     float c0[FIRM_MAX_CONFIG] = {0};
     float* zeros = (float*)mem_calloc((size_t)s->fiber + 1, sizeof(float));
@@ -586,8 +590,8 @@ firm_status cuda_plan_fit(plan_gpu* g, const float* u, const float* c, const flo
     return FIRM_OK;
 }
 
-firm_status cuda_plan_phases(plan_gpu* g, int count, const plan_problem* problem, int iterations,
-                             double ms[3], firm_error* err) {
+static firm_status cuda_plan_phases(plan_gpu* g, int count, const plan_problem* problem,
+                                    int iterations, double ms[3], firm_error* err) {
     cudaEvent_t mark[4] = {};
     firm_status status = FIRM_OK;
     ms[0] = ms[1] = ms[2] = 0.0;
@@ -610,8 +614,9 @@ firm_status cuda_plan_phases(plan_gpu* g, int count, const plan_problem* problem
     return status;
 }
 
-firm_status cuda_plan_clocks(plan_gpu* g, const plan_problem* problem, int iterations, int room,
-                             const char** name, double* cycles, int* count, firm_error* err) {
+static firm_status cuda_plan_clocks(plan_gpu* g, const plan_problem* problem, int iterations,
+                                    int room, const char** name, double* cycles, int* count,
+                                    firm_error* err) {
     plan_answer a;
     *count = 0;
     if (g->fused) {
@@ -625,3 +630,8 @@ firm_status cuda_plan_clocks(plan_gpu* g, const plan_problem* problem, int itera
     TRY(status);
     return cluster_clocks(g, room, name, cycles, count, err);
 }
+
+extern const gpu_planner cuda_planner = {cuda_plan_create,  cuda_plan_free,     cuda_plan_bytes,
+                                         cuda_plan_device,  cuda_plan_way_name, cuda_plan_solve,
+                                         cuda_plan_rollout, cuda_plan_draw,     cuda_plan_fit,
+                                         cuda_plan_clocks,  cuda_plan_phases,   cuda_plan_peak};

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "plan/cuda/lewm.cuh"
-#include "plan/cuda/planners.cuh"
+#include "plan/cuda/library.cuh"
 
 enum { MOST_CANDIDATES = 8192 };  // every candidate is ranked against every other
 
@@ -236,7 +236,9 @@ static firm_status build(lewm_gpu* g, const lewm_weights* w, firm_error* err) {
     return FIRM_OK;
 }
 
-firm_status cuda_lewm_create(const lewm_gpu_setup* setup, lewm_gpu** out, firm_error* err) {
+static void cuda_lewm_free(lewm_gpu* g);
+
+static firm_status cuda_lewm_create(const lewm_gpu_setup* setup, lewm_gpu** out, firm_error* err) {
     *out = NULL;
     TRY(check(setup, err));
     lewm_gpu* g = (lewm_gpu*)mem_calloc(1, sizeof *g);
@@ -255,7 +257,7 @@ firm_status cuda_lewm_create(const lewm_gpu_setup* setup, lewm_gpu** out, firm_e
     return FIRM_OK;
 }
 
-void cuda_lewm_free(lewm_gpu* g) {
+static void cuda_lewm_free(lewm_gpu* g) {
     if (!g) return;
     cudaSetDevice(g->setup.device);
     if (g->stream) cudaStreamSynchronize(g->stream);
@@ -273,14 +275,14 @@ void cuda_lewm_free(lewm_gpu* g) {
     mem_free(g);
 }
 
-size_t cuda_lewm_bytes(const lewm_gpu* g) {
+static size_t cuda_lewm_bytes(const lewm_gpu* g) {
     return g->bytes;
 }
-int cuda_lewm_whole(const lewm_gpu* g) {
+static int cuda_lewm_whole(const lewm_gpu* g) {
     const lewm_job one = {1, g->size.candidates, g->size.horizon};
     return lewm_few_takes(g, &one);
 }
-const char* cuda_lewm_device(const lewm_gpu* g) {
+static const char* cuda_lewm_device(const lewm_gpu* g) {
     return g->device;
 }
 
@@ -315,8 +317,8 @@ static firm_status wait_done(lewm_gpu* g, firm_error* err) {
     return FIRM_OK;
 }
 
-firm_status cuda_lewm_solve(lewm_gpu* g, int count, const plan_problem* problem, int iterations,
-                            int all, plan_answer* answer, firm_error* err) {
+static firm_status cuda_lewm_solve(lewm_gpu* g, int count, const plan_problem* problem,
+                                   int iterations, int all, plan_answer* answer, firm_error* err) {
     const lewm_sizes* s = &g->size;
     if (count < 1 || count > g->setup.searches || iterations < 1 || !g->iteration[0])
         return FAIL(err, FIRM_E_USAGE, "%d searches of %d iterations asked for; made for %d", count,
@@ -357,8 +359,8 @@ firm_status cuda_lewm_solve(lewm_gpu* g, int count, const plan_problem* problem,
     return FIRM_OK;
 }
 
-firm_status cuda_lewm_rollout(lewm_gpu* g, int n, int horizon, const float* z0, const float* u,
-                              float* path, int* nonfinite, firm_error* err) {
+static firm_status cuda_lewm_rollout(lewm_gpu* g, int n, int horizon, const float* z0,
+                                     const float* u, float* path, int* nonfinite, firm_error* err) {
     const lewm_sizes* s = &g->size;
     if (n < 1 || n > s->candidates || horizon < 1 || horizon > s->longest)
         return FAIL(err, FIRM_E_USAGE, "%d candidates of %d macro steps; made for %d of %d", n,
@@ -385,3 +387,7 @@ firm_status cuda_lewm_rollout(lewm_gpu* g, int n, int horizon, const float* z0, 
     }
     return FIRM_OK;
 }
+
+extern const gpu_lewm_planner cuda_lewm_planner = {
+    cuda_lewm_create, cuda_lewm_free,  cuda_lewm_bytes,  cuda_lewm_device,
+    cuda_lewm_whole,  cuda_lewm_solve, cuda_lewm_rollout};

@@ -2,7 +2,7 @@
 #include <cublasLt.h>
 
 #include "plan/cuda/internal.cuh"
-#include "plan/cuda/planners.cuh"
+#include "plan/cuda/library.cuh"
 
 enum { SIZE = 8192, ROUNDS = 7, WORKSPACE = 64 << 20 };
 
