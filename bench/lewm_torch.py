@@ -324,10 +324,13 @@ def firm_says(o, words, keys):
     return {name: said[key] * factor for name, (key, factor) in keys.items() if said.get(key) is not None}
 
 
-def firm_once(o):
+def firm_once(o, names):
+    """What stands beside these forms of PyTorch."""
     threads, found = ["--threads", str(o.threads)] if o.threads else [], {}
     whole = o.whole / o.iterations
     for p in ("bf16", "tf32", "fp32") if o.device == "cuda" else ("fp32", "bf16"):
+        if not any(name.split()[0] != "train" and p in name.split() for name in names):
+            continue
         words = ["plan", o.task, "--device", o.device, "--precision", p, "--set", f"plan.contract_iterations={o.iterations}", *threads]
         if o.device == "cuda":
             words += ["--batch", str(o.batch), "--repeats", "5"]
@@ -335,7 +338,7 @@ def firm_once(o):
             words += ["--repeats", "3"]
         keys = {f"plan {p} firm": ("ms_per_solve", whole), f"batch {p} firm": ("batch_ms_per_solve", whole), f"perception {p} firm": ("perception_ms", 1)}
         found.update(firm_says(o, words, keys))
-    if o.device == "cuda":
+    if o.device == "cuda" and any(name.startswith("train") for name in names):
         found.update(firm_says(o, ["train", o.task, "--device", "cuda", "--set", f"lewm.batch={o.clips}"], {"train bf16 firm": ("ms_per_update", 1)}))
     return found
 
@@ -424,7 +427,7 @@ def main():
         found = {name: milliseconds(o, call, per) for name, (call, per) in calls.items()}
         if o.device == "cuda":
             torch.cuda.empty_cache()
-        found.update(firm_once(o))
+        found.update(firm_once(o, forms(o)))
         rounds.append(found)
     names = {name: None for found in rounds for name in found}
     figure = {name: statistics.median([found[name] for found in rounds if name in found]) for name in names}
