@@ -20,6 +20,13 @@ static inline __attribute__((always_inline)) void tile(const lewm_product* p, in
 #pragma GCC unroll 14
         for (int r = 0; r < rows; r++) sum[r][v] = bias;
     }
+    // where the sums will go is asked for, too
+#pragma GCC unroll 14
+    for (int r = 0; r < rows; r++)
+#pragma GCC unroll 2
+        for (int v = 0; v < 2; v++)
+            _mm_prefetch((const char*)(p->c + (size_t)(i + r) * p->c_step + j + 16 * v),
+                         _MM_HINT_T0);
     for (int k = 0; k < p->k; k += 2, b += PAIR, ahead += LINE) {
         _mm_prefetch(ahead, _MM_HINT_T0);
         const __m512bh w0 = (__m512bh)_mm512_loadu_si512(b),
