@@ -261,8 +261,9 @@ static int add_phases(cJSON* j, const plan_phases* p) {
 }
 
 // Multiply-adds of one rollout by all members.
-static double rollout_macs(const firm_model* m, int horizon) {
-    if (m->lewm) return (double)lewm_net_macs(m->lewm, horizon);
+static double rollout_macs(const firm_model* m, int gpu, int horizon) {
+    if (m->lewm)
+        return (double)(gpu ? lewm_gpu_macs(m->lewm, horizon) : lewm_net_macs(m->lewm, horizon));
     const model_shape* shape = &m->shape;
     const task_typed* task = &m->task;
     plan_net_shape net = {
@@ -274,10 +275,10 @@ static double rollout_macs(const firm_model* m, int horizon) {
 
 static firm_status describe(const subject* s, const firm_controller_params* how, measured* m,
                             cJSON* j, firm_error* err) {
-    int members = 1 + s->model->members;
-    double work = 2.0 * rollout_macs(s->model, m->horizon) * s->options.candidates * m->iterations;
+    int members = 1 + s->model->members, gpu = how->device == FIRM_DEVICE_CUDA;
+    double work =
+        2.0 * rollout_macs(s->model, gpu, m->horizon) * s->options.candidates * m->iterations;
     double median = eval_times_quantile(&m->times, 0.5), best = m->times.ms[0];
-    int gpu = how->device == FIRM_DEVICE_CUDA;
     int ok = cJSON_AddStringToObject(j, "world", s->model->lewm ? "lewm" : "firm") &&
              cJSON_AddStringToObject(j, "device", gpu ? "cuda" : "cpu") &&
              cJSON_AddStringToObject(j, "device_name", controller_device(s->ctl)) &&

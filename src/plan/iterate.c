@@ -7,7 +7,8 @@
 #include "plan/cem_internal.h"
 #include "plan/update.h"
 
-// Candidates of one piece of work at most; about one cache block of the learned transition.
+// Candidates of one piece of work at most, if the model does not say; about one cache block of the
+// learned transition.
 enum { PIECE = 96 };
 
 int plan_units(const plan_solver* s, int candidates) {
@@ -26,7 +27,8 @@ static int unit_of(const plan_solver* s) {
 // depends on the threads, the results do not: see net.h.
 static int count_pieces(const plan_solver* s) {
     int lanes = unit_of(s), units = (s->now.candidates + lanes - 1) / lanes;
-    int threads = pool_threads(s->setup.threads), most = PIECE / lanes > 0 ? PIECE / lanes : 1;
+    int piece = s->setup.world.model.piece ? s->setup.world.model.piece : PIECE;
+    int threads = pool_threads(s->setup.threads), most = piece / lanes > 0 ? piece / lanes : 1;
     int pieces = (units + threads * most - 1) / (threads * most) * threads;
     int limit = (int)(sizeof s->nonfinite_piece / sizeof *s->nonfinite_piece);
     if (pieces > units) pieces = units;

@@ -1,9 +1,9 @@
 // lewm_gpu.h - LeWM's contract searches and rollouts on a CUDA GPU.
 //
 // Candidates are drawn with the CPU's Philox keys, predicted, priced, ranked and refitted on the
-// device. One iteration is a captured graph; between iterations the host does nothing. The same
-// savings as on the CPU (lewm_net.h), but for the queries of the last block. Many searches at once
-// are rows of the same products.
+// device. One iteration is a captured graph; between iterations the host does nothing. Savings are
+// those of the CPU (lewm_net.h), but keys and values are computed, for every token; and queries of
+// the last block, too. Many searches at once are rows of the same products.
 //
 // The code is in libfirm-cuda.so (gpu_library.h); without it every create fails with
 // FIRM_E_UNAVAILABLE.
@@ -39,5 +39,7 @@ plan_device lewm_gpu_device_of(lewm_gpu* g);
 // Like lewm_net_rollout; n <= candidates, horizon <= the longest.
 firm_status lewm_gpu_rollout(lewm_gpu* g, int n, int horizon, const float* z0, const float* u,
                              float* path, int* nonfinite, firm_error* err);
+// Multiply-adds of one rollout with a model, but for the queries of the last block.
+int64_t lewm_gpu_macs(const lewm_model* m, int horizon);
 
 #endif

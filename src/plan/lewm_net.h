@@ -4,10 +4,14 @@
 // the last min(t + 1, context) latents and actions (model/lewm/predictor.c says how). Savings that
 // change nothing but the order of roundings:
 //   - what an action contributes (embedding, modulation of every block) is computed once
-//   - while the window grows, keys and values of earlier tokens are kept: one new token a step.
+//   - while the window grows, what attention reads of earlier tokens is kept: one new token a step.
 //     Once it slides, every position moves, and the window is computed anew
-//   - the last block needs keys and values of earlier tokens only; it and the head run for the
-//     last token
+//   - attention computes neither keys nor values: a score q . (K u) is (K' q) . u, and mixed values
+//     V u are V of the mixed u. That takes a product for each token that asks instead of one for
+//     each that is asked
+//   - the window's first token sees itself alone: V and the output layer are one layer for it, and
+//     it has no query
+//   - the last block and the head run for the last token alone
 //   - the second norm's gamma and beta, the batch norm and the final norm are folded into weights
 // Candidates are rows and do not depend on each other: any split gives the same bits.
 #ifndef PLAN_LEWM_NET_H
@@ -17,6 +21,8 @@
 #include "plan/lewm_bf16.h"
 
 typedef struct lewm_net lewm_net;
+
+enum { LEWM_MOST = 160 };  // candidates that a rollout takes through all steps at a time
 
 // Packs a copy of the weights. Read-only afterwards; threads may share it.
 firm_status lewm_net_create(const lewm_model* m, lewm_net** out, firm_error* err);

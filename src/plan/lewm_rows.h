@@ -5,16 +5,16 @@
 
 #include <stddef.h>
 
-// Attention of one token per row over the tokens of its window.
-typedef struct lewm_attend {
-    int rows, heads, head;  // head: numbers of one
-    int tokens;             // of the window, the row's own one last
-    const float* q;         // (rows, heads * head)
-    const float* kv;  // token k, row i: kv + k * token_step + i * 2 * heads * head; keys first
+// What one head makes of one token per row, the last of its window: the scores are x . u of the
+// window's tokens, and the u of the tokens, mixed by softmax, take the place of x.
+typedef struct lewm_mix {
+    int rows, width;
+    int head;        // numbers of a head: scores are over its root
+    int tokens;      // of the window
+    const float* u;  // token k, row i: u + k * token_step + i * width
     size_t token_step;
-    float* out;  // row i: out + i * out_step, heads * head numbers
-    size_t out_step;
-} lewm_attend;
+    float* x;  // (rows, width)
+} lewm_mix;
 
 typedef struct lewm_rows {
     const char* name;
@@ -23,7 +23,7 @@ typedef struct lewm_rows {
     void (*modulate)(int rows, int width, const float* x, const float* shift, const float* scale,
                      size_t step, float* out);
     void (*normalise)(int rows, int width, const float* x, float* out);  // LN(x; 1e-5)
-    void (*attend)(const lewm_attend* a);
+    void (*mix)(const lewm_mix* a);
     // x += gate * y; the gate of row i is at i * step
     void (*gate)(int rows, int width, const float* gate, size_t step, const float* y, float* x);
 } lewm_rows;

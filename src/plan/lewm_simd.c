@@ -52,16 +52,6 @@ static void normalise(int rows, int width, const float* x, float* out) {
     for (int i = 0; i < rows; i++, x += width, out += width) standardise(width, x, LN_EPS, out);
 }
 
-static inline float dot(int n, const float* a, const float* b) {
-    int even = n / LANES * LANES;
-    float part[LANES] = {0};
-    for (int j = 0; j < even; j += LANES)
-        for (int k = 0; k < LANES; k++) part[k] += a[j + k] * b[j + k];
-    float sum = total_of(part);
-    for (int j = even; j < n; j++) sum += a[j] * b[j];
-    return sum;
-}
-
 // 2^t for t <= 0
 static inline float power(float t) {
     t = t < -126.0f ? -126.0f : t;
@@ -80,36 +70,113 @@ static inline float power(float t) {
     return p;
 }
 
-static inline void attend_head(const lewm_attend* a, const float* q, const float* k, const float* v,
-                               float* out) {
-    enum { MOST = 16 };
-    float weight[MOST], top = -INFINITY, sum = 0;
-    // softmax in base 2
-    const float scale = 1.44269504f / sqrtf((float)a->head);
-    for (int t = 0; t < a->tokens; t++) {
-        weight[t] = scale * dot(a->head, q, k + (size_t)t * a->token_step);
-        top = weight[t] > top ? weight[t] : top;
+enum { GROUP = 16, MOST = 16 };  // rows and tokens at a time
+
+#if defined(FIRM_SIMD_avx512)
+enum { VEC = 16 };
+#elif defined(FIRM_SIMD_avx2)
+enum { VEC = 8 };
+#else
+enum { VEC = 4 };
+#endif
+typedef float vec __attribute__((vector_size(4 * VEC)));
+
+static inline vec load(const float* p) {
+    vec v;
+    memcpy(&v, p, sizeof v);
+    return v;
+}
+
+// n of its numbers, and zeros
+static inline vec load_some(const float* p, int n) {
+    float room[VEC] = {0};
+    memcpy(room, p, (size_t)n * sizeof *p);
+    return load(room);
+}
+
+// to[t * GROUP] = x . u of a row and token t
+static inline __attribute__((always_inline)) void score(const lewm_mix* a, const int tokens,
+                                                        const float* x, const float* u, float* to) {
+    const int even = a->width / VEC * VEC, rest = a->width - even;
+    vec part[MOST];
+#pragma GCC unroll 3
+    for (int t = 0; t < tokens; t++)
+        part[t] =
+            rest ? load_some(x + even, rest) * load_some(u + (size_t)t * a->token_step + even, rest)
+                 : (vec){0};
+    for (int j = 0; j < even; j += VEC) {
+        const vec own = load(x + j);
+#pragma GCC unroll 3
+        for (int t = 0; t < tokens; t++) part[t] += own * load(u + (size_t)t * a->token_step + j);
     }
-    for (int t = 0; t < a->tokens; t++) {
-        // what is not finite must stay so
-        weight[t] = power(weight[t] - top) + 0.0f * weight[t];
-        sum += weight[t];
-    }
-    for (int t = 0; t < a->tokens; t++) {
-        const float w = weight[t] / sum, *from = v + (size_t)t * a->token_step;
-        for (int j = 0; j < a->head; j++) out[j] = (t ? out[j] : 0.0f) + w * from[j];
+#pragma GCC unroll 3
+    for (int t = 0; t < tokens; t++) {
+        float room[LANES] = {0};
+        memcpy(room, &part[t], sizeof part[t]);
+        to[t * GROUP] = total_of(room);
     }
 }
 
-static void attend(const lewm_attend* a) {
-    const int inner = a->heads * a->head;
-    for (int i = 0; i < a->rows; i++)
-        for (int h = 0; h < a->heads; h++) {
-            const float* k = a->kv + (size_t)i * 2 * (size_t)inner + (size_t)(h * a->head);
-            const size_t at = (size_t)(h * a->head);
-            attend_head(a, a->q + (size_t)i * (size_t)inner + at, k, k + inner,
-                        a->out + (size_t)i * a->out_step + at);
+// Scores become weights by softmax in base 2. A function of its own, so that all rows pass through
+// the same instructions.
+static __attribute__((noinline)) void soften(int tokens, float scale, float (*weight)[GROUP]) {
+    float top[GROUP], sum[GROUP] = {0};
+    for (int t = 0; t < tokens; t++)
+        for (int i = 0; i < GROUP; i++) weight[t][i] *= scale;
+    for (int i = 0; i < GROUP; i++) top[i] = weight[0][i];
+    for (int t = 1; t < tokens; t++)
+        for (int i = 0; i < GROUP; i++) top[i] = weight[t][i] > top[i] ? weight[t][i] : top[i];
+    for (int t = 0; t < tokens; t++)
+        for (int i = 0; i < GROUP; i++) {
+            // what is not finite must stay so
+            weight[t][i] = power(weight[t][i] - top[i]) + 0.0f * weight[t][i];
+            sum[i] += weight[t][i];
         }
+    for (int t = 0; t < tokens; t++)
+        for (int i = 0; i < GROUP; i++) weight[t][i] /= sum[i];
+}
+
+// The rows u of `tokens` tokens, mixed by their weights.
+static inline __attribute__((always_inline)) void blend(const lewm_mix* a, const int tokens,
+                                                        const float* u, const float* weight,
+                                                        float* x) {
+    const int even = a->width / VEC * VEC, rest = a->width - even;
+    for (int j = 0; j < even; j += VEC) {
+        vec sum = {0};
+#pragma GCC unroll 3
+        for (int t = 0; t < tokens; t++) sum += weight[t] * load(u + (size_t)t * a->token_step + j);
+        memcpy(x + j, &sum, sizeof sum);
+    }
+    if (!rest) return;
+    vec sum = {0};
+    for (int t = 0; t < tokens; t++)
+        sum += weight[t] * load_some(u + (size_t)t * a->token_step + even, rest);
+    memcpy(x + even, &sum, (size_t)rest * sizeof *x);
+}
+
+static inline __attribute__((always_inline)) void mix_group(const lewm_mix* a, const int tokens,
+                                                            int rows, const float* u, float* x) {
+    float weight[MOST][GROUP] = {{0}};
+    for (int i = 0; i < rows; i++)
+        score(a, tokens, x + (size_t)(i * a->width), u + (size_t)(i * a->width), &weight[0][i]);
+    soften(tokens, 1.44269504f / sqrtf((float)a->head), weight);
+    for (int i = 0; i < rows; i++) {
+        float own[MOST];
+        for (int t = 0; t < tokens; t++) own[t] = weight[t][i];
+        blend(a, tokens, u + (size_t)(i * a->width), own, x + (size_t)(i * a->width));
+    }
+}
+
+static void mix(const lewm_mix* a) {
+    for (int i = 0; i < a->rows; i += GROUP) {
+        const size_t at = (size_t)(i * a->width);
+        const int rows = a->rows - i < GROUP ? a->rows - i : GROUP;
+        switch (a->tokens) {
+            case 2: mix_group(a, 2, rows, a->u + at, a->x + at); break;
+            case 3: mix_group(a, 3, rows, a->u + at, a->x + at); break;
+            default: mix_group(a, a->tokens, rows, a->u + at, a->x + at);
+        }
+    }
 }
 
 static void gate(int rows, int width, const float* g, size_t step, const float* y, float* x) {
@@ -121,5 +188,5 @@ extern const lewm_rows JOIN(lewm_rows, FIRM_SIMD);
 const lewm_rows JOIN(lewm_rows, FIRM_SIMD) = {.name = TEXT(FIRM_SIMD),
                                               .modulate = modulate,
                                               .normalise = normalise,
-                                              .attend = attend,
+                                              .mix = mix,
                                               .gate = gate};

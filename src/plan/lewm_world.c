@@ -237,6 +237,7 @@ firm_status plan_world_lewm(const plan_world_setup* setup, plan_world* out, firm
                                   .state = w->m->shape.width,
                                   .action = lewm_action_dim(w->m),
                                   .lanes = w->gpu ? 1 : 4,
+                                  .piece = LEWM_MOST,
                                   .workers = w->gpu ? 1 : w->workers,
                                   .whole = w->gpu != NULL,
                                   .rollout = w->gpu ? gpu_rollout : rollout},

@@ -27,6 +27,7 @@ typedef struct plan_model {
     void* context;
     int state, action;  // numbers in a state and in a macro action
     int lanes;          // candidates come cheapest in multiples of this
+    int piece;          // candidates of one call at most; 0: the search's own choice
     int workers;        // threads that may call rollout at the same time
     int whole;          // 1: all candidates of an iteration in one call, which shares them out
     // Predicts n candidates from the start set before: u (n, horizon, action), path (n, horizon,

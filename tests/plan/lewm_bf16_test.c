@@ -89,9 +89,11 @@ static double product_error(const lewm_products* with, int m, int k, int n) {
 
 TEST(plan, lewm_bf16_products) {
     const lewm_products* with[TABLES];
-    static const int m[] = {1, 12, 16, 17, 33, 75}, k[] = {10, 64, 200}, n[] = {5, 32, 50};
+    // tiles of every height, one of them or several
+    static const int m[] = {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 17, 33, 75},
+                     k[] = {10, 64, 200}, n[] = {5, 32, 50};
     for (int t = tables(with) - 1; t >= 0; t--)
-        for (int i = 0; i < 6; i++)
+        for (int i = 0; i < 18; i++)
             for (int j = 0; j < 3; j++)
                 for (int l = 0; l < 3; l++)
                     EXPECT_NEAR(product_error(with[t], m[i], k[j], n[l]), 0, 5e-5);

@@ -60,7 +60,7 @@ static lewm_shape odd_shape(int context) {
                         .predictor_depth = 3,
                         .predictor_heads = 3,
                         .predictor_head = 18,
-                        .predictor_mlp = 37,
+                        .predictor_mlp = 261,  // more than one part of a hidden layer
                         .action_hidden = 5,
                         .action_mlp = 33,
                         .dropout = 0.1f};

@@ -37,6 +37,10 @@ static void take_b(const nn_product* p, const nn_tiles* t, const float* b, int64
     s->b_step = padded(t, s->width);
     if (p->packed) {
         s->b = b + p->k * j + from * s->b_step;
+        if (p->n - j >= 2 * t->cols)
+            s->ahead = s->b + p->k * t->cols;
+        else if (p->n == j + s->width && from + s->depth < p->k)
+            s->ahead = b + (from + s->depth) * padded(t, p->n < t->cols ? p->n : t->cols);
         return;
     }
     if (!p->turn_b && p->m <= FEW && s->width == s->b_step && s->segments == 1) {

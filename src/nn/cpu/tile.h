@@ -21,7 +21,8 @@ typedef struct nn_strip {
     int m, depth, segments;
     const float* b;  // (segments * depth, b_step); at least nn_tile_width(width) numbers a row
     int64_t b_step;
-    float* c;  // (m, ldc)
+    const float* ahead;  // of the same shape: what the next strip will read. NULL: b is nearby
+    float* c;            // (m, ldc)
     int64_t ldc;
     int width;  // columns of the result: 1 .. cols
     nn_tile_end end;

@@ -17,7 +17,7 @@ enum { LANES = 4, ROWS = 8 };
 enum { LANES = 4, ROWS = 6 };
 #endif
 enum { COLS = 2 * LANES };
-enum { AHEAD = 8 };  // rows that packing asks for before it needs them
+enum { AHEAD = 8, LINE = 64 };  // rows that packing asks for before it needs them; bytes of a line
 
 typedef float vec __attribute__((vector_size(4 * LANES)));
 typedef float vec4 __attribute__((vector_size(16)));
@@ -63,6 +63,7 @@ INLINE void tile_by_rows(const nn_strip* s, int rows, int vectors, const float* 
     vec acc[ROWS][2];
     begin(s, rows, vectors, acc, c);
     const float* b = s->b;
+    uintptr_t ahead = (uintptr_t)s->ahead;
     int64_t step = s->a_step;
     for (int segment = 0; segment < s->segments; segment++) {
         const float* from = a + segment * s->a_segment;
@@ -71,6 +72,8 @@ INLINE void tile_by_rows(const nn_strip* s, int rows, int vectors, const float* 
         for (int q = 0; q < (rows + 2) / 3; q++) third[q] = from + 3 * q * step;
         for (int64_t p = 0; p < s->depth; p++) {
             vec x[2];
+            __builtin_prefetch((const void*)ahead);
+            ahead += LINE;
 #pragma GCC unroll 2
             for (int v = 0; v < vectors; v++) x[v] = load(b + v * LANES);
 #pragma GCC unroll 14
@@ -172,18 +175,28 @@ static void narrow_tile(const nn_strip* s, int rows, int vectors, const float* a
         }
 }
 
+// A tile asks for as many lines as it reads rows of b, so the first one or two tiles of a strip ask
+// for all of the next.
+static const float* ahead_of(const nn_strip* s, int tile_number) {
+    enum { FLOATS = LINE / sizeof(float) };
+    if (!s->ahead || tile_number * FLOATS >= s->b_step) return s->b;
+    return s->ahead + (int64_t)tile_number * s->segments * s->depth * FLOATS;
+}
+
 // Tiles of even height: 128 rows are two of 12 and eight of 13, not nine of 14 and one of 2.
 static void strip(const nn_strip* s) {
     int vectors = s->width > LANES ? 2 : 1, tiles = (s->m + ROWS - 1) / ROWS;
     int64_t step = s->by_columns ? 1 : s->a_step;
+    nn_strip now = *s;
     for (int t = 0, from = 0; t < tiles; t++) {
         int rows = (s->m - from) / (tiles - t);
         const float* a = s->a + from * step;
         float* c = s->c + from * s->ldc;
+        now.ahead = ahead_of(s, t);
         if (s->width == vectors * LANES)
-            tile[rows - 1][vectors - 1][s->by_columns](s, a, c);
+            tile[rows - 1][vectors - 1][s->by_columns](&now, a, c);
         else
-            narrow_tile(s, rows, vectors, a, c);
+            narrow_tile(&now, rows, vectors, a, c);
         from += rows;
     }
 }
