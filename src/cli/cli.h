@@ -73,6 +73,8 @@ firm_status cli_load_model(const char* path, const env_spec* spec, firm_model** 
 firm_status cli_shipped_model(const env_spec* spec, char path[1024], firm_error* err);
 // --model if given, else the shipped one
 firm_status cli_model_path(const args* a, const env_spec* spec, char path[1024], firm_error* err);
+// `firm intervene --imagined` with the output `path` (imagine.c).
+firm_status cli_imagine(const args* a, const env_spec* spec, const char* path, firm_error* err);
 // Fails early when a file cannot be written there.
 firm_status cli_check_output(const char* path, firm_error* err);
 firm_mode cli_mode(const char* text);

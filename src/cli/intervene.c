@@ -17,7 +17,8 @@ static const arg_option options[] = {
     {"data", 0, ARG_TEXT, 0, 0, NULL, NULL, "F.h5", "recorded episodes"},
     {"output", 'o', ARG_OUTPUT, 0, 0, NULL, NULL, "I.h5", "the file to write"},
     {"anchors", 0, ARG_INT, 1, 10000000, NULL, NULL, "N",
-     "anchors, the moments to restore; the task's own number if not given"},
+     "anchors, the moments to restore, or to search from; the task's own number, or that of the "
+     "settings, if not given"},
     {"branches", 0, ARG_INT, 1, 100000, NULL, NULL, "N",
      "branches of each anchor; the task's own number if not given"},
     {"proposal", 0, ARG_CHOICE, 0, 0, NULL, PROPOSAL_NAMES, NULL,
@@ -27,15 +28,20 @@ static const arg_option options[] = {
     {"planned", 0, ARG_SWITCH, 0, 0, NULL, NULL, NULL, "short for --proposal planned"},
     {"attempts", 0, ARG_SWITCH, 0, 0, NULL, NULL, NULL, "short for --proposal attempts"},
     {"searched", 0, ARG_SWITCH, 0, 0, NULL, NULL, NULL, "short for --proposal searched"},
+    {"imagined", 0, ARG_SWITCH, 0, 0, NULL, NULL, NULL, "short for --proposal imagined"},
     {"moments", 0, ARG_TEXT, 0, 0, NULL, NULL, "T.h5",
      "--attempts, --searched: starts and goals in training episodes, of firm trials --training"},
     {"pack", 0, ARG_TEXT, 0, 0, NULL, NULL, "P.h5",
-     "--attempts, --searched: what training reads, frames as states, of firm pack"},
+     "--attempts, --searched, --imagined: what training reads, of firm pack; for the first two "
+     "with frames as states"},
     {"model", 0, ARG_TEXT, 0, 0, NULL, NULL, "M",
-     "--planned, --attempts: model file; the shipped one if not given"},
+     "--planned, --attempts, --imagined: model file; the shipped one if not given, but of "
+     "--imagined, which needs one of the pack's data"},
+    {"guide", 0, ARG_TEXT, 0, 0, NULL, NULL, "G",
+     "--imagined: model whose searches pick the sequences; --model if not given"},
     {"candidates", 0, ARG_INT, 8, 65535, NULL, NULL, "N",
-     "--planned, --searched: candidates of a search; the settings' number, or the contract's, if "
-     "not given"},
+     "--planned, --searched, --imagined: candidates of a search; the settings' number, or the "
+     "contract's, if not given"},
     {"seed", 0, ARG_SEED, 0, 0, NULL, NULL, "S", "seed of anchors and actions; 0 if not given"},
     CLI_DEVICE_OPTIONS,
 };
@@ -52,8 +58,7 @@ static firm_status choose(const args* a, const proposal** out, firm_error* err) 
                         found->name, k->name);
         if (found && (found->adds || k->adds))
             return FAIL(err, FIRM_E_USAGE,
-                        "--%s takes its moments from --moments and adds to --pack; leave out the "
-                        "other sets",
+                        "--%s has moments of its own and adds to --pack; leave out the other sets",
                         k->adds ? k->name : found->name);
         if (found)
             return FAIL(err, FIRM_E_USAGE, "%s and %s are two sets; make one after the other",
@@ -304,15 +309,18 @@ static firm_status run(const args* a, firm_error* err) {
     cJSON* json = NULL;
     branching w = {.seed = args_given(a, "seed") ? (uint64_t)args_int(a, "seed") : 0};
     TRY(cli_task(a, 0, &spec, err));
-    TRY(env_need_simulator(spec, "intervening", err));
     TRY(choose(a, &w.kind, err));
     TRY(cli_required(a, "output", &w.path, err));
     TRY(cli_check_output(w.path, err));
+    if (w.kind->by == PROPOSAL_IMAGINER) return cli_imagine(a, spec, w.path, err);
+    if (args_given(a, "guide"))
+        return FAIL(err, FIRM_E_USAGE, "--guide belongs to --imagined; leave it out");
+    TRY(env_need_simulator(spec, "intervening", err));
     if (w.kind->adds) return run_addition(a, spec, w.kind, w.path, err);
     if (args_given(a, "moments") || args_given(a, "pack") || args_given(a, "device"))
         return FAIL(err, FIRM_E_USAGE,
-                    "--moments and --pack belong to --attempts and --searched, --device to "
-                    "--attempts");
+                    "--moments and --pack belong to --attempts and --searched, --pack also to "
+                    "--imagined, --device to --attempts and --imagined");
     TRY(cli_settings(a, &spec->task, NULL, &settings, err));
     w.settings = settings;
     firm_status status = cli_read_data(a, spec, &w.e, err);
@@ -334,7 +342,8 @@ const cli_command cli_intervene = {
     "intervene",
     "intervene TASK --data F.h5 -o I.h5 [--anchors N --branches N --proposal NAME]\n"
     "       firm intervene TASK --proposal attempts --moments T.h5 --pack P.h5 --model M -o Q.h5\n"
-    "       firm intervene TASK --proposal searched --moments T.h5 --pack P.h5 -o Q.h5",
+    "       firm intervene TASK --proposal searched --moments T.h5 --pack P.h5 -o Q.h5\n"
+    "       firm intervene TASK --proposal imagined --pack P.h5 --model M -o Q.h5",
     "restore recorded moments and try other actions from them",
     PROPOSAL_LINES,
     options,

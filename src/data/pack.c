@@ -15,11 +15,28 @@
 
 enum { MOST_COLUMNS = 8 * PACK_SOURCES + 3 * PACK_LISTS + 8, BLOCK = 256 };
 
-static const char* const source_name[PACK_SOURCES] = {"F", "I", "S", "held"};
+static const char* const source_name[PACK_SOURCES] = {"F", "I", "S", "D", "held"};
+
+// Files number the sources of their pairs without D, which has none: held ones are 3.
+enum { HELD_IN_FILE = 3 };
+static int to_file(int source) {
+    return source == PACK_HELD ? HELD_IN_FILE : source;
+}
+static int from_file(int number) {
+    return number == HELD_IN_FILE ? PACK_HELD : number;
+}
 
 const double* pack_state(const pack* p, int64_t scene) {
     if (p->from.e) return scene_state(&p->from, scene);
     return p->state ? p->state + scene * p->spec->state->dim : NULL;
+}
+
+firm_status pack_frame(const pack* p, env* painter, int64_t scene, uint8_t* rgb) {
+    if (scene < 0 || scene >= p->scenes) return FIRM_E_USAGE;
+    if (!p->picture) return env_picture(painter, pack_state(p, scene), rgb);
+    int64_t at = p->picture_at[scene], n = p->picture_at[scene + 1] - at;
+    picture_background like = {p->background, task_frame_bytes(&p->spec->task)};
+    return picture_unpack(p->picture + at, (size_t)n, like, rgb) ? FIRM_OK : FIRM_E_FORMAT;
 }
 
 int pack_find(const pack* p, int source, int lag) {
@@ -45,7 +62,7 @@ firm_status pack_append(pack* p, pack_source source, const records* more, const 
     const size_t dim = (size_t)p->spec->state->dim * sizeof *state;
     if (!p->state)
         return FAIL(err, FIRM_E_USAGE,
-                    "the pack holds pictures, to which nothing can be added; give one made "
+                    "the pack holds pictures, to which no states can be added; give one made "
                     "without --pictures");
     double* all = mem_realloc(p->state, (size_t)p->scenes * dim, (size_t)(p->scenes + rows) * dim);
     if (!all) return FAIL(err, FIRM_E_MEMORY, "no memory for %" PRId64 " more states", rows);
@@ -115,11 +132,15 @@ static void list_columns(pack* p, columns* c) {
         add(c, name, "seen", SCENE, r->histories, RECORD_FRAMES, &r->seen);
         add(c, name, "past", REAL32, r->histories, (RECORD_FRAMES - 1) * e->task.action_dim,
             &r->past);
-        add(c, name, "after", SCENE, r->count, 1, &r->after);
+        if (i != PACK_D) add(c, name, "after", SCENE, r->count, 1, &r->after);
         add(c, name, "action", REAL32, r->count, task_span(&e->task) * e->task.action_dim,
             &r->action);
         add(c, name, "config", REAL32, r->count, task_points(&e->task) * e->task.config_dim,
             &r->config);
+        if (i == PACK_D) {
+            add(c, name, "spread", REAL32, r->count, e->task.horizon, &r->spread);
+            continue;
+        }
         add(c, name, "chi", REAL32, r->count, task_points(&e->task) * e->task.chi_dim, &r->chi);
         add(c, name, "rare", BYTE, r->count, 1, &r->rare);
     }
@@ -145,6 +166,16 @@ static uint64_t hash_column(uint64_t h, const column* c, const void* data) {
 static uint64_t hash_statistics(uint64_t h, const pack* p) {
     size_t bytes = (size_t)p->spec->task.action_dim * sizeof(float);
     return hdf5_hash(hdf5_hash(h, p->action_mean, bytes), p->action_std, bytes);
+}
+
+// Of what a run can learn from them.
+static uint64_t hash_imagined(const pack* p, const columns* c) {
+    uint64_t h = HDF5_HASH_START;
+    if (!p->set[PACK_D].count) return 0;
+    for (int i = 0; i < c->count; i++)
+        if (strncmp(c->item[i].name, "D_", 2) == 0)
+            h = hash_column(h, &c->item[i], *c->item[i].data);
+    return h;
 }
 
 // ---- writing ------------------------------------------------------------------------------------
@@ -203,11 +234,13 @@ static firm_status put_states(hdf5_writer* w, const pack* p, const int64_t* numb
 }
 
 typedef struct drawing {
-    pictures* from;
+    pictures* from;  // NULL: those that `kept` holds already
+    const pack* kept;
     picture_background background;
     size_t room;  // of a packed frame in `packed`
     int64_t scene[BLOCK];
-    uint8_t* packed;  // (BLOCK, room)
+    uint8_t* packed;              // (BLOCK, room)
+    const uint8_t* bytes[BLOCK];  // of a packed frame
     size_t size[BLOCK];
     firm_status status[BLOCK];
 } drawing;
@@ -215,6 +248,14 @@ typedef struct drawing {
 static void draw_one(void* arg, int item, int worker) {
     drawing* d = arg;
     uint8_t rgb[PICTURE_MOST], *to = d->packed + (size_t)item * d->room;
+    if (!d->from) {
+        const int64_t* at = d->kept->picture_at + d->scene[item];
+        d->bytes[item] = d->kept->picture + at[0];
+        d->size[item] = (size_t)(at[1] - at[0]);
+        d->status[item] = FIRM_OK;
+        return;
+    }
+    d->bytes[item] = to;
     d->status[item] = pictures_get(d->from, worker, d->scene[item], rgb);
     if (d->status[item] != FIRM_OK) return;
     size_t n = picture_pack(rgb, d->background, 3, to);
@@ -234,9 +275,8 @@ static firm_status put_block(hdf5_writer* w, hid_t set, drawing* d, int n, pool*
     const hsize_t end = (hsize_t)at[first + n];
     if (H5Dset_extent(set, &end) < 0) return FAIL(err, FIRM_E_IO, "the pack cannot grow");
     for (int i = 0; i < n; i++) {
-        const uint8_t* bytes = d->packed + (size_t)i * d->room;
-        *hash = hdf5_hash(*hash, bytes, d->size[i]);
-        TRY(hdf5_put_rows(w, set, H5T_NATIVE_UINT8, at[first + i], (int64_t)d->size[i], bytes,
+        *hash = hdf5_hash(*hash, d->bytes[i], d->size[i]);
+        TRY(hdf5_put_rows(w, set, H5T_NATIVE_UINT8, at[first + i], (int64_t)d->size[i], d->bytes[i],
                           err));
     }
     return FIRM_OK;
@@ -251,13 +291,14 @@ static firm_status put_pictures(hdf5_writer* w, const pack* p, pictures* from, p
     drawing* d = mem_calloc(1, sizeof *d);
     hid_t set = -1;
     const hsize_t none = 0;
-    if (d) *d = (drawing){.from = from, .room = room, .packed = mem_alloc(BLOCK * room)};
+    if (d) *d = (drawing){.from = from, .kept = p, .room = room, .packed = mem_alloc(BLOCK * room)};
     firm_status st = background && at && d && d->packed
                          ? FIRM_OK
                          : FAIL(err, FIRM_E_MEMORY, "no memory to pack frames");
     int64_t first_scene = 0;
     while (number[first_scene] < 0) first_scene++;
-    if (st == FIRM_OK && pictures_get(from, 0, first_scene, background) != FIRM_OK)
+    if (st == FIRM_OK && !from) memcpy(background, p->background, bytes);
+    if (st == FIRM_OK && from && pictures_get(from, 0, first_scene, background) != FIRM_OK)
         st = FAIL(err, FIRM_E_VALUE, "a frame of the pack cannot be drawn");
     if (st == FIRM_OK)
         st = hdf5_dataset(w, "picture", H5T_STD_U8LE, 1, &none, 1 << 16, 0, &set, err);
@@ -301,6 +342,7 @@ static firm_status put_notes(hdf5_writer* w, const pack* p, int64_t used, uint64
     TRY(hdf5_put_u64(w, "scenes", (uint64_t)used, err));
     for (int i = 0; i < PACK_SOURCES; i++) {
         char name[32];
+        if (i == PACK_D && !p->set[i].count) continue;  // as before there was any
         snprintf(name, sizeof name, "%s_records", source_name[i]);
         TRY(hdf5_put_u64(w, name, (uint64_t)p->set[i].count, err));
         snprintf(name, sizeof name, "%s_histories", source_name[i]);
@@ -310,7 +352,7 @@ static firm_status put_notes(hdf5_writer* w, const pack* p, int64_t used, uint64
     for (int i = 0; i < p->lists; i++) {
         char name[32], text[64];
         snprintf(name, sizeof name, "list%d", i);
-        snprintf(text, sizeof text, "%d %d %d", p->list[i].source, p->list[i].lag,
+        snprintf(text, sizeof text, "%d %d %d", to_file(p->list[i].source), p->list[i].lag,
                  p->list[i].p.count);
         TRY(hdf5_put_text(w, name, text, err));
     }
@@ -328,8 +370,9 @@ static firm_status put_all(hdf5_writer* w, pack* p, pictures* draw, pool* worker
     for (int i = 0; i < c.count && st == FIRM_OK; i++)
         st = put_column(w, &c.item[i], number, &hash, err);
     if (st == FIRM_OK)
-        st = draw ? put_pictures(w, p, draw, workers, number, made->scenes, &hash, err)
-                  : put_states(w, p, number, made->scenes, &hash, err);
+        st = draw || p->picture
+                 ? put_pictures(w, p, draw, workers, number, made->scenes, &hash, err)
+                 : put_states(w, p, number, made->scenes, &hash, err);
     const hsize_t dim = (hsize_t)p->spec->task.action_dim;
     if (st == FIRM_OK)
         st = hdf5_put(w, "action_mean", H5T_IEEE_F32LE, H5T_NATIVE_FLOAT, 1, &dim, p->action_mean,
@@ -345,11 +388,6 @@ static firm_status put_all(hdf5_writer* w, pack* p, pictures* draw, pool* worker
 
 firm_status pack_write(const pack* p, pictures* draw, pool* workers, const char* path,
                        pack_file* made, firm_error* err) {
-    if (!draw && !p->from.e && !p->state)
-        return FAIL(err, FIRM_E_USAGE,
-                    "the pack holds pictures, which states cannot be made from; add --pictures to "
-                    "keep them in %s",
-                    path);
     hdf5_writer w;
     pack copy = *p;  // columns point into it
     TRY(hdf5_create(&w, path, err));
@@ -389,9 +427,9 @@ static firm_status get_notes(hdf5_file* file, const char* path, pack* p, firm_er
         char name[32];
         uint64_t count = 0, histories = 0;
         snprintf(name, sizeof name, "%s_records", source_name[i]);
-        int ok = hdf5_get_u64(file, name, &count);
+        int ok = hdf5_get_u64(file, name, &count), none = i == PACK_D && !ok;
         snprintf(name, sizeof name, "%s_histories", source_name[i]);
-        ok = ok && hdf5_get_u64(file, name, &histories);
+        ok = none || (ok && hdf5_get_u64(file, name, &histories));
         if (!ok || count > INT32_MAX || histories > count || (count && !histories))
             return damaged(path, err);
         p->set[i].count = (int)count;
@@ -405,7 +443,7 @@ static firm_status get_notes(hdf5_file* file, const char* path, pack* p, firm_er
         snprintf(name, sizeof name, "list%d", i);
         if (!hdf5_get_text(file, name, text, sizeof text)) return damaged(path, err);
         words w = {text};
-        l->source = (int)words_whole(&w, 0, PACK_SOURCES - 1);
+        l->source = from_file((int)words_whole(&w, 0, HELD_IN_FILE));
         l->lag = (int)words_whole(&w, 0, INT32_MAX);
         l->p.count = (int)words_whole(&w, 1, INT32_MAX);
         if (!words_end(&w)) return damaged(path, err);
@@ -484,8 +522,9 @@ static firm_status get_pictures(hdf5_file* file, const char* path, pack* p, uint
     return FIRM_OK;
 }
 
-// Every index within its table, every number finite, every state one of the task: later code trusts
-// them. A record may do without a frame (-1), a pair may not.
+// Every index within its table, the records of a history one after the other, every number finite,
+// every spread a distance, every state one of the task: later code trusts them. A record may do
+// without a frame (-1), a pair may not.
 static int column_plausible(const pack* p, const column* x, int is_pair) {
     const int64_t n = x->rows * x->width, least = is_pair ? 0 : -1;
     for (int64_t i = 0; i < n; i++) {
@@ -504,8 +543,12 @@ static int plausible(const pack* p, const columns* c) {
     for (int i = 0; i < c->count; i++)
         if (!column_plausible(p, &c->item[i], strncmp(c->item[i].name, "pairs_", 6) == 0)) return 0;
     for (int i = 0; i < PACK_SOURCES; i++)
-        for (int j = 0; j < p->set[i].count; j++)
-            if (p->set[i].history[j] < 0 || p->set[i].history[j] >= p->set[i].histories) return 0;
+        for (int j = 0; j < p->set[i].count; j++) {
+            const int* history = p->set[i].history + j;
+            if (*history < (j ? history[-1] : 0) || *history >= p->set[i].histories) return 0;
+        }
+    for (int64_t i = 0; i < (int64_t)p->set[PACK_D].count * spec->task.horizon; i++)
+        if (p->set[PACK_D].spread[i] < 0) return 0;
     for (int64_t i = 0; p->state && i < p->scenes; i++) {
         const double* state = p->state + i * spec->state->dim;
         for (int k = 0; k < spec->state->dim; k++)
@@ -538,6 +581,7 @@ static firm_status get_all(hdf5_file* file, const char* path, pack* p, firm_erro
         TRY(hdf5_get(file, name, HDF5_FLOAT, i ? p->action_std : p->action_mean, err));
     }
     hash = hash_statistics(hash, p);
+    p->imagined_hash = hash_imagined(p, &c);
     if (!hdf5_get_u64(file, "checksum", &checksum) || checksum != hash || !plausible(p, &c))
         return damaged(path, err);
     return FIRM_OK;

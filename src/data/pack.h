@@ -9,7 +9,8 @@
 #include "data/pictures.h"
 #include "data/records.h"
 
-typedef enum pack_source { PACK_F, PACK_I, PACK_S, PACK_HELD, PACK_SOURCES } pack_source;
+// F recorded, I and S interventions, D imagined, and the recorded ones that are held out.
+typedef enum pack_source { PACK_F, PACK_I, PACK_S, PACK_D, PACK_HELD, PACK_SOURCES } pack_source;
 enum { PACK_LISTS = 16, PACK_TEXT = 256 };
 
 typedef struct pack_list {
@@ -20,6 +21,7 @@ typedef struct pack_list {
 typedef struct pack {
     const env_spec* spec;
     uint64_t data_hash, data_seed;  // of the episodes
+    uint64_t imagined_hash;         // of the imagined records in a file; 0: none
     char selection[PACK_TEXT];      // the settings that decided what is in here
     float action_mean[FIRM_MAX_ACTION], action_std[FIRM_MAX_ACTION];
     records set[PACK_SOURCES];  // count 0: not there
@@ -36,6 +38,8 @@ typedef struct pack {
 
 const double* pack_state(const pack* p, int64_t scene);  // NULL: only its picture is known
 int pack_find(const pack* p, int source, int lag);       // index of a list, -1: none
+// A scene's frame, unpacked or drawn by `painter` (NULL where there are pictures).
+firm_status pack_frame(const pack* p, env* painter, int64_t scene, uint8_t* rgb);
 
 // Adds records to a source of a pack that was read from a file and holds states (FIRM_E_USAGE if it
 // holds pictures): their scenes are rows of `state` (rows, state_dim), which become scenes of the
@@ -43,7 +47,8 @@ int pack_find(const pack* p, int source, int lag);       // index of a list, -1:
 firm_status pack_append(pack* p, pack_source source, const records* more, const double* state,
                         int64_t rows, firm_error* err);
 
-// Writes the frames in use: their states, or with `draw` packed pictures. Scene -1 is none.
+// Writes the frames in use: packed pictures with `draw`, as they are where the pack holds pictures,
+// else their states. Scene -1 is none.
 typedef struct pack_file {
     int64_t scenes, bytes;
 } pack_file;

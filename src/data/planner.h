@@ -38,4 +38,21 @@ typedef struct data_searcher {
     void (*free)(void* search);  // NULL is fine
 } data_searcher;
 
+// Contract searches of one thread in the imagination: one model's search picks action sequences,
+// and a teacher says what comes of them. From recorded frames to goals as numbers.
+typedef struct data_imaginer {
+    void* ctx;
+    int candidates, iterations;  // of a search
+    // A moment's frames, and past (FIRM_HISTORY - 1, action_dim) the actions between them.
+    firm_status (*see)(void* ctx, uint64_t seed, uint8_t* const rgb[FIRM_HISTORY],
+                       const float* past);
+    // Searches a way from there to `goal` (config_dim). Of every iteration `keep` candidates go to
+    // action (iterations x keep + 1, span, action_dim), raw, best first, half of them from the
+    // elites (searched_rank); the plan comes last. made (iterations x keep + 1): 1 if it is there.
+    firm_status (*search)(void* ctx, const float* goal, int keep, float* action, uint8_t* made);
+    // What the teacher expects of `count` of them: path (count, points, config_dim) and spread
+    // (count, horizon), the members' mean distance from their mean in tolerance units.
+    firm_status (*expect)(void* ctx, int count, const float* action, float* path, float* spread);
+} data_imaginer;
+
 #endif

@@ -93,21 +93,27 @@ static void fill_history(const scenes* s, int64_t row, records* r, int at) {
            (size_t)(BEFORE * dim) * sizeof *r->past);
 }
 
-static firm_status records_alloc(const env_spec* spec, int count, int histories, records* r,
-                                 firm_error* err) {
+firm_status records_alloc(const env_spec* spec, int count, int histories, int imagined, records* r,
+                          firm_error* err) {
     size_t n = (size_t)count, h = (size_t)histories;
     size_t span = (size_t)task_span(&spec->task), points = (size_t)task_points(&spec->task);
     *r = (records){.count = count, .histories = histories};
     r->history = mem_calloc(n, sizeof *r->history);
     r->seen = mem_calloc(h, RECORD_FRAMES * sizeof *r->seen);
     r->past = mem_calloc(h, BEFORE * (size_t)spec->task.action_dim * sizeof *r->past);
-    r->after = mem_calloc(n, sizeof *r->after);
     r->action = mem_calloc(n, span * (size_t)spec->task.action_dim * sizeof *r->action);
     r->config = mem_calloc(n, points * (size_t)spec->task.config_dim * sizeof *r->config);
-    r->chi = mem_calloc(n, points * (size_t)spec->task.chi_dim * sizeof *r->chi);
-    r->rare = mem_calloc(n, 1);
-    if (r->history && r->seen && r->past && r->after && r->action && r->config && r->chi && r->rare)
-        return FIRM_OK;
+    int made = r->history && r->seen && r->past && r->action && r->config;
+    if (imagined) {
+        r->spread = mem_calloc(n, (size_t)spec->task.horizon * sizeof *r->spread);
+        made = made && r->spread;
+    } else {
+        r->after = mem_calloc(n, sizeof *r->after);
+        r->chi = mem_calloc(n, points * (size_t)spec->task.chi_dim * sizeof *r->chi);
+        r->rare = mem_calloc(n, 1);
+        made = made && r->after && r->chi && r->rare;
+    }
+    if (made) return FIRM_OK;
     records_free(r);
     return FAIL(err, FIRM_E_MEMORY, "no memory for %d training records", count);
 }
@@ -121,6 +127,7 @@ void records_free(records* r) {
     mem_free(r->config);
     mem_free(r->chi);
     mem_free(r->rare);
+    mem_free(r->spread);
     *r = (records){0};
 }
 
@@ -130,7 +137,7 @@ static int64_t episode_start(const episodes* e, int64_t row) {
 
 firm_status records_of_rows(const scenes* s, const int64_t* rows, int count, records* r,
                             firm_error* err) {
-    TRY(records_alloc(s->e->spec, count, count, r, err));
+    TRY(records_alloc(s->e->spec, count, count, 0, r, err));
     for (int i = 0; i < count; i++) {
         future f = {s, rows[i], episode_start(s->e, rows[i]), 0, -1};
         r->history[i] = i;
@@ -142,7 +149,7 @@ firm_status records_of_rows(const scenes* s, const int64_t* rows, int count, rec
 
 firm_status records_of_branches(const scenes* s, int which, records* r, firm_error* err) {
     const branches* b = s->b[which];
-    TRY(records_alloc(s->e->spec, b->anchors * b->per_anchor, b->anchors, r, err));
+    TRY(records_alloc(s->e->spec, b->anchors * b->per_anchor, b->anchors, 0, r, err));
     for (int i = 0; i < b->anchors; i++) fill_history(s, b->row[i], r, i);
     for (int i = 0; i < r->count; i++) {
         int64_t row = b->row[i / b->per_anchor];
@@ -156,7 +163,7 @@ firm_status records_of_branches(const scenes* s, int which, records* r, firm_err
 firm_status records_mismatch(records* r, const env_spec* spec, uint64_t seed, firm_error* err) {
     int* from = mem_alloc((size_t)r->count * sizeof *from);
     records old;
-    firm_status st = from ? records_alloc(spec, r->count, r->histories, &old, err)
+    firm_status st = from ? records_alloc(spec, r->count, r->histories, 0, &old, err)
                           : FAIL(err, FIRM_E_MEMORY, "no memory for %d records", r->count);
     if (st != FIRM_OK) {
         mem_free(from);
@@ -195,18 +202,22 @@ static void put_behind(const env_spec* spec, const records* from, int64_t first_
     const size_t past = (size_t)(BEFORE * spec->task.action_dim),
                  action = (size_t)(task_span(&spec->task) * spec->task.action_dim),
                  config = (size_t)(task_points(&spec->task) * spec->task.config_dim),
-                 chi = (size_t)(task_points(&spec->task) * spec->task.chi_dim), n = (size_t)count,
-                 m = (size_t)from->count, h = (size_t)histories;
-    for (int i = 0; i < from->count; i++) {
-        to->history[count + i] = from->history[i] + histories;
-        to->after[count + i] = from->after[i] < 0 ? -1 : from->after[i] + first_scene;
-    }
+                 chi = (size_t)(task_points(&spec->task) * spec->task.chi_dim),
+                 spread = (size_t)spec->task.horizon, n = (size_t)count, m = (size_t)from->count,
+                 h = (size_t)histories;
+    for (int i = 0; i < from->count; i++) to->history[count + i] = from->history[i] + histories;
     for (int i = 0; i < from->histories * RECORD_FRAMES; i++)
         to->seen[histories * RECORD_FRAMES + i] =
             from->seen[i] < 0 ? -1 : from->seen[i] + first_scene;
     memcpy(to->past + h * past, from->past, (size_t)from->histories * past * sizeof *to->past);
     memcpy(to->action + n * action, from->action, m * action * sizeof *to->action);
     memcpy(to->config + n * config, from->config, m * config * sizeof *to->config);
+    if (from->spread) {
+        memcpy(to->spread + n * spread, from->spread, m * spread * sizeof *to->spread);
+        return;
+    }
+    for (int i = 0; i < from->count; i++)
+        to->after[count + i] = from->after[i] < 0 ? -1 : from->after[i] + first_scene;
     memcpy(to->chi + n * chi, from->chi, m * chi * sizeof *to->chi);
     memcpy(to->rare + n, from->rare, m);
 }
@@ -214,7 +225,12 @@ static void put_behind(const env_spec* spec, const records* from, int64_t first_
 firm_status records_append(const env_spec* spec, const records* more, int64_t first_scene,
                            records* to, firm_error* err) {
     records sum;
-    TRY(records_alloc(spec, to->count + more->count, to->histories + more->histories, &sum, err));
+    CHECK(!to->count || !to->spread == !more->spread, "imagined records among others");
+    if (more->count > INT32_MAX - to->count)
+        return FAIL(err, FIRM_E_VALUE, "%d records and %d more are too many; add fewer", to->count,
+                    more->count);
+    TRY(records_alloc(spec, to->count + more->count, to->histories + more->histories,
+                      more->spread != NULL, &sum, err));
     if (to->count) put_behind(spec, to, 0, 0, 0, &sum);
     put_behind(spec, more, first_scene, to->count, to->histories, &sum);
     records_free(to);

@@ -3,6 +3,8 @@
 // A record is the paper's (h, U, c_0:H, chi_0:H): a history of three frames and the two actions
 // between them, the `span` controls of H macro actions (25 of 5 for most tasks, task_span()), and
 // the configurations and dynamics targets at the `points` H + 1 ends of these (task_points()).
+// An imagined record (imagined.h) has what a model predicts instead: no frame after it, no chi, not
+// rare, and a spread.
 // A pair is two frames of one episode or branch with their configurations. Frames are named by
 // scene numbers: rows of the episodes first, then the states of the branches, span + 1 each.
 #ifndef DATA_RECORDS_H
@@ -17,12 +19,19 @@ typedef struct records {
     int* history;          // (count)
     int64_t* seen;         // (histories, 3) scenes t-2, t-1, t
     float* past;           // (histories, 2, action_dim) the actions between them
-    int64_t* after;        // (count) the scene after the first control
     float* action;         // (count, span, action_dim)
     float* config;         // (count, points, config_dim)
-    float* chi;            // (count, points, chi_dim)
-    uint8_t* rare;         // (count) 1: a moment of the task's rare kind is among those after it
+    // of what happened; NULL of imagined ones
+    int64_t* after;  // (count) the scene after the first control
+    float* chi;      // (count, points, chi_dim)
+    uint8_t* rare;   // (count) 1: a moment of the task's rare kind is among those after it
+    // of imagined ones; NULL of what happened
+    float* spread;  // (count, horizon) how far apart the members' predictions are, in tolerances
 } records;
+
+// Room for so many, all 0.
+firm_status records_alloc(const env_spec* spec, int count, int histories, int imagined,
+                          records* out, firm_error* err);
 
 typedef struct pairs {
     int count;
@@ -49,7 +58,7 @@ firm_status records_of_branches(const scenes* s, int which, records* out, firm_e
 // Gives every record the future of another one, drawn with the seed: histories, actions and
 // outcomes keep their sets, but no longer belong together.
 firm_status records_mismatch(records* r, const env_spec* spec, uint64_t seed, firm_error* err);
-// Adds a copy of `more`, whose scenes count from `first_scene`.
+// Adds a copy of `more`, whose scenes count from `first_scene`; both are imagined, or neither is.
 firm_status records_append(const env_spec* spec, const records* more, int64_t first_scene,
                            records* to, firm_error* err);
 void records_free(records* r);

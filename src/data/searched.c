@@ -86,8 +86,7 @@ static int by_cost(const void* a, const void* b) {
     return (x->candidate > y->candidate) - (x->candidate < y->candidate);
 }
 
-// Rank of the j-th that is kept: evenly over the elites, then evenly over the others.
-static int kept_rank(int j, int keep, int elites, int finite) {
+int searched_rank(int j, int keep, int elites, int finite) {
     int best = keep - keep / 2 < elites ? keep - keep / 2 : elites;
     if (j < best || finite <= elites) return j % best * elites / best;
     return elites + (j - best) * (finite - elites) / (keep - best);
@@ -98,7 +97,7 @@ static void keep_some(const search_worker* k, int finite) {
     const size_t dim = (size_t)(w->states * w->spec->state->dim), n = (size_t)w->controls;
     size_t to = (size_t)(k->number * w->out->per_anchor + k->iteration * w->opt.keep);
     for (int j = 0; j < w->opt.keep; j++, to++) {
-        size_t c = (size_t)k->rank[kept_rank(j, w->opt.keep, w->elites, finite)].candidate;
+        size_t c = (size_t)k->rank[searched_rank(j, w->opt.keep, w->elites, finite)].candidate;
         memcpy(w->out->state + to * dim, k->state + c * dim, dim * sizeof *k->state);
         memcpy(w->out->action + to * n, k->raw + c * n, n * sizeof *k->raw);
     }

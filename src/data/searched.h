@@ -21,6 +21,11 @@ typedef struct searched_options {
     uint64_t seed;
 } searched_options;
 
+// Of `finite` candidates, best first, of which the first `elites` made the next proposals: the rank
+// of the j-th of `keep` that are kept. The first half is spread evenly over the elites, the rest
+// over the others.
+int searched_rank(int j, int keep, int elites, int finite);
+
 // The starts of all searches, as "episodes" like those of a trial_set, and the branches from them.
 typedef struct searched {
     episodes* starts;

@@ -1,7 +1,10 @@
 // proposers.c - see proposers.h.
 #include "eval/proposers.h"
 
+#include <string.h>
+
 #include "core/mem.h"
+#include "data/searched.h"
 #include "eval/settings.h"
 #include "plan/cem.h"
 #include "plan/controller.h"
@@ -183,3 +186,132 @@ static float search_cost(void* search, const float* now, const float* path, cons
 }
 
 const data_searcher proposers_search = {search_open, search_solve, search_cost, search_free};
+
+// ---- imaginers ----------------------------------------------------------------------------------
+
+typedef struct imaginer {
+    firm_controller *search, *teach;  // may be the same
+    const task_typed* task;
+    plan_actions actions;
+    // the search in hand
+    int keep;
+    float* action;  // (iterations x keep + 1, span, action_dim)
+    uint8_t* made;
+} imaginer;
+
+static firm_status imagine_see(void* ctx, uint64_t seed, uint8_t* const rgb[FIRM_HISTORY],
+                               const float* past) {
+    imaginer* m = ctx;
+    firm_controller* each[2] = {m->search, m->teach};
+    for (int i = 0; i < (m->teach == m->search ? 1 : 2); i++) {
+        TRY(firm_controller_reset(each[i], seed));
+        for (int f = 0; f < FIRM_HISTORY; f++)
+            TRY(firm_controller_push(each[i], rgb[f],
+                                     f ? past + (f - 1) * m->task->action_dim : NULL));
+    }
+    return FIRM_OK;
+}
+
+// A plan_watch.
+static void imagine_keep(void* ctx, const plan_look* look) {
+    imaginer* m = ctx;
+    const int elites = look->elites < look->finite ? look->elites : look->finite;
+    const size_t numbers = (size_t)(task_span(m->task) * m->task->action_dim),
+                 u = numbers / (size_t)m->task->horizon * (size_t)look->horizon;
+    for (int j = 0; j < m->keep && look->finite; j++) {
+        size_t at = (size_t)(look->iteration * m->keep + j);
+        int id = look->order[searched_rank(j, m->keep, elites, look->finite)];
+        plan_actions_raw(&m->actions, look->u + (size_t)id * u, task_span(m->task),
+                         m->action + at * numbers);
+        m->made[at] = 1;
+    }
+}
+
+static firm_status imagine_search(void* ctx, const float* goal, int keep, float* action,
+                                  uint8_t* made) {
+    imaginer* m = ctx;
+    firm_step step;
+    m->keep = keep;
+    m->action = action;
+    m->made = made;
+    TRY(firm_controller_goal_config(m->search, goal, NULL));
+    TRY(firm_controller_act(m->search, 0, &step));
+    const size_t numbers = (size_t)(task_span(m->task) * m->task->action_dim),
+                 at = (size_t)(step.iterations * keep);
+    memcpy(action + at * numbers, step.plan, numbers * sizeof *action);
+    made[at] = 1;
+    return FIRM_OK;
+}
+
+static firm_status imagine_expect(void* ctx, int count, const float* action, float* path,
+                                  float* spread) {
+    imaginer* m = ctx;
+    return controller_predict_many(m->teach, count, m->task->horizon, action, path, spread);
+}
+
+static void imaginer_free(imaginer* m) {
+    if (!m) return;
+    if (m->teach != m->search) firm_controller_free(m->teach);
+    firm_controller_free(m->search);
+    mem_free(m);
+}
+
+void imaginers_free(imaginers* m) {
+    for (int i = 0; i < m->count; i++) imaginer_free(m->by[i].ctx);
+    mem_free(m->by);
+    *m = (imaginers){0};
+}
+
+static firm_status imaginer_fill(const imaginer_setup* s, const plan_options* o, imaginer* m,
+                                 firm_error* err) {
+    firm_controller_params params = firm_controller_params_default();
+    params.mode = FIRM_MODE_CONTRACT;
+    params.threads = 1;
+    params.device = s->device;
+    params.precision = s->precision;
+    TRY(controller_create_with(s->guide, &params, o, NULL, &m->search, err));
+    m->teach = m->search;
+    if (s->teacher != s->guide)
+        TRY(controller_create_with(s->teacher, &params, o, NULL, &m->teach, err));
+    controller_watch(m->search, imagine_keep, m);
+    return FIRM_OK;
+}
+
+static firm_status imaginer_open(const imaginer_setup* s, const plan_options* o, data_imaginer* out,
+                                 firm_error* err) {
+    const firm_model* guide = s->guide;
+    imaginer* m = mem_calloc(1, sizeof *m);
+    if (!m) return FAIL(err, FIRM_E_MEMORY, "no memory for a controller");
+    m->task = &guide->task;
+    m->actions = plan_actions_of(&guide->task, guide->stats.action_mean, guide->stats.action_std);
+    firm_status st = imaginer_fill(s, o, m, err);
+    if (st != FIRM_OK) {
+        imaginer_free(m);
+        return st;
+    }
+    *out = (data_imaginer){.ctx = m,
+                           .candidates = o->candidates,
+                           .iterations = o->iterations,
+                           .see = imagine_see,
+                           .search = imagine_search,
+                           .expect = imagine_expect};
+    return FIRM_OK;
+}
+
+firm_status imaginers_open(const imaginer_setup* setup, int count, imaginers* out,
+                           firm_error* err) {
+    plan_options options;
+    *out = (imaginers){0};
+    TRY(contract_options(setup->guide, setup->candidates, &options, err));
+    if (setup->iterations) options.iterations = setup->iterations;
+    out->by = mem_calloc((size_t)count, sizeof *out->by);
+    if (!out->by) return FAIL(err, FIRM_E_MEMORY, "no memory for %d controllers", count);
+    for (; out->count < count; out->count++) {
+        firm_status st = imaginer_open(setup, &options, &out->by[out->count], err);
+        if (st != FIRM_OK) {
+            imaginers_free(out);
+            return st;
+        }
+    }
+    return FIRM_OK;
+}

@@ -1,5 +1,5 @@
 // proposers.h - planners behind the makers of data (data/planner.h): controllers of a learned model
-// as pilots, and the solver on a simulator.
+// as pilots and imaginers, and the solver on a simulator.
 #ifndef EVAL_PROPOSERS_H
 #define EVAL_PROPOSERS_H
 
@@ -23,5 +23,21 @@ firm_status pilots_open_depths(const firm_model* model, int candidates, int thre
 void pilots_free(pilots* p);
 
 extern const data_searcher proposers_search;
+
+typedef struct imaginers {
+    data_imaginer* by;  // (count)
+    int count;
+} imaginers;
+
+// Contract searches of `guide`, by its own settings but for what is not 0, judged by `teacher`,
+// which may be the same. Both must outlive them.
+typedef struct imaginer_setup {
+    const firm_model *guide, *teacher;
+    int candidates, iterations;
+    firm_device device;
+    firm_precision precision;
+} imaginer_setup;
+firm_status imaginers_open(const imaginer_setup* setup, int count, imaginers* out, firm_error* err);
+void imaginers_free(imaginers* m);
 
 #endif

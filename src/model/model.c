@@ -1,6 +1,7 @@
 // model.c - creating and describing models.
 #include "model/model.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -131,6 +132,15 @@ firm_status model_create(const task_typed* task, const model_shape* shape, int a
     }
     *out = m;
     return FIRM_OK;
+}
+
+int model_learned_from(const firm_model* m, uint64_t data_hash) {
+    char name[48];
+    snprintf(name, sizeof name, "data_hash=%016" PRIx64, data_hash);
+    if (!strstr(m->provenance, name)) return 0;
+    for (int i = 0; i < m->members; i++)
+        if (!strstr(m->member[i]->provenance, name)) return 0;
+    return 1;
 }
 
 void model_drop_support(firm_model* m) {

@@ -152,6 +152,10 @@ model_params model_count(const firm_model* m);
 // A model of LeWM as a model file: takes it over, also when it fails.
 firm_status model_of_lewm(struct lewm_model* lewm, firm_model** out, firm_error* err);
 
+// Whether it was trained on the episodes of that hash, and every member of an ensemble, too: a name
+// in the provenance.
+int model_learned_from(const firm_model* m, uint64_t data_hash);
+
 // Without its support points, without its recorded sequences.
 void model_drop_support(firm_model* m);
 void model_drop_recorded(firm_model* m);

@@ -166,6 +166,12 @@ int plan_solver_on_device(const plan_solver* s) {
     return s->setup.world.device.context != NULL;
 }
 
+void plan_solver_watch(plan_solver* s, plan_watch watch, void* context) {
+    s->watch = watch;
+    s->watching = context;
+    if (watch) s->setup.world.device = (plan_device){0};
+}
+
 void plan_solver_reset(plan_solver* s, uint64_t seed) {
     plan_solver_forget(s);
     s->setup.seed = seed;
@@ -389,13 +395,7 @@ static void solve_reach(plan_solver* s, int64_t deadline_ns, plan_result* r) {
 
 // Copies the paths of `fan` candidates of the last iteration, evenly over the ranks.
 static void spread_fan(plan_solver* s, plan_result* r) {
-    int n = s->now.candidates, c = s->setup.world.model.state, kept = 0, finite = 0;
-    for (int i = 0; i < s->now.elites + n && kept < n; i++) {
-        int id = s->order[i];
-        if (id >= n) continue;
-        s->order[kept++] = id;
-        finite += isfinite(s->value[id]) != 0;
-    }
+    int c = s->setup.world.model.state, finite = plan_rank_candidates(s);
     r->fan = s->setup.fan < finite ? s->setup.fan : finite;
     for (int i = 0; i < r->fan; i++) {
         int id = s->order[r->fan > 1 ? (int)((int64_t)i * (finite - 1) / (r->fan - 1)) : 0];

@@ -59,6 +59,16 @@ typedef struct plan_phases {
     int64_t draw, roll, price, fit;
 } plan_phases;
 
+// What an iteration tried, for those who watch. Valid during the call.
+typedef struct plan_look {
+    int iteration, candidates, horizon;
+    int finite;        // candidates whose cost is finite: the first so many of `order`
+    int elites;        // the first so many of these may have made the next proposals
+    const int* order;  // (candidates) their numbers, best first
+    const float* u;    // (candidates, horizon, action) standardised
+} plan_look;
+typedef void (*plan_watch)(void* context, const plan_look* look);
+
 firm_status plan_solver_create(const plan_setup* setup, plan_solver** out, firm_error* err);
 void plan_solver_free(plan_solver* s);
 size_t plan_solver_bytes(const plan_solver* s);
@@ -86,6 +96,9 @@ void plan_solver_accept(plan_solver* s, const plan_answer* answer, int iteration
 // The state between two solves, and the last result: counted, saved or restored (core/blob.h). How
 // fast this machine is, for deadlines, is no part of it.
 void plan_solver_walk(plan_solver* s, blob* b, plan_result* result);
+// From now on watch is called after every iteration. Searches on a device cannot be watched, so
+// their candidates are then drawn and priced here. NULL: nobody watches any more.
+void plan_solver_watch(plan_solver* s, plan_watch watch, void* context);
 void plan_solver_forget(plan_solver* s);                // drops the plan in hand: a new goal
 void plan_solver_reset(plan_solver* s, uint64_t seed);  // forgets everything and restarts the noise
 

@@ -23,14 +23,16 @@ struct plan_solver {
     plan_options now;  // of this iteration: setup.options, or fewer candidates under a deadline
     plan_cost cost;
     plan_doubt doubt;
-    int longest;      // horizon that memory is taken for
-    uint64_t solve;   // number of the next solve, part of the noise key
-    int have_plan;    // elites hold (shifted) plans of the last solve
-    int horizon;      // of the current or last solve
-    int arrival;      // of the last plan, minus what was executed; 0: did not arrive
-    int cut;          // the deadline ended the last search before it arrived
-    double spare_ns;  // of this solve's time: planned for nothing
-    plan_pace pace;   // of batches of candidates
+    int longest;       // horizon that memory is taken for
+    uint64_t solve;    // number of the next solve, part of the noise key
+    int have_plan;     // elites hold (shifted) plans of the last solve
+    int horizon;       // of the current or last solve
+    int arrival;       // of the last plan, minus what was executed; 0: did not arrive
+    int cut;           // the deadline ended the last search before it arrived
+    double spare_ns;   // of this solve's time: planned for nothing
+    plan_pace pace;    // of batches of candidates
+    plan_watch watch;  // NULL: nobody
+    void* watching;    // its context
 
     float *mean, *spread;  // (longest * action)
     float* u;              // (candidates, horizon, action)
@@ -65,6 +67,9 @@ float plan_cost_of(const plan_solver* s, int i, const float* c, const plan_trail
                    int* arrival);
 // The recording that the mean of the proposals follows: the best candidate's.
 plan_trail plan_mean_trail(const plan_solver* s);
+// Leaves the last iteration's own candidates in s->order, best first: elites kept from before are
+// taken out. Returns how many have a finite cost; they come first.
+int plan_rank_candidates(plan_solver* s);
 // Candidates per thread of a batch, in units of the model's lanes.
 int plan_units(const plan_solver* s, int candidates);
 // Ids in the order of (value, id): no allocation, and ties have one answer. Costs are never NaN.

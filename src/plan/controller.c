@@ -303,6 +303,10 @@ const char* controller_way(const firm_controller* c) {
     return c->world.sight.way(c->world.sight.context);
 }
 
+void controller_watch(firm_controller* c, plan_watch watch, void* context) {
+    plan_solver_watch(c->solver, watch, context);
+}
+
 double controller_search_ms(const firm_controller* c) {
     return c->result.ms;
 }

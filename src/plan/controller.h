@@ -33,6 +33,16 @@ void controller_accept(firm_controller* ctl, const plan_answer* answer, double m
 // history (3, config_dim), oldest first; goal (config_dim). Cleared by the next push or goal.
 void controller_set_truth(firm_controller* ctl, const float* history, const float* goal);
 
+// From now on watch sees what every search tries, iteration by iteration (plan_solver_watch).
+void controller_watch(firm_controller* ctl, plan_watch watch, void* context);
+
+// What the model expects of `count` plans of `macros` macro actions from the latest frames: plan
+// (count, macros x controls, action_dim) raw -> path (count, macros + 1, config_dim), and how far
+// apart an ensemble's members are after each macro action: spread (count, macros), their mean
+// distance from their mean in tolerance units, 0 of a single model. What is not finite stays so.
+firm_status controller_predict_many(firm_controller* ctl, int count, int macros, const float* plan,
+                                    float* path, float* spread);
+
 // Configuration of the latest frame and of the goal as grounded from pixels: (config_dim) each.
 const float* controller_config(const firm_controller* ctl);
 const float* controller_goal_config(const firm_controller* ctl);

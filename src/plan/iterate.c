@@ -182,6 +182,29 @@ static void select_elites(plan_solver* s, int kept) {
     s->best.count = count;
 }
 
+int plan_rank_candidates(plan_solver* s) {
+    int n = s->now.candidates, own = 0, finite = 0;
+    for (int i = 0; i < s->now.elites + n && own < n; i++) {
+        int id = s->order[i];
+        if (id >= n) continue;
+        s->order[own++] = id;
+        finite += isfinite(s->value[id]) != 0;
+    }
+    return finite;
+}
+
+static void show(plan_solver* s, int iteration) {
+    const int finite = plan_rank_candidates(s);
+    const plan_look look = {.iteration = iteration,
+                            .candidates = s->now.candidates,
+                            .horizon = s->horizon,
+                            .finite = finite,
+                            .elites = s->now.elites,
+                            .order = s->order,
+                            .u = s->u};
+    s->watch(s->watching, &look);
+}
+
 plan_trail plan_mean_trail(const plan_solver* s) {
     const plan_trail none = {.first = -1};
     return s->have_plan && s->best.count ? s->best.trail[0] : none;
@@ -212,6 +235,7 @@ void plan_iterate(plan_solver* s, int iteration, int given, int kept, plan_resul
     plan_update(s, kept);
     spent(&s->phases.fit, &begun);
     plan_pace_add(&s->pace, plan_units(s, o->candidates), s->horizon, begun - start);
+    if (s->watch) show(s, iteration);
     r->iterations++;
     r->rows += (int64_t)o->candidates * s->horizon;
 }

@@ -3,6 +3,8 @@
 #include <math.h>
 #include <string.h>
 
+#include "core/mem.h"
+#include "plan/controller.h"
 #include "plan/controller_internal.h"
 
 static firm_status need_frame(firm_controller* c) {
@@ -68,4 +70,90 @@ firm_status firm_controller_predict(firm_controller* c, const float* plan, int m
         price->measure(price->context, c->path + k * price->state, c->aim,
                        distance + k * price->distances);
     return FIRM_OK;
+}
+
+// ---- many plans at once -------------------------------------------------------------------------
+
+typedef struct many {
+    int count, macros;
+    float *u, *mean, *each;  // standardised plans, predictions, and the members' own
+} many;
+
+static void many_free(many* m) {
+    mem_free(m->u);
+    mem_free(m->mean);
+    mem_free(m->each);
+}
+
+static firm_status many_alloc(firm_controller* c, many* m) {
+    const plan_model* model = &c->world.model;
+    const size_t n = (size_t)m->count, macros = (size_t)m->macros,
+                 path = macros * (size_t)model->state;
+    m->u = mem_alloc(n * macros * (size_t)model->action * sizeof *m->u);
+    m->mean = mem_alloc(n * path * sizeof *m->mean);
+    m->each = mem_alloc(n * path * (size_t)(model->members ? model->members : 1) * sizeof *m->each);
+    if (m->u && m->mean && m->each) return FIRM_OK;
+    return FAIL(&c->error, FIRM_E_MEMORY, "no memory to predict %d plans", m->count);
+}
+
+// As many at a time as the world has room for.
+static void roll_many(const firm_controller* c, const many* m) {
+    const plan_model* model = &c->world.model;
+    const size_t action = (size_t)(m->macros * model->action),
+                 path = (size_t)(m->macros * model->state);
+    for (int from = 0; from < m->count; from += c->options.candidates) {
+        int n = m->count - from < c->options.candidates ? m->count - from : c->options.candidates;
+        const float* u = m->u + (size_t)from * action;
+        float* mean = m->mean + (size_t)from * path;
+        if (model->members)
+            model->rollout_each(model->context, 0, n, m->macros, u, mean,
+                                m->each + (size_t)(from * model->members) * path);
+        else
+            model->rollout(model->context, 0, n, m->macros, u, mean);
+    }
+}
+
+static float spread_of(const firm_controller* c, const many* m, int plan, int macro) {
+    const plan_model* model = &c->world.model;
+    const plan_price* price = &c->world.price;
+    const float* mean = m->mean + (size_t)((plan * m->macros + macro) * model->state);
+    float sum = 0;
+    for (int k = 0; k < model->members; k++) {
+        int own = (plan * model->members + k) * m->macros + macro;
+        sum += price->units(price->context, m->each + (size_t)own * (size_t)model->state, mean);
+    }
+    return model->members ? sum / (float)model->members : 0;
+}
+
+static firm_status predict_all(firm_controller* c, many* m, const float* plan, float* path,
+                               float* spread) {
+    const int numbers = m->macros * c->world.model.action, dim = c->actions.dim;
+    const size_t state = (size_t)c->world.model.state;
+    for (int i = 0; i < m->count * numbers; i++)
+        m->u[i] = (plan[i] - c->actions.mean[i % dim]) / c->actions.deviation[i % dim];
+    TRY(controller_start(c));
+    roll_many(c, m);
+    for (int i = 0; i < m->count; i++) {
+        float* to = path + (size_t)(i * (m->macros + 1)) * state;
+        memcpy(to, controller_now(c), state * sizeof *to);
+        memcpy(to + state, m->mean + (size_t)(i * m->macros) * state,
+               (size_t)m->macros * state * sizeof *to);
+        for (int k = 0; k < m->macros; k++) spread[i * m->macros + k] = spread_of(c, m, i, k);
+    }
+    return c->world.sight.status(c->world.sight.context);
+}
+
+firm_status controller_predict_many(firm_controller* c, int count, int macros, const float* plan,
+                                    float* path, float* spread) {
+    many m = {.count = count, .macros = macros};
+    CHECK(macros >= 1 && macros <= c->longest, "%d macro actions", macros);
+    controller_begin(c);
+    TRY(need_frame(c));
+    TRY(controller_named(c));
+    if (c->world.price.given) c->world.price.given(c->world.price.context, NULL);
+    firm_status st = many_alloc(c, &m);
+    if (st == FIRM_OK)
+        st = controller_failed(c, predict_all(c, &m, plan, path, spread), "predicting");
+    many_free(&m);
+    return st;
 }

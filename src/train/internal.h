@@ -11,8 +11,11 @@
 enum { HIST = MODEL_HISTORY, MOST_STEPS = TASK_MAX_HORIZON };
 _Static_assert((int)RECORD_FRAMES == HIST, "records are made for other histories");
 
-// Sources of samples, numbered as in data/pack.h: F recorded, I common-reset, S structured.
-enum { SOURCES = 3, SOURCE_F = 1, SOURCE_I = 2, SOURCE_S = 4 };
+// Sources of samples, numbered as in data/pack.h: F recorded, I common-reset, S structured, D
+// imagined.
+enum { SOURCES = 4, SOURCE_F = 1, SOURCE_I = 2, SOURCE_S = 4, SOURCE_D = 8 };
+#define SOURCE_LETTERS "FISD"
+_Static_assert((int)PACK_HELD == (int)SOURCES, "every other source can be trained on");
 
 // Everything a run reads. Training uses train episodes only; PACK_HELD records and pairs come from
 // validation episodes.
@@ -91,6 +94,7 @@ typedef struct stage {
     int average_every;  // updates between two weights of the mean
     float noise;        // rollout: deviation of the noise on the configurations of a history
     int bootstrap;      // rollout: the run sees its own sample of the histories
+    float doubt;        // rollout: spread at which imagined targets count half; 0: all alike
     int lag;            // pixel stages: rows between the two frames of a pair
     pixel_terms terms;
     const char* loss;   // rollout: the [loss.NAME] of all sources; "": each its own
@@ -159,6 +163,8 @@ typedef struct loss_weights {
     float config, displacement, tail, chi, chi0;
     int relative, from_start;
     loss_tail tail_kind;
+    int imagined;  // targets are a teacher's, which says nothing of chi
+    int trusted;   // and count for each macro step by its trust
 } loss_weights;
 firm_status loss_read(const config* settings, const env_spec* env, const char* source,
                       loss_weights* out, firm_error* err);
@@ -167,8 +173,10 @@ typedef struct rollout_graph {
     nn_graph* g;
     nn_id belief;                        // from the cache, or
     nn_id tokens[HIST], past[HIST - 1];  // the history module's inputs, where it is trained
-    nn_id config[HIST], zero_fiber, u[MOST_STEPS], target, chi0, chi;
-    nn_id path;  // (horizon, config_dim) predicted
+    nn_id config[HIST], zero_fiber, u[MOST_STEPS], target;
+    nn_id chi0, chi;  // NN_NONE of imagined targets
+    nn_id trust;      // (horizon, config_dim) root of what macro steps count, or NN_NONE: all alike
+    nn_id path;       // (horizon, config_dim) predicted
 } rollout_graph;
 // w NULL: predictions only; s NULL: nothing is trained.
 firm_status rollout_graph_build(const firm_model* m, const loss_weights* w, const stage* s,
@@ -187,6 +195,7 @@ typedef struct rollout_batch {
     int rows;
     float noise;
     nn_pick noise_key;
+    float doubt;  // of trust
 } rollout_batch;
 enum { NOISE_DRAWS = 8 };
 firm_status rollout_fill(void* ctx, const nn_feed* feed);
@@ -224,5 +233,15 @@ typedef struct ground_error {
 } ground_error;
 firm_status gate_ground(const train_set* s, const firm_model* m, pool* p, ground_error* out,
                         firm_error* err);
+
+// ---- imagined records ---------------------------------------------------------------------------
+
+// The last sixteenth of the imagined histories with their records is held out: nothing learns from
+// it. Those before.
+records imagined_shown(const records* all);
+// How far the model's rollouts are from what the teacher says of those held out. *held 0: there are
+// none.
+firm_status imagined_follow(const train_set* s, const firm_model* m, pool* p, int* held,
+                            rollout_error* out, firm_error* err);
 
 #endif

@@ -51,16 +51,37 @@ static nn_id changes(nn_graph* g, const firm_model* m, const loss_weights* w, co
     return nn_concat(g, 0, m->task.horizon, change);
 }
 
+// Numbers of `steps` macro steps from `first` on, counted by the trust in these if there is one:
+// what will be squared is scaled by the root.
+static nn_id trusted(const firm_model* m, const rollout_graph* r, int first, int steps, nn_id x) {
+    const int dim = m->task.config_dim;
+    return r->trust == NN_NONE
+               ? x
+               : nn_mul(r->g, x, nn_slice(r->g, r->trust, 0, first * dim, steps * dim));
+}
+
+// One number for each macro step, which is not squared any more.
+static nn_id trusted_rows(const firm_model* m, const rollout_graph* r, nn_id x) {
+    nn_id root[MOST_STEPS];
+    if (r->trust == NN_NONE) return x;
+    for (int k = 0; k < m->task.horizon; k++)
+        root[k] = nn_slice(r->g, r->trust, 0, k * m->task.config_dim, 1);
+    nn_id roots = nn_concat(r->g, 0, m->task.horizon, root);
+    return nn_mul(r->g, nn_mul(r->g, x, roots), roots);
+}
+
 // the errors of which TopMean takes the worst quarter
 static nn_id tail_errors(nn_graph* g, const firm_model* m, const loss_weights* w,
                          const rollout_graph* r, const nn_id* path, const nn_id* target) {
     const int last = m->task.horizon - 1;
-    if (w->tail_kind == TAIL_TERMINAL) return nn_mse(g, path[last], target[last]);
+    if (w->tail_kind == TAIL_TERMINAL)
+        return nn_mse(g, trusted(m, r, last, 1, path[last]), trusted(m, r, last, 1, target[last]));
     int steps[2] = {m->task.horizon, m->task.config_dim};
     // the length of a chord has no slope at 0; a thousandth rounds that corner off
     float rounded = w->tail_kind == TAIL_CHORD ? 1e-3f : 0.0f;
-    return nn_chord(g, nn_reshape(g, r->path, 2, steps), nn_reshape(g, r->target, 2, steps),
-                    m->task.pairs, rounded);
+    return trusted_rows(m, r,
+                        nn_chord(g, nn_reshape(g, r->path, 2, steps),
+                                 nn_reshape(g, r->target, 2, steps), m->task.pairs, rounded));
 }
 
 // the belief: remembered, or computed where the history module is trained along
@@ -87,8 +108,12 @@ firm_status rollout_graph_build(const firm_model* m, const loss_weights* w, cons
     for (int k = 0; k < steps; k++)
         r->u[k] = nn_input1(g, "u", m->task.controls * m->task.action_dim);
     r->target = nn_input1(g, "target", steps * dim);
-    r->chi0 = nn_input1(g, "chi0", chi_dim);
-    r->chi = nn_input1(g, "chi", steps * chi_dim);
+    r->chi0 = r->chi = r->trust = NN_NONE;
+    if (!w || !w->imagined) {
+        r->chi0 = nn_input1(g, "chi0", chi_dim);
+        r->chi = nn_input1(g, "chi", steps * chi_dim);
+    }
+    if (w && w->trusted) r->trust = nn_input1(g, "trust", steps * dim);
     r->zero_fiber = nn_input1(g, "zero", m->shape.fiber);
 
     nn_id c = r->config[HIST - 1];
@@ -98,7 +123,7 @@ firm_status rollout_graph_build(const firm_model* m, const loss_weights* w, cons
         return FIRM_OK;
     }
     // deployed models have no such head, and predictions need none
-    int heads = w && !m->shape.no_fiber;
+    int heads = w && !w->imagined && !m->shape.no_fiber;
     nn_id chi0 = heads ? model_chi(g, m, fiber) : NN_NONE;
     nn_id path[MOST_STEPS], target[MOST_STEPS], chi[MOST_STEPS], start = c;
     for (int k = 0; k < steps; k++) {
@@ -111,9 +136,12 @@ firm_status rollout_graph_build(const firm_model* m, const loss_weights* w, cons
     nn_output(g, r->path);
     if (!w) return FIRM_OK;
 
-    nn_loss(g, "config", nn_mse(g, r->path, r->target), w->config);
+    nn_loss(g, "config",
+            nn_mse(g, trusted(m, r, 0, steps, r->path), trusted(m, r, 0, steps, r->target)),
+            w->config);
     nn_loss(g, "displacement",
-            nn_mse(g, changes(g, m, w, path, start), changes(g, m, w, target, start)),
+            nn_mse(g, trusted(m, r, 0, steps, changes(g, m, w, path, start)),
+                   trusted(m, r, 0, steps, changes(g, m, w, target, start))),
             w->displacement);
     nn_loss_topmean(g, "tail", tail_errors(g, m, w, r, path, target), w->tail, 0.25f);
     if (!heads) return FIRM_OK;
@@ -177,6 +205,15 @@ static void fill_chi(const rollout_batch* b, const float* chi, int count, float*
     }
 }
 
+// The root of what each macro step counts, for every coordinate of it: the half where the members
+// are `doubt` tolerances apart.
+static void fill_trust(const rollout_batch* b, size_t at, float* out) {
+    const int dim = b->set->env->task.config_dim, steps = b->set->env->task.horizon;
+    const float* spread = b->from->spread + at * (size_t)steps;
+    for (int k = 0; k < steps; k++)
+        for (int i = 0; i < dim; i++) out[k * dim + i] = sqrtf(b->doubt / (b->doubt + spread[k]));
+}
+
 firm_status rollout_fill(void* ctx, const nn_feed* feed) {
     const rollout_batch* b = ctx;
     const rollout_graph* r = b->graph;
@@ -192,7 +229,6 @@ firm_status rollout_fill(void* ctx, const nn_feed* feed) {
                 row = b->noise > 0 ? drawn % b->rows : drawn;
         size_t at = (size_t)(b->order ? b->order[row] : row);
         const float* config = from->config + at * points * dim;
-        const float* chi = from->chi + at * points * chi_dim;
         fill_history(b, feed, i, from->history[at]);
         if (b->noise > 0) add_noise(b, feed, i, drawn);
         memset(nn_feed_real(feed, r->zero_fiber) + (size_t)i * fiber, 0, fiber * sizeof(float));
@@ -200,9 +236,19 @@ firm_status rollout_fill(void* ctx, const nn_feed* feed) {
             model_standardise(b->model, from->action + (at * (points - 1) + (size_t)k) * macro,
                               controls, nn_feed_real(feed, r->u[k]) + (size_t)i * macro);
         put(feed, r->target, i, config + dim, (points - 1) * dim);
-        fill_chi(b, chi, 1, nn_feed_real(feed, r->chi0) + (size_t)i * chi_dim);
-        fill_chi(b, chi + chi_dim, steps,
-                 nn_feed_real(feed, r->chi) + (size_t)i * (points - 1) * chi_dim);
+        if (r->trust != NN_NONE)
+            fill_trust(b, at, nn_feed_real(feed, r->trust) + (size_t)i * (points - 1) * dim);
+        if (r->chi0 == NN_NONE) continue;
+        float *now = nn_feed_real(feed, r->chi0) + (size_t)i * chi_dim,
+              *later = nn_feed_real(feed, r->chi) + (size_t)i * (points - 1) * chi_dim;
+        if (from->chi) {
+            const float* chi = from->chi + at * points * chi_dim;
+            fill_chi(b, chi, 1, now);
+            fill_chi(b, chi + chi_dim, steps, later);
+        } else {  // imagined, and only its path is looked at
+            memset(now, 0, chi_dim * sizeof *now);
+            memset(later, 0, (points - 1) * chi_dim * sizeof *later);
+        }
     }
     return FIRM_OK;
 }

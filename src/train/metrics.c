@@ -39,7 +39,10 @@ static const char* const columns[] = {"rgb",
                                       "s_displacement",
                                       "s_tail",
                                       "s_chi",
-                                      "s_chi0"};
+                                      "s_chi0",
+                                      "d_config",
+                                      "d_displacement",
+                                      "d_tail"};
 enum { COLUMNS = sizeof columns / sizeof *columns };
 
 static void header(char* text, size_t room) {

@@ -30,7 +30,7 @@ static void drop_unneeded(pack* p, const needs* n) {
     for (int k = 0; k < PACK_SOURCES; k++) {
         records* r = &p->set[k];
         for (int i = 0; i < r->histories * RECORD_FRAMES && !n->seen[k]; i++) r->seen[i] = -1;
-        for (int i = 0; i < r->count && !n->after[k]; i++) r->after[i] = -1;
+        for (int i = 0; i < r->count && r->after && !n->after[k]; i++) r->after[i] = -1;
     }
     // an earlier pack may have pairs that these stages do not see
     int kept = 0;
@@ -52,7 +52,7 @@ static cJSON* result_json(const train_set* s, const pack_file* made, int as_pict
     cJSON_AddNumberToObject(out, "frames", (double)made->scenes);
     cJSON_AddNumberToObject(out, "bytes", (double)made->bytes);
     static const char* const name[PACK_SOURCES] = {"factual", "interventions", "structured",
-                                                   "held_out"};
+                                                   "imagined", "held_out"};
     cJSON* records = cJSON_AddObjectToObject(out, "records");
     for (int i = 0; i < PACK_SOURCES; i++)
         cJSON_AddNumberToObject(records, name[i], s->data.set[i].count);
@@ -87,6 +87,11 @@ firm_status train_pack(const config* settings, const env_spec* env, const train_
         add_needs(settings, first, "F", &s.data, &n);
         add_needs(settings, first, "I", &s.data, &n);
     }
+    if (st == FIRM_OK && s.data.picture && !as_pictures)
+        st = FAIL(err, FIRM_E_USAGE,
+                  "the pack holds pictures, which states cannot be made from; add --pictures to "
+                  "keep them in %s",
+                  path);
     if (st == FIRM_OK) {
         drop_unneeded(&s.data, &n);
         st = pack_write(&s.data, as_pictures ? s.pictures : NULL, p, path, &made, err);

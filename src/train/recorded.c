@@ -57,10 +57,8 @@ firm_status recorded_fill(const records* r, firm_model* m, int count, firm_error
 firm_status train_add_recorded(firm_model* m, const env_spec* env, const char* path, int count,
                                firm_error* err) {
     pack p = {0};
-    char hash[48];
     firm_status st = pack_read(path, env, &p, err);
-    snprintf(hash, sizeof hash, "data_hash=%016" PRIx64, p.data_hash);
-    if (st == FIRM_OK && !strstr(m->provenance, hash))
+    if (st == FIRM_OK && !model_learned_from(m, p.data_hash))
         st = FAIL(err, FIRM_E_VALUE,
                   "%s is of other data than the model was trained on; give its own pack", path);
     if (st == FIRM_OK && p.set[PACK_F].count == 0)

@@ -30,6 +30,19 @@ static void add_rollouts(const env_spec* env, const stage_result* r, cJSON* to) 
     }
 }
 
+// How closely the model follows the teacher of imagined records, on those held out.
+static void add_imagined(const train_set* set, int held, const rollout_error* follow, cJSON* to) {
+    cJSON* j = cJSON_AddObjectToObject(to, "imagined");
+    cJSON_AddNumberToObject(j, "records", set->data.set[PACK_D].count - held);
+    cJSON_AddNumberToObject(j, "held_out", held);
+    cJSON* mean = cJSON_AddArrayToObject(j, "error");
+    cJSON* p95 = cJSON_AddArrayToObject(j, "error_p95");
+    for (int k = 0; k < set->env->task.horizon; k++) {
+        cJSON_AddItemToArray(mean, json_number(follow->mean[k], 4));
+        cJSON_AddItemToArray(p95, json_number(follow->p95[k], 4));
+    }
+}
+
 static void replace_number(cJSON* to, const char* key, double value) {
     cJSON_DeleteItemFromObject(to, key);
     json_add_number(to, key, value, 4);
@@ -83,9 +96,12 @@ static void add_data(const train_set* set, cJSON* to) {
     cJSON_AddNumberToObject(d, "intervention_states", i->histories);
     cJSON_AddNumberToObject(d, "branch_rollouts", i->count);
     cJSON_AddNumberToObject(d, "structured_rollouts", s->count);
+    if (set->data.set[PACK_D].count)
+        cJSON_AddNumberToObject(d, "imagined_rollouts", set->data.set[PACK_D].count);
 }
 
-cJSON* run_results(const train_run_state* run, const char* model_path) {
+cJSON* run_results(const train_run_state* run, const char* model_path, int held,
+                   const rollout_error* follow) {
     const nn_device* device = &run->set.device;
     cJSON* out = cJSON_CreateObject();
     cJSON_AddStringToObject(out, "task", run->set.env->task.name);
@@ -98,6 +114,7 @@ cJSON* run_results(const train_run_state* run, const char* model_path) {
     cJSON_AddBoolToObject(out, "no_fiber", run->model->shape.no_fiber);
     cJSON_AddBoolToObject(out, "mismatch", run->opt->mismatch);
     add_data(&run->set, out);
+    if (held) add_imagined(&run->set, held, follow, out);
     cJSON* stages = cJSON_AddArrayToObject(out, "stages");
     double seconds = 0;
     int pass = 1;

@@ -45,6 +45,8 @@ void run_identity(const train_run_state* run, char text[256]) {
              run->opt->sources ? run->opt->sources : "FI", run->opt->mismatch,
              run->set.data.data_hash, run->set.device.queue ? " device cuda" : "");
     if (run->opt->from) text_add(text, 256, " from %.40s", run->opt->from);
+    if (run->set.data.imagined_hash)
+        text_add(text, 256, " imagined %016" PRIx64, run->set.data.imagined_hash);
 }
 
 // ---- the tokenizer a stage began with -----------------------------------------------------------
@@ -206,7 +208,13 @@ static firm_status finish(train_run_state* run, cJSON** result, firm_error* err)
         TRY(recorded_fill(&run->set.data.set[PACK_F], run->model,
                           (int)config_int(run->settings, "train", "recorded"), err));
     TRY(checkpoint_write(model_path, run->model, CHECKPOINT_MODEL, NULL, 0, NULL, 0, err));
-    cJSON* json = run_results(run, model_path);
+    int held;
+    rollout_error follow;
+    TRY(imagined_follow(&run->set, run->model, run->p, &held, &follow, err));
+    if (held)
+        log_info("imagined: %.4f from the teacher after %d macro actions, on %d records held out",
+                 follow.mean[run->set.env->task.horizon - 1], run->set.env->task.horizon, held);
+    cJSON* json = run_results(run, model_path, held, &follow);
     run_path(run, "train.json", path);
     firm_status st = json_write_file(path, json, err);
     if (result && st == FIRM_OK)

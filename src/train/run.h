@@ -100,8 +100,9 @@ void average_add(train_run_state* run, const stage* s, int done);
 void average_take(train_run_state* run);
 void average_drop(train_run_state* run);
 
-// The JSON of a finished run; the caller deletes it.
-cJSON* run_results(const train_run_state* run, const char* model_path);
+// The JSON of a finished run; the caller deletes it. follow: of `held` imagined records, if any.
+cJSON* run_results(const train_run_state* run, const char* model_path, int held,
+                   const rollout_error* follow);
 
 // metrics.csv
 firm_status metrics_open(train_run_state* run, int stage_index, int update, firm_error* err);

@@ -31,7 +31,7 @@ firm_status sample_histories(const records* r, uint64_t seed, int source, histor
         int h = draw(r, seed, source, i);
         for (int k = first[h]; k < first[h + 1]; k++, n++) {
             out->record[n] = k;
-            out->rare[n] = r->rare[k];
+            out->rare[n] = r->rare ? r->rare[k] : 0;
         }
     }
     mem_free(first);

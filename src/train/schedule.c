@@ -36,6 +36,14 @@ const config_key train_keys[] = {
      "iterations of such a search"},
     {"intervene", "searched_kept", CONFIG_INT, 2, 65535, "16", NULL,
      "candidates of each iteration that training learns from"},
+    {"intervene", "imagined_anchors", CONFIG_INT, 1, 1e6, "2048", NULL,
+     "searches of firm intervene --imagined"},
+    {"intervene", "imagined_candidates", CONFIG_INT, 0, 65535, "0", NULL,
+     "candidates of each of them; 0: the contract's"},
+    {"intervene", "imagined_iterations", CONFIG_INT, 0, 1000, "0", NULL,
+     "iterations of each of them; 0: the contract's"},
+    {"intervene", "imagined_kept", CONFIG_INT, 2, 65535, "8", NULL,
+     "candidates of each iteration that training learns from"},
     {"train", "segments", CONFIG_INT, 1, 1e6, "16384", NULL, "factual rollout segments"},
     {"train", "held_out", CONFIG_INT, 1, 1e5, "1024", NULL, "validation segments behind the gates"},
     {"train", "frame_pool", CONFIG_INT, 0, 1e6, "0", NULL,
@@ -78,8 +86,8 @@ const config_key train_keys[] = {
      "picture|ground|geometry|physical|dynamics|rollout|read", "what the stage learns"},
     {"stage.*", "modules", CONFIG_TEXT, 0, 0, "auto", NULL,
      "what is trained, with factors of the rate: 'grounder tokenizer:0.1'; auto: by objective"},
-    {"stage.*", "sources", CONFIG_TEXT, 0, 0, "F", "F|I|S|FI|FS|IS|FIS",
-     "factual rows, interventions, a second set of them (structured or planned)"},
+    {"stage.*", "sources", CONFIG_TEXT, 0, 0, "F", "F|I|S|D|FI|FS|FD|IS|ID|SD|FIS|FID|FSD|ISD|FISD",
+     "factual rows, interventions, a second set of them (structured or planned), imagined ones"},
     {"stage.*", "balance", CONFIG_TEXT, 0, 0, "none", "none|F|I|S|FI|FS|IS|FIS",
      "sources whose rare moments (lifted, pushed) are shown as often as the others"},
     {"stage.*", "updates", CONFIG_INT, 1, 1e7, "1000", NULL, "optimiser updates"},
@@ -94,15 +102,21 @@ const config_key train_keys[] = {
      "samples of the intervention source; 0: as batch"},
     {"stage.*", "batch_s", CONFIG_INT, 0, 65536, "0", NULL,
      "samples of the structured source; 0: as batch"},
+    {"stage.*", "batch_d", CONFIG_INT, 0, 65536, "0", NULL,
+     "samples of the imagined source; 0: as batch"},
     {"stage.*", "weight_f", CONFIG_REAL, 0.001, 1e3, "1", NULL, "weight of the factual source"},
     {"stage.*", "weight_i", CONFIG_REAL, 0.001, 1e3, "1", NULL,
      "weight of the intervention source"},
     {"stage.*", "weight_s", CONFIG_REAL, 0.001, 1e3, "1", NULL, "weight of the structured source"},
+    {"stage.*", "weight_d", CONFIG_REAL, 0.001, 1e3, "1", NULL, "weight of the imagined source"},
+    {"stage.*", "doubt", CONFIG_REAL, 0, 1e6, "0", NULL,
+     "rollout: members' spread, in tolerances, at which an imagined target counts half; 0: all "
+     "count alike"},
     {"stage.*", "records", CONFIG_INT, 0, 1e6, "0", NULL,
      "dynamics, rollout: largest number of a source's records, to save memory; 0: all"},
     {"stage.*", "loss", CONFIG_TEXT, 0, 0, "own", NULL,
-     "rollout: [loss.NAME] for all sources; own: [loss.F], [loss.I] and [loss.SR], each for its "
-     "own"},
+     "rollout: [loss.NAME] for all sources; own: [loss.F], [loss.I], [loss.SR] and [loss.D], each "
+     "for its own"},
     {"stage.*", "spatial", CONFIG_BOOL, 0, 1, "true", NULL,
      "rollout: the transition's spatial residual sees its extra inputs"},
     {"stage.*", "average", CONFIG_REAL, 0, 1, "0", NULL,
@@ -144,7 +158,7 @@ firm_status train_device_open(const config* settings, const char* name, nn_devic
 
 static int source_of(const char* text) {
     return (strchr(text, 'F') ? SOURCE_F : 0) | (strchr(text, 'I') ? SOURCE_I : 0) |
-           (strchr(text, 'S') ? SOURCE_S : 0);
+           (strchr(text, 'S') ? SOURCE_S : 0) | (strchr(text, 'D') ? SOURCE_D : 0);
 }
 
 static int is(const stage* s, const char* objective) {
@@ -252,8 +266,8 @@ static void read_terms(const config* c, const char* section, stage* s) {
 }
 
 static void read_batches(const config* c, const char* section, stage* s) {
-    static const char* const batch[SOURCES] = {"batch", "batch_i", "batch_s"};
-    static const char* const weight[SOURCES] = {"weight_f", "weight_i", "weight_s"};
+    static const char* const batch[SOURCES] = {"batch", "batch_i", "batch_s", "batch_d"};
+    static const char* const weight[SOURCES] = {"weight_f", "weight_i", "weight_s", "weight_d"};
     for (int i = 0; i < SOURCES; i++) {
         s->batch[i] = (int)config_int(c, section, batch[i]);
         if (s->batch[i] == 0) s->batch[i] = s->batch[0];
@@ -298,6 +312,8 @@ int stage_read(const config* c, int i, const char* sources, stage* s) {
     s->average_every = (int)config_int(c, section, "average_every");
     s->noise = (float)config_real(c, section, "noise");
     s->bootstrap = config_bool(c, section, "bootstrap");
+    // a restricted run may leave D out
+    if (s->sources & SOURCE_D || !sources) s->doubt = (float)config_real(c, section, "doubt");
     s->lag = (int)config_int(c, section, "lag");
     read_terms(c, section, s);
     s->loss = config_text(c, section, "loss");
@@ -323,7 +339,7 @@ static int known_prefix(const firm_model* m, const char* prefix) {
 }
 
 const char* stage_loss(const stage* s, int source) {
-    static const char* const own[SOURCES] = {"F", "I", "SR"};
+    static const char* const own[SOURCES] = {"F", "I", "SR", "D"};
     return s->loss[0] ? s->loss : own[source];
 }
 
@@ -337,6 +353,12 @@ static firm_status check_sources(const stage* s, const config* settings, const t
         if (is(s, "rollout")) TRY(loss_read(settings, set->env, stage_loss(s, i), &w, err));
         left += set->data.set[i].count > 0;
         if (set->data.set[i].count > 0) continue;
+        if (i == PACK_D)
+            return FAIL(
+                err, FIRM_E_USAGE,
+                "stage %s needs imagined records; add them to the pack with `firm intervene "
+                "%s --imagined`, or leave D out of stage.%s.sources",
+                s->name, set->env->task.name, s->name);
         if (i == PACK_I)
             return FAIL(err, FIRM_E_USAGE,
                         "stage %s needs interventions; give --branches or --sources F", s->name);
@@ -353,8 +375,23 @@ static firm_status check_sources(const stage* s, const config* settings, const t
                : FAIL(err, FIRM_E_USAGE, "stage %s has no source left; give --structured", s->name);
 }
 
+// Imagined records have no frames after the moment, no chi and no rare moments.
+static firm_status check_imagined(const stage* s, firm_error* err) {
+    if (s->sources & SOURCE_D && !is(s, "rollout"))
+        return FAIL(err, FIRM_E_VALUE,
+                    "stage.%s.sources: source D is for the objective rollout; leave it out",
+                    s->name);
+    if (s->doubt > 0 && !(s->sources & SOURCE_D))
+        return FAIL(err, FIRM_E_VALUE,
+                    "stage.%s.doubt is of source D, which stage.%s.sources lacks; add it or leave "
+                    "doubt out",
+                    s->name, s->name);
+    return FIRM_OK;
+}
+
 firm_status stage_check(const stage* s, const config* settings, const train_set* set,
                         const firm_model* m, firm_error* err) {
+    TRY(check_imagined(s, err));
     TRY(check_sources(s, settings, set, err));
     if (stage_recurrent(s) && (stage_trains(s, "tokenizer") || stage_trains(s, "grounder")))
         return FAIL(err, FIRM_E_VALUE,

@@ -13,12 +13,7 @@
 static firm_status draw(void* ctx, int worker, int64_t scene, uint8_t* rgb) {
     const train_set* s = ctx;
     const pack* p = &s->data;
-    if (p->picture) {
-        int64_t at = p->picture_at[scene], n = p->picture_at[scene + 1] - at;
-        picture_background like = {p->background, task_frame_bytes(&s->env->task)};
-        return picture_unpack(p->picture + at, (size_t)n, like, rgb) ? FIRM_OK : FIRM_E_FORMAT;
-    }
-    if (!s->frames) return env_picture(s->painter[worker], pack_state(p, scene), rgb);
+    if (!s->frames) return pack_frame(p, s->painter ? s->painter[worker] : NULL, scene, rgb);
     if (scene < p->from.e->rows) return frames_get(s->frames, worker, scene, rgb);
     return frames_render(s->frames, worker, pack_state(p, scene), rgb);
 }
@@ -70,7 +65,7 @@ static firm_status add_list(train_set* s, int source, int lag, firm_error* err) 
         return FAIL(err, FIRM_E_VALUE,
                     "the pack has no frames of source %c %d rows apart; make it again with "
                     "`firm pack` and these settings, or with --ablations",
-                    "FIS"[source], lag);
+                    SOURCE_LETTERS[source], lag);
     if (p->lists == PACK_LISTS)
         return FAIL(err, FIRM_E_VALUE, "the stages use more than %d kinds of pairs", PACK_LISTS);
     pack_list* l = &p->list[p->lists];
@@ -81,7 +76,7 @@ static firm_status add_list(train_set* s, int source, int lag, firm_error* err) 
     p->lists++;
     if (l->p.count > 0) return FIRM_OK;
     return FAIL(err, FIRM_E_VALUE, "no frame of source %c shows all that moves; collect more",
-                "FIS"[source]);
+                SOURCE_LETTERS[source]);
 }
 
 static firm_status add_lists(train_set* s, const config* settings, const train_options* opt,
@@ -90,7 +85,7 @@ static firm_status add_lists(train_set* s, const config* settings, const train_o
     int i;
     TRY(stage_first(settings, opt->from, &i, err));
     for (; stage_read(settings, i, sources, &each); i++)
-        for (int source = 0; source < SOURCES && stage_sees_frames(&each); source++)
+        for (int source = 0; source < PACK_D && stage_sees_frames(&each); source++)
             if ((each.sources >> source & 1) && (source == PACK_F || s->data.set[source].count))
                 TRY(add_list(s, source, each.lag, err));
     return FIRM_OK;

@@ -12,7 +12,7 @@
 #include "train/run.h"
 
 // before the names of a part's terms in metrics.csv; the first part has none
-static const char* const labels[SOURCES] = {"f_", "i_", "s_"};
+static const char* const labels[SOURCES] = {"f_", "i_", "s_", "d_"};
 
 static int is(const stage* s, const char* objective) {
     return strcmp(s->objective, objective) == 0;
@@ -24,7 +24,8 @@ void run_drop_caches(train_run_state* run) {
 
 static firm_status fill_cache(train_run_state* run, int source, firm_error* err) {
     static const char* const label[PACK_SOURCES] = {"encode factual", "encode anchors",
-                                                    "encode structured", "encode held-out"};
+                                                    "encode structured", "encode imagined",
+                                                    "encode held-out"};
     if (run->cache[source].count) return FIRM_OK;
     return cache_histories(&run->set, run->model, &run->set.data.set[source], run->p, label[source],
                            &run->cache[source], err);
@@ -34,9 +35,11 @@ static int shard_of(const train_run_state* run, const char* key) {
     return (int)config_int(run->settings, "train", key);
 }
 
-// F and I of stage n pick by 2n and 2n + 1, S far from both
+// F and I of stage n pick by 2n and 2n + 1, S and D far from both
 static int pick_of(const stage* s, int source) {
-    return source == PACK_S ? 0x8000 + s->index : 2 * s->index + source;
+    return source == PACK_D   ? 0xA000 + s->index
+           : source == PACK_S ? 0x8000 + s->index
+                              : 2 * s->index + source;
 }
 
 static nn_part* add_part(stage_work* w, const stage* s, int source, nn_part part) {
@@ -53,7 +56,7 @@ static firm_status balance(const stage* s, stage_work* w, int source, const uint
     if (!(s->balance >> source & 1)) return FIRM_OK;
     TRY(balanced_order(rare, n, &w->order[source], rows, err));
     if (!w->order[source])
-        log_warn("stage %s: source %c has no rare moments", s->name, "FIS"[source]);
+        log_warn("stage %s: source %c has no rare moments", s->name, SOURCE_LETTERS[source]);
     return FIRM_OK;
 }
 
@@ -62,6 +65,7 @@ static const records* some_records(train_run_state* run, const stage* s, int sou
                                    stage_work* w) {
     records* few = &w->few[source];
     *few = run->set.data.set[source];
+    if (source == PACK_D) *few = imagined_shown(few);
     if (s->records && s->records < few->count) {
         few->count = s->records;
         few->histories = few->history[few->count - 1] + 1;
@@ -92,6 +96,8 @@ static firm_status add_rollout(train_run_state* run, const stage* s, int source,
     TRY(fill_cache(run, source, err));
     if (is(s, "rollout"))
         TRY(loss_read(run->settings, run->set.env, stage_loss(s, source), &weights, err));
+    weights.imagined = source == PACK_D;
+    weights.trusted = weights.imagined && s->doubt > 0;
     TRY(rollout_graph_build(run->model, &weights, s, g, err));
     if (stage_trains(s, "history."))
         TRY(cache_history_tokens(&run->set, run->model, from, run->p, "encode tokens",
@@ -107,6 +113,7 @@ static firm_status add_rollout(train_run_state* run, const stage* s, int source,
                          .order = w->order[source],
                          .rows = rows,
                          .noise = s->noise,
+                         .doubt = s->doubt,
                          .noise_key = train_pick_key(run->set.seed, 0x4000 + pick_of(s, source))};
     add_part(w, s, source,
              (nn_part){.graph = g->g,
@@ -138,7 +145,7 @@ static firm_status add_pixels(train_run_state* run, const stage* s, int source, 
     int rows, table = run->set.frame_pool > 0;
     if (!from)
         return FAIL(err, FIRM_E_USAGE, "stage %s has no frames of source %c", s->name,
-                    "FIS"[source]);
+                    SOURCE_LETTERS[source]);
     if (s->terms.anchor > 0) TRY(anchor_tokens(run, from, &w->tokens[source], err));
     TRY(pixel_graph(run->model, s, 1, g, err));
     TRY(balance(s, w, source, from->rare, from->count, &rows, err));

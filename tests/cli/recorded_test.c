@@ -134,6 +134,21 @@ TEST(cli, recorded_data_alone) {
                         "train.frame_pool=40 -o packed --quiet")
                    ->code,
                0);
+    // nor do searches in the imagination
+    EXPECT_INT(
+        firm_run(folder, 0,
+                 "intervene robot.ini --imagined --pack p.h5 --model packed/model.safetensors "
+                 "--anchors 4 --candidates 8 --set intervene.imagined_iterations=2 --set "
+                 "intervene.imagined_kept=3 -o imagined.h5 --quiet")
+            ->code,
+        0);
+    j = JSON_OF(firm_run(folder, 0,
+                         "train robot.ini --pack imagined.h5 --config smoke --set "
+                         "train.frame_pool=40 --set stage.rollout-f.sources=FD --set "
+                         "stage.rollout-f.loss=F --set stage.rollout-fi.sources=D --set "
+                         "stage.rollout-fi.loss=F -o student --json --quiet"));
+    EXPECT_NEAR(at(cJSON_GetObjectItemCaseSensitive(j, "data"), "imagined_rollouts", -1), 4 * 7, 0);
+    cJSON_Delete(j);
     EXPECT_INT(firm_run(folder, 0, "report run -o page")->code, 0);
     size_t n;
     char* page = get_file(folder, "page/index.html", &n);

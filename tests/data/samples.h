@@ -44,8 +44,25 @@ static inline branches* sample_branches(const episodes* e) {
     return b;
 }
 
-// Two recorded records and the branches' four, with the pairs of the recorded ones. It points into
-// the episodes and branches.
+// Three imagined records of the recorded ones' two histories.
+static inline int sample_imagined(const records* f, records* d) {
+    const size_t action = ENV_SPAN * 2, path = ENV_POINTS * 2;
+    if (records_alloc(sample_task(), 3, 2, 1, d, NULL) != FIRM_OK) return 0;
+    memcpy(d->seen, f->seen, 2 * RECORD_FRAMES * sizeof *d->seen);
+    memcpy(d->past, f->past, 2 * (RECORD_FRAMES - 1) * 2 * sizeof *d->past);
+    for (int i = 0; i < 3; i++) {
+        const size_t from = d->history[i] = i / 2;
+        memcpy(d->action + (size_t)i * action, f->action + from * action,
+               action * sizeof *d->action);
+        memcpy(d->config + (size_t)i * path, f->config + from * path, path * sizeof *d->config);
+        for (int k = 0; k < ENV_HORIZON; k++)
+            d->spread[i * ENV_HORIZON + k] = 0.125f * (float)(i + k);
+    }
+    return 1;
+}
+
+// Two recorded records and the branches' four, with the pairs of the recorded ones, and imagined
+// ones. It points into the episodes and branches.
 static inline int sample_pack(const episodes* e, const branches* b, pack* p) {
     const int64_t rows[2] = {e->offset[0] + 5, e->offset[1] + 7};
     *p = (pack){.spec = e->spec,
@@ -60,6 +77,7 @@ static inline int sample_pack(const episodes* e, const branches* b, pack* p) {
     return records_of_rows(&p->from, rows, 2, &p->set[PACK_F], NULL) == FIRM_OK &&
            records_of_rows(&p->from, rows, 1, &p->set[PACK_HELD], NULL) == FIRM_OK &&
            records_of_branches(&p->from, 0, &p->set[PACK_I], NULL) == FIRM_OK &&
+           sample_imagined(&p->set[PACK_F], &p->set[PACK_D]) &&
            pairs_of_records(&p->from, &p->set[PACK_HELD], &p->list[0].p, NULL) == FIRM_OK;
 }
 

@@ -93,15 +93,15 @@ TEST(train, loss_contract_is_the_papers) {
         const char *task, *source;
         loss_weights w;
     } rows[] = {
-        {"tworoom", "F", {2, 2, 0.5f, 0.5f, 0.5f, 0, 0, TAIL_TERMINAL}},
-        {"tworoom", "I", {2, 2, 1.0f, 0.5f, 0, 0, 0, TAIL_TERMINAL}},
-        {"reacher", "F", {2, 2, 0.5f, 0.5f, 0.5f, 1, 1, TAIL_CHORD_SQUARED}},
-        {"reacher", "I", {2, 2, 0.5f, 0.5f, 0.5f, 1, 1, TAIL_CHORD_SQUARED}},
-        {"pusht", "F", {2, 2, 0.5f, 0.5f, 0.5f, 0, 0, TAIL_TERMINAL}},
-        {"pusht", "I", {2, 2, 1.0f, 0.5f, 0, 0, 0, TAIL_TERMINAL}},
-        {"pusht", "SR", {2, 2, 1.0f, 0.5f, 0.5f, 0, 0, TAIL_TERMINAL}},
-        {"cube", "F", {2, 2, 0.5f, 0.5f, 0.5f, 0, 0, TAIL_TERMINAL}},
-        {"cube", "I", {2, 2, 1.0f, 0.5f, 0, 0, 0, TAIL_TERMINAL}},
+        {"tworoom", "F", {2, 2, 0.5f, 0.5f, 0.5f, 0, 0, TAIL_TERMINAL, 0, 0}},
+        {"tworoom", "I", {2, 2, 1.0f, 0.5f, 0, 0, 0, TAIL_TERMINAL, 0, 0}},
+        {"reacher", "F", {2, 2, 0.5f, 0.5f, 0.5f, 1, 1, TAIL_CHORD_SQUARED, 0, 0}},
+        {"reacher", "I", {2, 2, 0.5f, 0.5f, 0.5f, 1, 1, TAIL_CHORD_SQUARED, 0, 0}},
+        {"pusht", "F", {2, 2, 0.5f, 0.5f, 0.5f, 0, 0, TAIL_TERMINAL, 0, 0}},
+        {"pusht", "I", {2, 2, 1.0f, 0.5f, 0, 0, 0, TAIL_TERMINAL, 0, 0}},
+        {"pusht", "SR", {2, 2, 1.0f, 0.5f, 0.5f, 0, 0, TAIL_TERMINAL, 0, 0}},
+        {"cube", "F", {2, 2, 0.5f, 0.5f, 0.5f, 0, 0, TAIL_TERMINAL, 0, 0}},
+        {"cube", "I", {2, 2, 1.0f, 0.5f, 0, 0, 0, TAIL_TERMINAL, 0, 0}},
     };
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         const env_spec* env = env_find(rows[i].task);

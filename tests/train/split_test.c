@@ -32,9 +32,9 @@ static void check_set(small* s, const train_options* opt, int lists) {
     EXPECT(s->set.split.valid_count >= 1);
     for (int k = 0; k < PACK_SOURCES; k++) {
         const records* r = &s->set.data.set[k];
-        EXPECT(r->count > 0 || (k == PACK_S && !s->structured));
+        EXPECT(r->count > 0 || (k == PACK_S && !s->structured) || k == PACK_D);
         check_scenes(s, r->seen, (int64_t)r->histories * RECORD_FRAMES, k == PACK_HELD);
-        check_scenes(s, r->after, r->count, k == PACK_HELD);
+        if (r->after) check_scenes(s, r->after, r->count, k == PACK_HELD);
     }
     EXPECT(lists ? s->set.data.lists == lists : s->set.data.lists >= 2);
     for (int k = 0; k < s->set.data.lists; k++) {
@@ -117,7 +117,7 @@ static uint64_t hash_all(small* s, uint64_t* held) {
         size_t n = (size_t)r->count * sizeof(float);
         *to = stats_hash(*to, r->action, n * (size_t)(ENV_SPAN * env->task.action_dim));
         *to = stats_hash(*to, r->config, n * (size_t)(ENV_POINTS * env->task.config_dim));
-        *to = stats_hash(*to, r->chi, n * (size_t)(ENV_POINTS * env->task.chi_dim));
+        if (r->chi) *to = stats_hash(*to, r->chi, n * (size_t)(ENV_POINTS * env->task.chi_dim));
     }
     for (int k = 0; k < p->lists; k++) {
         const pairs* l = &p->list[k].p;
