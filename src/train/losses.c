@@ -166,11 +166,11 @@ static void add_noise(const rollout_batch* b, const nn_feed* feed, int i, int64_
     }
 }
 
-// standardised, and cut where one wild target would drown the rest
-static void fill_chi(const rollout_batch* b, const float* chi, int count, float* out) {
+// Cut where one wild target would drown the rest.
+void chi_target(const firm_model* m, const float* chi, int count, float* out) {
     const float farthest = 8.0f;
-    const model_stats* stats = &b->model->stats;
-    int dim = b->set->env->task.chi_dim;
+    const model_stats* stats = &m->stats;
+    int dim = m->task.chi_dim;
     for (int j = 0; j < count * dim; j++) {
         float x = (chi[j] - stats->chi_mean[j % dim]) / stats->chi_std[j % dim];
         out[j] = x > farthest ? farthest : x < -farthest ? -farthest : x;
@@ -200,9 +200,9 @@ firm_status rollout_fill(void* ctx, const nn_feed* feed) {
             model_standardise(b->model, from->action + (at * (points - 1) + (size_t)k) * macro,
                               controls, nn_feed_real(feed, r->u[k]) + (size_t)i * macro);
         put(feed, r->target, i, config + dim, (points - 1) * dim);
-        fill_chi(b, chi, 1, nn_feed_real(feed, r->chi0) + (size_t)i * chi_dim);
-        fill_chi(b, chi + chi_dim, steps,
-                 nn_feed_real(feed, r->chi) + (size_t)i * (points - 1) * chi_dim);
+        chi_target(b->model, chi, 1, nn_feed_real(feed, r->chi0) + (size_t)i * chi_dim);
+        chi_target(b->model, chi + chi_dim, steps,
+                   nn_feed_real(feed, r->chi) + (size_t)i * (points - 1) * chi_dim);
     }
     return FIRM_OK;
 }
