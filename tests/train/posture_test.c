@@ -183,11 +183,13 @@ TEST(train, posture_runs_with_its_stage) {
     for (int i = 0; i < 2 && line; i++) {
         const char *head = text, *field = line + 1;
         size_t length = strlen(name[i]);
-        while (strncmp(head, name[i], length) != 0 || head[length] != ',') {
-            head += strcspn(head, ",\n") + 1;
-            field += strcspn(field, ",\n") + 1;
+        while (*head && (strncmp(head, name[i], length) != 0 || head[length] != ',')) {
+            head += strcspn(head, ",");
+            head += *head == ',';
+            field += strcspn(field, ",\n");
+            field += *field == ',';
         }
-        if (*field != ',') value[i] = strtod(field, NULL);
+        if (*head && *field != ',') value[i] = strtod(field, NULL);
     }
     // standardised targets and a head that starts at almost 0
     EXPECT(value[0] > 0.1 && value[0] < 10 && value[1] > 0.1 && value[1] < 30);
