@@ -44,6 +44,32 @@ def test_the_module_is_the_c_model(task):
     assert sum(p.numel() for p in world.parameters()) == model.info.parameters
 
 
+def test_a_belief_that_looks_at_cells_is_the_c_model(tmp_path):
+    from firm import _files
+
+    frames, past, plan = moments("tworoom")
+    texts, tensors = _files.read(firm.load("tworoom").path)
+    units, rng, path = 24, np.random.default_rng(4), tmp_path / "place.safetensors"
+    assert "place=" not in texts["firm.shape"]  # an older file
+    belief = tensors["history.belief.weight"]
+    tensors.update({
+        "history.place.norm.gamma": rng.normal(1, 0.2, 3136),
+        "history.place.norm.beta": rng.normal(0, 0.2, 3136),
+        "history.place.weight": rng.normal(0, 3136**-0.5, (3136, units)),
+        "history.place.bias": rng.normal(0, 0.1, units),
+        "history.belief.weight": np.concatenate([belief, rng.normal(0, 0.2, (units, belief.shape[1]))]),
+    })
+    tensors = {name: tensors[name].astype(np.float32) for name in sorted(tensors)}
+    _files.write(str(path), {**texts, "firm.shape": texts["firm.shape"] + f" place={units}"}, tensors)
+    model, world = firm.load(path), firm.torch.load(path)
+    with torch.no_grad():
+        got = world(*map(torch.from_numpy, (frames, past, plan))).numpy()
+    want = model.predict(frames, plan.reshape(2, 10, -1), history=past).configurations
+    without = firm.load("tworoom").predict(frames, plan.reshape(2, 10, -1), history=past).configurations
+    assert np.abs(got - want).max() < 1e-5 and np.abs(without - want).max() > 1e-3
+    assert sum(p.numel() for p in world.parameters()) == model.info.parameters
+
+
 def lewm_file(path, later=False):
     """A small LeWM of TwoRoom with random weights."""
     from firm import _files

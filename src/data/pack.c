@@ -13,7 +13,7 @@
 #include "data/hdf5.h"
 #include "data/made_for.h"
 
-enum { MOST_COLUMNS = 8 * PACK_SOURCES + 3 * PACK_LISTS + 8, BLOCK = 256 };
+enum { MOST_COLUMNS = 8 * PACK_SOURCES + 4 * PACK_LISTS + 8, BLOCK = 256 };
 
 static const char* const source_name[PACK_SOURCES] = {"F", "I", "S", "D", "held"};
 
@@ -150,6 +150,7 @@ static void list_columns(pack* p, columns* c) {
         snprintf(name, sizeof name, "pairs_%s_%d", source_name[l->source], l->lag);
         add(c, name, "scene", SCENE, l->p.count, 2, &l->p.scene);
         add(c, name, "config", REAL32, l->p.count, 2 * e->task.config_dim, &l->p.config);
+        add(c, name, "chi", REAL32, l->p.count, e->task.chi_dim, &l->p.chi);
         add(c, name, "rare", BYTE, l->p.count, 1, &l->p.rare);
     }
 }
@@ -463,6 +464,11 @@ static firm_status get_column(hdf5_file* file, const char* path, const column* c
                               firm_error* err) {
     int rank;
     int64_t dims[HDF5_MAX_RANK];
+    if (hdf5_width(file, c->name) == 0)
+        return FAIL(err, FIRM_E_FORMAT,
+                    "%s lacks the column %s of a pack of this version; make it again with "
+                    "`firm pack`",
+                    path, c->name);
     TRY(hdf5_shape(file, c->name, &rank, dims, err));
     if (rank != 2 || dims[0] != c->rows || dims[1] != c->width) return damaged(path, err);
     *c->data = mem_alloc((size_t)c->rows * (size_t)c->width * kind_bytes[c->kind] + 4);

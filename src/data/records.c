@@ -245,8 +245,9 @@ static firm_status pairs_alloc(const env_spec* spec, int count, pairs* p, firm_e
     *p = (pairs){.count = count};
     p->scene = mem_calloc(n, 2 * sizeof *p->scene);
     p->config = mem_calloc(n, 2 * (size_t)spec->task.config_dim * sizeof *p->config);
+    p->chi = mem_calloc(n, (size_t)spec->task.chi_dim * sizeof *p->chi);
     p->rare = mem_calloc(n, 1);
-    if (p->scene && p->config && p->rare) return FIRM_OK;
+    if (p->scene && p->config && p->chi && p->rare) return FIRM_OK;
     pairs_free(p);
     return FAIL(err, FIRM_E_MEMORY, "no memory for %d pairs of frames; set train.frame_pool",
                 count);
@@ -255,26 +256,29 @@ static firm_status pairs_alloc(const env_spec* spec, int count, pairs* p, firm_e
 void pairs_free(pairs* p) {
     mem_free(p->scene);
     mem_free(p->config);
+    mem_free(p->chi);
     mem_free(p->rare);
     *p = (pairs){0};
 }
 
-// `step`: the scene one control before `now`
-static void set_pair(const scenes* s, pairs* p, int at, int64_t now, int64_t then, int64_t step) {
-    const env_spec* spec = s->e->spec;
-    const double* state = scene_state(s, now);
-    p->scene[2 * at] = now;
-    p->scene[2 * at + 1] = then;
+// The moments after `now` and `then` controls of f; one below 0 lies before its row.
+static void set_pair(const future* f, int now, int then, pairs* p, int at) {
+    const env_spec* spec = f->s->e->spec;
+    const double *state = future_state(f, now), *before = future_state(f, now - 1);
+    p->scene[2 * at] = future_scene(f, now);
+    p->scene[2 * at + 1] = future_scene(f, then);
     env_config(spec, state, p->config + (size_t)(2 * at) * (size_t)spec->task.config_dim);
-    env_config(spec, scene_state(s, then),
+    env_config(spec, future_state(f, then),
                p->config + (size_t)(2 * at + 1) * (size_t)spec->task.config_dim);
-    p->rare[at] = (uint8_t)env_rare(spec, state, scene_state(s, step));
+    env_chi(spec, state, before, future_state(f, now - spec->task.controls),
+            p->chi + (size_t)at * (size_t)spec->task.chi_dim);
+    p->rare[at] = (uint8_t)env_rare(spec, state, before);
 }
 
 // Nothing can be learned from a frame about what it does not show.
 static void drop_hidden(const env_spec* spec, pairs* p) {
     int kept = 0;
-    size_t two = 2 * (size_t)spec->task.config_dim;
+    size_t two = 2 * (size_t)spec->task.config_dim, chi = (size_t)spec->task.chi_dim;
     for (int i = 0; i < p->count && spec->task.ranges; i++) {
         const float* c = p->config + (size_t)i * two;
         if (!task_is_visible(&spec->task, c) ||
@@ -282,14 +286,15 @@ static void drop_hidden(const env_spec* spec, pairs* p) {
             continue;
         memmove(p->config + (size_t)kept * two, c, two * sizeof *c);
         memmove(p->scene + 2 * kept, p->scene + 2 * i, 2 * sizeof *p->scene);
+        memmove(p->chi + (size_t)kept * chi, p->chi + (size_t)i * chi, chi * sizeof *p->chi);
         p->rare[kept++] = p->rare[i];
     }
     if (spec->task.ranges) p->count = kept;
 }
 
 static void set_row_pair(const scenes* s, pairs* p, int at, int64_t row, int lag) {
-    int64_t start = episode_start(s->e, row);
-    set_pair(s, p, at, row, row - start > lag ? row - lag : start, row > start ? row - 1 : row);
+    future f = {s, row, episode_start(s->e, row), 0, -1};
+    set_pair(&f, 0, -lag, p, at);
 }
 
 firm_status pairs_of_rows(const scenes* s, const data_split* split, int count, int lag, pairs* p,
@@ -330,10 +335,9 @@ firm_status pairs_of_branches(const scenes* s, int which, int count, int lag, pa
     firm_status st = pairs_alloc(s->e->spec, count, p, err);
     for (int i = 0; i < count && st == FIRM_OK; i++) {
         int branch = deck[i] / span, control = deck[i] % span + 1;
-        future f = {s, b->row[branch / b->per_anchor], 0, which, branch};
-        set_pair(s, p, i, future_scene(&f, control),
-                 future_scene(&f, control > lag ? control - lag : 0),
-                 future_scene(&f, control - 1));
+        int64_t row = b->row[branch / b->per_anchor];
+        future f = {s, row, episode_start(s->e, row), which, branch};
+        set_pair(&f, control, control > lag ? control - lag : 0, p, i);
     }
     mem_free(deck);
     if (st == FIRM_OK) drop_hidden(s->e->spec, p);
@@ -342,10 +346,7 @@ firm_status pairs_of_branches(const scenes* s, int which, int count, int lag, pa
 
 firm_status pairs_of_records(const scenes* s, const records* r, pairs* p, firm_error* err) {
     TRY(pairs_alloc(s->e->spec, r->histories, p, err));
-    for (int i = 0; i < r->histories; i++) {
-        const int64_t* seen = r->seen + i * RECORD_FRAMES;
-        set_pair(s, p, i, seen[RECORD_FRAMES - 1], seen[RECORD_FRAMES - 2],
-                 seen[RECORD_FRAMES - 2]);
-    }
+    for (int i = 0; i < r->histories; i++)
+        set_row_pair(s, p, i, r->seen[(i + 1) * RECORD_FRAMES - 1], 1);
     return FIRM_OK;
 }

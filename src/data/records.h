@@ -37,6 +37,7 @@ typedef struct pairs {
     int count;
     int64_t* scene;  // (count, 2) a moment and an earlier one
     float* config;   // (count, 2, config_dim)
+    float* chi;      // (count, chi_dim) of the first
     uint8_t* rare;   // (count) 1: the first is of the task's rare kind
 } pairs;
 

@@ -222,12 +222,18 @@ firm_status checkpoint_write(const char* path, const firm_model* m, checkpoint_k
 
 // ---- loading a model ----------------------------------------------------------------------------
 
+// Of one frame.
+static uint64_t token_numbers(const model_shape* s) {
+    uint64_t cells = (uint64_t)s->grid * (uint64_t)s->grid;
+    return s->keypoints ? (uint64_t)s->keypoints * (uint64_t)s->keypoint_width
+                        : cells * (uint64_t)s->channels[3];
+}
+
 // Numbers in the matrices of a model of this shape: no model has fewer, so a file that speaks of a
 // large one must be large itself before memory is taken for it. Fields are at most 8192 here.
 static uint64_t least_sight(const model_shape* s) {
     uint64_t n = 0, cells = (uint64_t)s->grid * (uint64_t)s->grid, last = (uint64_t)s->channels[3];
-    uint64_t seen = (uint64_t)s->keypoints * (uint64_t)s->keypoint_width;
-    uint64_t tokens = s->keypoints ? seen : cells * last;
+    uint64_t tokens = token_numbers(s);
     for (int i = 1; i < 4; i++) n += 9 * (uint64_t)s->channels[i - 1] * (uint64_t)s->channels[i];
     n += cells * last + last * (uint64_t)s->keypoints;
     n += s->grounder == MODEL_GROUND_VOTES ? 9 * last * (uint64_t)s->grounder_hidden
@@ -240,7 +246,8 @@ static uint64_t least_others(const model_shape* s) {
     uint64_t n = 0, width = (uint64_t)s->history_width, hidden = (uint64_t)s->hidden;
     n += 2 * hidden * (uint64_t)s->spatial;
     n += (uint64_t)s->history_blocks * width * (4 * width + 2 * (uint64_t)s->history_inner);
-    n += 5 * width * (uint64_t)s->belief;
+    n += (5 * width + (uint64_t)s->place) * (uint64_t)s->belief;
+    n += token_numbers(s) * (uint64_t)s->place;
     n += (uint64_t)s->fiber_hidden * ((uint64_t)s->belief + (uint64_t)s->fiber);
     n += 2 * hidden * (uint64_t)s->fiber + (uint64_t)s->blocks * 2 * hidden * (uint64_t)s->inner;
     return n;
@@ -486,7 +493,8 @@ static firm_status take_weights(const char* path, const safetensors* s, firm_mod
     for (int copy = 0; copy < 2; copy++)
         for (int i = 0; i < m->store->entries; i++) {
             const nn_entry* e = &m->store->entry[i];
-            int later = (!training && is_auxiliary(e)) || strncmp(e->name, "reading.", 8) == 0;
+            int later = (!training && is_auxiliary(e)) || strncmp(e->name, "reading.", 8) == 0 ||
+                        strncmp(e->name, "aux.posture.", 12) == 0;
             if (later && !safetensors_find(s, e->name)) continue;
             TRY(check_tensor(path, s, 1, e, training, &t, err));
             if (copy) safetensors_copy(t, m->store->value + e->offset);

@@ -59,6 +59,7 @@ static const struct {
     {"grounder_residual", offsetof(model_shape, grounder_residual), 256},
     {"spatial", offsetof(model_shape, spatial), 0},
     {"reading", offsetof(model_shape, reading), 0},
+    {"place", offsetof(model_shape, place), 0},
 };
 enum { FIELDS = sizeof field / sizeof *field };
 _Static_assert(sizeof(model_shape) == FIELDS * sizeof(int), "a field of model_shape is not stored");

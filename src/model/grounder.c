@@ -8,11 +8,25 @@
 
 // ---- flat: LayerNorm over all tokens, one hidden layer ------------------------------------------
 
-static nn_id flat(nn_graph* g, const firm_model* m, nn_id tokens) {
+typedef struct flat_names {
+    const char *norm, *hidden, *out;
+} flat_names;
+
+static nn_id flat(nn_graph* g, const flat_names* name, nn_id tokens, int hidden, int numbers) {
     int size = nn_size(g, tokens);
-    nn_id h = nn_layernorm(g, "grounder.norm", nn_reshape(g, tokens, 1, &size));
-    h = nn_gelu(g, nn_linear(g, "grounder.hidden", h, m->shape.grounder_hidden, 1.4f));
-    return nn_linear(g, "grounder.out", h, m->task.config_dim, SMALL_START);
+    nn_id h = nn_layernorm(g, name->norm, nn_reshape(g, tokens, 1, &size));
+    h = nn_gelu(g, nn_linear(g, name->hidden, h, hidden, 1.4f));
+    return nn_linear(g, name->out, h, numbers, SMALL_START);
+}
+
+static nn_id flat_ground(nn_graph* g, const firm_model* m, nn_id tokens) {
+    static const flat_names name = {"grounder.norm", "grounder.hidden", "grounder.out"};
+    return flat(g, &name, tokens, m->shape.grounder_hidden, m->task.config_dim);
+}
+
+nn_id model_posture(nn_graph* g, const firm_model* m, nn_id tokens) {
+    static const flat_names name = {"aux.posture.norm", "aux.posture.hidden", "aux.posture.out"};
+    return flat(g, &name, tokens, 256, m->task.chi_dim);
 }
 
 // ---- votes: the grid is kept --------------------------------------------------------------------
@@ -108,6 +122,6 @@ void model_physical_target(const firm_model* m, const float* c, float* xy) {
 nn_id model_ground(nn_graph* g, const firm_model* m, nn_id tokens) {
     nn_id c = m->shape.grounder == MODEL_GROUND_VOTES    ? votes(g, m, tokens)
               : m->shape.grounder == MODEL_GROUND_STAGED ? staged(g, m, tokens)
-                                                         : flat(g, m, tokens);
+                                                         : flat_ground(g, m, tokens);
     return nn_pairnorm(g, c, m->task.pairs);
 }

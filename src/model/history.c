@@ -2,6 +2,9 @@
 // by frame: a token sees its own frame, earlier frames and earlier actions. The belief is read from
 // the mean of each frame and from the action tokens. Fine grids are merged first: one token sees
 // model.history_pool x model.history_pool cells.
+//
+// A mean forgets where in the picture something is. With model.place the belief also reads the
+// latest frame cell by cell, as the grounder does: where a gripper is, say.
 #include <stdio.h>
 #include <string.h>
 
@@ -38,6 +41,12 @@ static nn_id merge(nn_graph* g, const firm_model* m, nn_id tokens) {
     return nn_reshape(g, map, 2, (int[]){nn_size(g, map) / width, width});
 }
 
+static nn_id place(nn_graph* g, const firm_model* m, nn_id tokens) {
+    int size = nn_size(g, tokens);
+    nn_id h = nn_layernorm(g, "history.place.norm", nn_reshape(g, tokens, 1, &size));
+    return nn_gelu(g, nn_linear(g, "history.place", h, m->shape.place, 1.4f));
+}
+
 nn_id model_belief(nn_graph* g, const firm_model* m, const nn_id tokens[MODEL_HISTORY],
                    const nn_id actions[MODEL_HISTORY - 1]) {
     int width = m->shape.history_width, pool = m->shape.history_pool;
@@ -67,12 +76,13 @@ nn_id model_belief(nn_graph* g, const firm_model* m, const nn_id tokens[MODEL_HI
     mem_free(mask);
     x = nn_layernorm(g, "history.norm", x);
 
-    nn_id seen[2 * MODEL_HISTORY - 1];
+    nn_id seen[2 * MODEL_HISTORY];
+    int parts = 2 * MODEL_HISTORY - 1;
     for (int f = 0, at = 0; f < MODEL_HISTORY; f++) {
         seen[2 * f] = nn_mean(g, nn_slice(g, x, 0, at, per_frame));
         at += per_frame;
         if (f + 1 < MODEL_HISTORY) seen[2 * f + 1] = nn_mean(g, nn_slice(g, x, 0, at++, 1));
     }
-    return nn_linear(g, "history.belief", nn_concat(g, 0, 2 * MODEL_HISTORY - 1, seen),
-                     m->shape.belief, 1.0f);
+    if (m->shape.place) seen[parts++] = place(g, m, tokens[MODEL_HISTORY - 1]);
+    return nn_linear(g, "history.belief", nn_concat(g, 0, parts, seen), m->shape.belief, 1.0f);
 }

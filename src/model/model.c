@@ -69,9 +69,11 @@ static firm_status check_forms(const model_shape* s, const task_typed* task, fir
         (s->grounder_residual < 1 || s->grounder_residual > 8192))
         return FAIL(err, FIRM_E_VALUE, "model.grounder_residual = %d; use 1 to 8192",
                     s->grounder_residual);
-    if (s->spatial < 0 || s->spatial > 8192 || s->reading < 0 || s->reading > 8192)
-        return FAIL(err, FIRM_E_VALUE, "model.spatial = %d, model.reading = %d; use 0 to 8192",
-                    s->spatial, s->reading);
+    if (s->spatial < 0 || s->spatial > 8192 || s->reading < 0 || s->reading > 8192 ||
+        s->place < 0 || s->place > 8192)
+        return FAIL(err, FIRM_E_VALUE,
+                    "model.spatial = %d, model.reading = %d, model.place = %d; use 0 to 8192",
+                    s->spatial, s->reading, s->place);
     if (s->spatial && !task->push.boxes)
         return FAIL(err, FIRM_E_VALUE,
                     "model.spatial = %d needs a task that says what is pushed, in a section "
@@ -101,6 +103,7 @@ static firm_status declare(firm_model* m, firm_error* err) {
         model_picture(g, m, p, &rgb, &change);
         model_next_tokens(g, m, p, belief, a, &mean, &logvar);
         if (m->shape.grounder == MODEL_GROUND_STAGED) model_physical(g, m, p);
+        if (m->auxiliary & MODEL_POSTURE) model_posture(g, m, p);
     }
     int broken = g->broken || m->store->broken;
     nn_graph_free(g);

@@ -28,6 +28,12 @@ enum {
 // Those of training frames have mean 0 and deviation 1, so that unrelated frames are 1.4 apart.
 #define MODEL_LATENT_TOLERANCE 0.25f
 
+// Training-only parameters that a model has, for model_create().
+enum {
+    MODEL_AUXILIARY = 1,  // those of every training
+    MODEL_POSTURE = 2     // and the head of the term `posture`, for trainings with that term
+};
+
 // How tokens become a configuration.
 typedef enum model_grounder {
     MODEL_GROUND_FLAT,   // one hidden layer over all tokens
@@ -54,6 +60,7 @@ typedef struct model_shape {
     int grounder_residual;  // hidden units of the staged grounder's residual head
     int spatial;            // hidden units of the transition's spatial residual; 0: none
     int reading;            // hidden units of the reading of chi; 0: none
+    int place;              // hidden units of the belief's look at single cells; 0: none
 } model_shape;
 
 // Constants estimated from the training split and frozen in the checkpoint.
@@ -87,7 +94,7 @@ struct firm_model {
     // what training frames look like, for telling others (statistics.c)
     float* token_stats;  // (2, width) mean and deviation of the tokens' channels, or NULL
     float token_radius;  // nearly every training frame is so near to the mean
-    int auxiliary;       // training-only parameters are there too
+    int auxiliary;       // bits: which training-only parameters are there too; 0: none
     int spatial_off;     // a training stage leaves the spatial residual's extra inputs out (zeros,
                          // as its weights on them start); not stored: deployed models have them
     char* config;        // resolved settings of the training run as text; "" if unknown
@@ -102,7 +109,8 @@ struct firm_model {
     int shares;
 };
 
-// Declares every module for the task, draws initial weights from the seed.
+// Declares every module for the task, draws initial weights from the seed. auxiliary:
+// MODEL_AUXILIARY and MODEL_POSTURE, or 0.
 firm_status model_create(const task_typed* task, const model_shape* shape, int auxiliary,
                          uint64_t seed, firm_model** out, firm_error* err);
 
@@ -127,6 +135,9 @@ nn_id model_keypoints(nn_graph* g, const firm_model* m, nn_id tokens);
 nn_id model_physical(nn_graph* g, const firm_model* m, nn_id tokens);
 // (x, y) of every link's end in link lengths, from a configuration of joint angles: (2 pairs)
 void model_physical_target(const firm_model* m, const float* c, float* xy);
+// training only ("aux.posture."): standardised chi, read from E(o, 0) by a flat head, so that
+// tokens learn the places of all parts, not only of those that the configuration names
+nn_id model_posture(nn_graph* g, const firm_model* m, nn_id tokens);
 // reconstruction in 8 x 8 patches: standardised RGB (n, 192) and change logits (n, 64), with n
 // patches in a frame (784 of 224 pixels a side)
 void model_picture(nn_graph* g, const firm_model* m, nn_id tokens, nn_id* rgb, nn_id* change);

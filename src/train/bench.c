@@ -148,7 +148,8 @@ firm_status train_bench(const config* settings, const env_spec* env, const char*
     if (st == FIRM_OK)
         st = train_set_open(settings, env, &(train_inputs){.data = data, .interventions = inter},
                             &opt, pool_threads(b.p), &b.set, err);
-    if (st == FIRM_OK) st = model_create(&env->task, &shape, 1, 1, &b.model, err);
+    if (st == FIRM_OK)
+        st = model_create(&env->task, &shape, stages_auxiliary(settings), 1, &b.model, err);
     if (st == FIRM_OK) st = train_set_stats(&b.set, &b.model->stats, err);
     b.set.device = where;
     if (st == FIRM_OK) st = bench_frontend(&b, out, err);

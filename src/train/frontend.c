@@ -8,7 +8,8 @@ static firm_status open_graph(const firm_model* m, const stage* s, int train, fr
     memset(out, 0, sizeof *out);
     TRY(nn_graph_create(m->store, &out->g, err));
     if (train) stage_train(s, out->g);
-    out->config_now = out->config_before = out->turned = out->ends = out->anchor = NN_NONE;
+    out->config_now = out->config_before = out->turned = out->ends = out->anchor = out->chi =
+        NN_NONE;
     return FIRM_OK;
 }
 
@@ -74,13 +75,18 @@ firm_status pixel_graph(const firm_model* m, const stage* s, int train, frontend
     f->image = nn_image(g, "image", m->task.image);
     f->before = w->picture > 0 || configs ? nn_image(g, "before", m->task.image) : NN_NONE;
     if (w->picture > 0) picture_terms(m, w->picture, f);
-    if (!configs && !anchored && w->equivariance <= 0 && w->physical <= 0) return FIRM_OK;
+    if (!configs && !anchored && w->equivariance <= 0 && w->physical <= 0 && w->posture <= 0)
+        return FIRM_OK;
 
     nn_id plain = model_tokens(g, m, f->image, NN_NONE);
     if (configs) config_terms(m, w, plain, f);
     if (w->physical > 0) {
         f->ends = nn_input1(g, "ends", 2 * m->task.pairs);
         nn_loss(g, "physical", nn_mse(g, model_physical(g, m, plain), f->ends), w->physical);
+    }
+    if (w->posture > 0) {
+        f->chi = nn_input1(g, "chi", m->task.chi_dim);
+        nn_loss(g, "posture", nn_mse(g, model_posture(g, m, plain), f->chi), w->posture);
     }
     if (anchored) {
         f->anchor = nn_input(g, "anchor", 2, (int[]){model_token_count(m), model_token_width(m)});
@@ -123,6 +129,11 @@ static firm_status fill_pair(const frontend_batch* b, const nn_feed* feed, int i
     if (g->ends != NN_NONE)
         model_physical_target(b->model, config,
                               nn_feed_real(feed, g->ends) + (size_t)(i * 2 * env->task.pairs));
+    if (g->chi != NN_NONE) {
+        size_t n = (size_t)env->task.chi_dim;
+        chi_target(b->model, b->from->chi + (size_t)at * n, 1,
+                   nn_feed_real(feed, g->chi) + (size_t)i * n);
+    }
     if (g->anchor != NN_NONE) {
         size_t n = (size_t)b->anchor->size;
         memcpy(nn_feed_real(feed, g->anchor) + (size_t)i * n, b->anchor->tokens + (size_t)at * n,

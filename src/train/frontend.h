@@ -11,6 +11,7 @@ typedef struct frontend_graph {
     nn_id config_now, config_before;         // targets, or NN_NONE
     nn_id turned, turn[6];                   // equivariance: the picture turned, and how
     nn_id ends;                              // physical: where the links end
+    nn_id chi;                               // posture: chi of the first frame
     nn_id anchor;                            // tokens to stay close to
     nn_id grounded;                          // G(E(image, 0)), where configurations are targets
     nn_id tokens[HIST], next, action[HIST];  // dynamics

@@ -73,6 +73,7 @@ typedef struct pixel_terms {
     float anchor;        // tokens stay as they were when the stage began
     float equivariance;  // keypoints of a turned picture are the turned keypoints
     float physical;      // where the links end can be read from the grounder's trunk
+    float posture;       // chi of the first frame can be read from its tokens
 } pixel_terms;
 
 typedef struct stage {
@@ -105,6 +106,8 @@ typedef struct stage {
 int stage_read(const config* settings, int i, const char* sources, stage* out);  // 0 past the last
 // Number of the first stage to run: that called `from`, or 0 if it is NULL.
 firm_status stage_first(const config* settings, const char* from, int* index, firm_error* err);
+// The training-only parameters that the settings' stages need, for model_create().
+int stages_auxiliary(const config* settings);
 int stage_recurrent(const stage* s);    // its samples are records with remembered histories
 int stage_sees_frames(const stage* s);  // its samples are pairs of frames
 // What updates from `from` on cost, in frames seen, roughly: a rollout from remembered histories
@@ -199,6 +202,10 @@ typedef struct rollout_batch {
 } rollout_batch;
 enum { NOISE_DRAWS = 8 };
 firm_status rollout_fill(void* ctx, const nn_feed* feed);
+
+// What heads learn of `count` moments' chi (count, chi_dim): standardised, and cut at eight
+// deviations.
+void chi_target(const firm_model* m, const float* chi, int count, float* out);
 
 // Rows of a table in which rare and other samples come equally often: *rows indices below n, to be
 // freed with mem_free; NULL and n rows if one of the kinds is missing.

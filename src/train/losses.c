@@ -194,11 +194,11 @@ static void add_noise(const rollout_batch* b, const nn_feed* feed, int i, int64_
     }
 }
 
-// standardised, and cut where one wild target would drown the rest
-static void fill_chi(const rollout_batch* b, const float* chi, int count, float* out) {
+// Cut where one wild target would drown the rest.
+void chi_target(const firm_model* m, const float* chi, int count, float* out) {
     const float farthest = 8.0f;
-    const model_stats* stats = &b->model->stats;
-    int dim = b->set->env->task.chi_dim;
+    const model_stats* stats = &m->stats;
+    int dim = m->task.chi_dim;
     for (int j = 0; j < count * dim; j++) {
         float x = (chi[j] - stats->chi_mean[j % dim]) / stats->chi_std[j % dim];
         out[j] = x > farthest ? farthest : x < -farthest ? -farthest : x;
@@ -243,8 +243,8 @@ firm_status rollout_fill(void* ctx, const nn_feed* feed) {
               *later = nn_feed_real(feed, r->chi) + (size_t)i * (points - 1) * chi_dim;
         if (from->chi) {
             const float* chi = from->chi + at * points * chi_dim;
-            fill_chi(b, chi, 1, now);
-            fill_chi(b, chi + chi_dim, steps, later);
+            chi_target(b->model, chi, 1, now);
+            chi_target(b->model, chi + chi_dim, steps, later);
         } else {  // imagined, and only its path is looked at
             memset(now, 0, chi_dim * sizeof *now);
             memset(later, 0, (points - 1) * chi_dim * sizeof *later);

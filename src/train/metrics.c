@@ -9,40 +9,15 @@
 #include "core/text.h"
 #include "train/run.h"
 
-static const char* const columns[] = {"rgb",
-                                      "change",
-                                      "config",
-                                      "config_before",
-                                      "difference",
-                                      "nll",
-                                      "displacement",
-                                      "tail",
-                                      "chi",
-                                      "chi0",
-                                      "i_config",
-                                      "i_displacement",
-                                      "i_tail",
-                                      "i_chi",
-                                      "i_chi0",
-                                      "anchor",
-                                      "equivariance",
-                                      "physical",
-                                      "i_rgb",
-                                      "i_change",
-                                      "i_config_before",
-                                      "i_difference",
-                                      "i_anchor",
-                                      "i_equivariance",
-                                      "i_physical",
-                                      "i_nll",
-                                      "s_config",
-                                      "s_displacement",
-                                      "s_tail",
-                                      "s_chi",
-                                      "s_chi0",
-                                      "d_config",
-                                      "d_displacement",
-                                      "d_tail"};
+static const char* const columns[] = {
+    "rgb",        "change",          "config",       "config_before", "difference",
+    "nll",        "displacement",    "tail",         "chi",           "chi0",
+    "i_config",   "i_displacement",  "i_tail",       "i_chi",         "i_chi0",
+    "anchor",     "equivariance",    "physical",     "posture",       "i_rgb",
+    "i_change",   "i_config_before", "i_difference", "i_anchor",      "i_equivariance",
+    "i_physical", "i_posture",       "i_nll",        "s_config",      "s_displacement",
+    "s_tail",     "s_chi",           "s_chi0",       "d_config",      "d_displacement",
+    "d_tail"};
 enum { COLUMNS = sizeof columns / sizeof *columns };
 
 static void header(char* text, size_t room) {

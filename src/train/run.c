@@ -343,7 +343,9 @@ firm_status train_run(const config* settings, const env_spec* env, const train_i
     firm_status st = pool_create(opt->threads, &run.p, err);
     if (st == FIRM_OK)
         st = train_set_open(settings, env, in, opt, pool_threads(run.p), &run.set, err);
-    if (st == FIRM_OK) st = model_create(&env->task, &shape, 1, opt->seed, &run.model, err);
+    if (st == FIRM_OK)
+        st = model_create(&env->task, &shape, stages_auxiliary(settings), opt->seed, &run.model,
+                          err);
     run.set.device = device;
     if (st == FIRM_OK) st = run_stages(&run, result, err);
     if (run.shown) progress_run_end();

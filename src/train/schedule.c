@@ -143,6 +143,8 @@ const config_key train_keys[] = {
      "weight of keypoints turning and shifting with the picture"},
     {"stage.*", "physical", CONFIG_REAL, -1, 1e3, "-1", NULL,
      "weight of reading the links' ends from the grounder's trunk"},
+    {"stage.*", "posture", CONFIG_REAL, 0, 1e3, "0", NULL,
+     "pixel stages: weight of reading chi of the moment from its frame's tokens; 0: none"},
     {"stage.*", "lag", CONFIG_INT, 1, 1000, "1", NULL,
      "picture, ground: rows between the two frames of a pair, at most"},
     {"stage.*", "gate", CONFIG_REAL, 0, 1e6, "0", NULL,
@@ -203,6 +205,7 @@ static void default_modules(stage* s, float refine) {
     for (size_t i = 0; i < sizeof list / sizeof *list; i++)
         if (is(s, list[i].objective)) read_modules(list[i].modules, s);
     if (is(s, "ground") && refine > 0) add_module(s, "tokenizer", 9, refine);
+    if (stage_sees_frames(s) && s->terms.posture > 0) add_module(s, "aux.posture", 11, 1);
 }
 
 void stage_train(const stage* s, nn_graph* g) {
@@ -258,7 +261,7 @@ static void read_terms(const config* c, const char* section, stage* s) {
     } term[] = {{"picture", &s->terms.picture},       {"config", &s->terms.config},
                 {"difference", &s->terms.difference}, {"tail", &s->terms.tail},
                 {"anchor", &s->terms.anchor},         {"equivariance", &s->terms.equivariance},
-                {"physical", &s->terms.physical}};
+                {"physical", &s->terms.physical},     {"posture", &s->terms.posture}};
     for (size_t i = 0; i < sizeof term / sizeof *term; i++) {
         double w = config_real(c, section, term[i].key);
         if (w >= 0) *term[i].weight = (float)w;
@@ -302,6 +305,7 @@ int stage_read(const config* c, int i, const char* sources, stage* s) {
     s->adamw.updates = s->updates;
     s->adamw.schedule =
         strcmp(config_text(c, section, "schedule"), "cosine") == 0 ? NN_COSINE : NN_CONSTANT;
+    read_terms(c, section, s);  // the modules follow from them
     const char* modules = config_text(c, section, "modules");
     if (strcmp(modules, "auto") == 0)
         default_modules(s, (float)config_real(c, section, "refine"));
@@ -315,12 +319,19 @@ int stage_read(const config* c, int i, const char* sources, stage* s) {
     // a restricted run may leave D out
     if (s->sources & SOURCE_D || !sources) s->doubt = (float)config_real(c, section, "doubt");
     s->lag = (int)config_int(c, section, "lag");
-    read_terms(c, section, s);
     s->loss = config_text(c, section, "loss");
     if (strcmp(s->loss, "own") == 0) s->loss = "";
     s->spatial = config_bool(c, section, "spatial");
     s->gate_limit = config_real(c, section, "gate");
     return 1;
+}
+
+int stages_auxiliary(const config* c) {
+    int parts = MODEL_AUXILIARY;
+    stage s;
+    for (int i = 0; stage_read(c, i, NULL, &s); i++)
+        if (stage_sees_frames(&s) && s.terms.posture > 0) parts |= MODEL_POSTURE;
+    return parts;
 }
 
 firm_status stage_first(const config* c, const char* from, int* index, firm_error* err) {
@@ -424,6 +435,11 @@ firm_status stage_check(const stage* s, const config* settings, const train_set*
     if (stage_sees_frames(s) && s->terms.physical > 0 && m->shape.grounder != MODEL_GROUND_STAGED)
         return FAIL(err, FIRM_E_VALUE,
                     "stage.%s.physical needs model.grounder = staged; use physical = 0", s->name);
+    if (!stage_sees_frames(s) && s->terms.posture > 0)
+        return FAIL(err, FIRM_E_VALUE,
+                    "stage.%s.posture is for stages that see frames; leave it out of the objective "
+                    "%s",
+                    s->name, s->objective);
     if (stage_sees_frames(s) && s->terms.anchor > 0 &&
         config_int(settings, "train", "frame_pool") == 0)
         return FAIL(err, FIRM_E_VALUE,

@@ -44,6 +44,8 @@ const config_key model_keys[] = {
      "hidden units of the transition's spatial residual, for tasks with a section [push]; 0: none"},
     {"model", "reading", CONFIG_INT, 0, 4096, "0", NULL,
      "hidden units of the reading of chi, for train.recorded; 0: none"},
+    {"model", "place", CONFIG_INT, 0, 4096, "0", NULL,
+     "hidden units of the history module's look at the single cells of the latest frame; 0: none"},
 };
 const int model_key_count = sizeof model_keys / sizeof *model_keys;
 
@@ -74,4 +76,5 @@ void model_shape_read(const config* c, model_shape* s) {
     s->grounder_residual = (int)config_int(c, "model", "grounder_residual");
     s->spatial = (int)config_int(c, "model", "spatial");
     s->reading = (int)config_int(c, "model", "reading");
+    s->place = (int)config_int(c, "model", "place");
 }

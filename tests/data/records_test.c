@@ -130,6 +130,76 @@ TEST(data, pairs_are_as_far_apart_as_the_lag) {
         EXPECT_INT(p.scene[2 * i + 1], t > 4 ? row - 4 : start);
         EXPECT_NEAR(p.config[2 * i] - p.config[2 * i + 1], t > 4 ? 4 : t, 0);
         EXPECT_INT(p.rare[i], t == SPECIAL);
+        EXPECT_NEAR(p.chi[2 * i], 1, 0);
+        EXPECT_NEAR(p.chi[2 * i + 1], t < 5 ? t : 5, 0);  // nothing lies before the first row
+    }
+    pairs_free(&p);
+}
+
+// The chi of a branch's moment is a record's: of its own states, and of the recording before them.
+TEST(data, pairs_of_branches_have_the_chi_of_their_first_moment) {
+    enum { BRANCHES = 2, STATES = 26 };
+    static double made[BRANCHES * STATES];
+    int64_t rows[BRANCHES] = {ROWS + 2, 2 * ROWS + 30};
+    episodes e = count_rows();
+    for (int i = 0; i < BRANCHES; i++)  // three a control, from the anchor on
+        for (int c = 0; c < STATES; c++) made[i * STATES + c] = (double)(rows[i] % ROWS) + 3 * c;
+    branches b = {.spec = &toy, .anchors = BRANCHES, .per_anchor = 1, .row = rows, .state = made};
+    scenes s = {&e, {&b, NULL}};
+    firm_error err;
+    pairs p;
+    REQUIRE_OK(pairs_of_branches(&s, 0, 0, 2, &p, &err), err);
+    EXPECT_INT(p.count, BRANCHES * (STATES - 1));
+    for (int i = 0; i < p.count; i++) {
+        int control = i % (STATES - 1) + 1, t = (int)(rows[i / (STATES - 1)] % ROWS);
+        EXPECT_NEAR(p.config[2 * i], t + 3 * control, 0);
+        EXPECT_NEAR(p.config[2 * i + 1], t + 3 * (control > 2 ? control - 2 : 0), 0);
+        EXPECT_NEAR(p.chi[2 * i], 3, 0);
+        // a macro action is five controls; the episode may begin within them
+        int before = 5 - control > t ? t : 5 - control;
+        EXPECT_NEAR(p.chi[2 * i + 1], control >= 5 ? 15 : 3 * control + before, 0);
+    }
+    pairs_free(&p);
+}
+
+TEST(data, pairs_of_records_have_the_chi_of_the_latest_frame) {
+    episodes e = count_rows();
+    scenes s = {&e, {NULL, NULL}};
+    const int64_t rows[3] = {ROWS + 2, ROWS + 4, 2 * ROWS + 20};
+    firm_error err;
+    records r;
+    pairs p;
+    REQUIRE_OK(records_of_rows(&s, rows, 3, &r, &err), err);
+    REQUIRE_OK(pairs_of_records(&s, &r, &p, &err), err);
+    EXPECT_INT(p.count, 3);
+    for (int i = 0; i < p.count; i++) {
+        EXPECT(p.scene[2 * i] == rows[i] && p.scene[2 * i + 1] == rows[i] - 1);
+        for (int k = 0; k < 2; k++) EXPECT_NEAR(p.chi[2 * i + k], r.chi[2 * i * ENV_POINTS + k], 0);
+    }
+    pairs_free(&p);
+    records_free(&r);
+}
+
+// Frames that do not show the configuration leave, and each that stays keeps its own chi.
+TEST(data, pairs_that_stay_keep_their_chi) {
+    env_spec half = toy;
+    half.task.ranges = 1;
+    half.task.visible[0] = (task_range){.coordinate = 0, .low = 20, .high = 50};
+    episodes e = count_rows();
+    e.spec = &half;
+    for (int i = 0; i < e.rows; i++) state[i] = 0.5 * (i % ROWS) * (i % ROWS) / ROWS + 18;
+    scenes s = {&e, {NULL, NULL}};
+    int train[1] = {1};
+    data_split split = {.train_count = 1, .train = train};
+    firm_error err;
+    pairs p;
+    REQUIRE_OK(pairs_of_rows(&s, &split, 0, 1, &p, &err), err);
+    EXPECT(p.count > 20 && p.count < ROWS - 10);
+    for (int i = 0; i < p.count; i++) {
+        int64_t row = p.scene[2 * i];
+        int64_t macro = row - 5 > ROWS ? row - 5 : ROWS;
+        EXPECT_NEAR(p.chi[2 * i], (float)(state[row] - state[row - 1]), 0);
+        EXPECT_NEAR(p.chi[2 * i + 1], (float)(state[row] - state[macro]), 0);
     }
     pairs_free(&p);
 }

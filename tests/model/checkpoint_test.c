@@ -305,6 +305,80 @@ TEST(model, checkpoint_begins_a_run) {
     firm_model_free(m);
 }
 
+// The look at single cells is part of the shape: stored, deployed and counted with the frontend.
+TEST(model, checkpoint_keeps_the_place) {
+    char path[512];
+    firm_error err;
+    model_shape shape = small_shape();
+    const task_typed task = test_task("tworoom");
+    firm_model *m, *read;
+    shape.place = 6;
+    REQUIRE_OK(model_create(&task, &shape, 1, 4, &m, &err), err);
+    snprintf(path, sizeof path, "%s/place.safetensors", test_temp_dir());
+    REQUIRE_OK(checkpoint_write(path, m, CHECKPOINT_MODEL, NULL, 0, NULL, 0, &err), err);
+    REQUIRE_OK(firm_model_load(path, &read, &err), err);
+    EXPECT_INT(read->shape.place, 6);
+    static const char* const part[] = {"history.place.norm.gamma", "history.place.weight",
+                                       "history.place.bias", "history.belief.weight"};
+    for (int i = 0; i < 4; i++) {
+        int here = nn_store_find(m->store, part[i]), there = nn_store_find(read->store, part[i]);
+        EXPECT(here >= 0 && there >= 0);
+        if (here < 0 || there < 0) continue;
+        const nn_entry *a = &m->store->entry[here], *b = &read->store->entry[there];
+        EXPECT(a->count == b->count &&
+               memcmp(m->store->value + a->offset, read->store->value + b->offset,
+                      a->count * sizeof(float)) == 0);
+    }
+    firm_model* plain = small_model(4);
+    // 98 numbers of 49 tokens: their norm, 6 units, and what the belief takes of these
+    EXPECT_INT(model_count(read).frontend, model_count(plain).frontend + 2 * 98 + 99 * 6 + 6 * 3);
+    EXPECT_INT(nn_store_find(plain->store, "history.place.weight"), -1);
+    // a run of another shape does not begin with it
+    EXPECT_INT(checkpoint_read_weights(path, plain, &err), FIRM_E_FORMAT);
+    EXPECT(strstr(err.message, "model.place = 6 and not 0"));
+    firm_model_free(plain);
+    firm_model_free(read);
+    firm_model_free(m);
+}
+
+// Checkpoints of trainings without the term `posture` lack its head: it begins with the seed's
+// weights. One with the head goes on as it was, and a model for use has none.
+TEST(model, checkpoint_begins_a_posture) {
+    char path[512];
+    firm_error err;
+    model_shape shape = small_shape();
+    const task_typed task = test_task("tworoom");
+    firm_model *plain = small_model(3), *with, *other, *read;
+    snprintf(path, sizeof path, "%s/posture.safetensors", test_temp_dir());
+    EXPECT_INT(nn_store_params(plain->store, "aux.posture."), 0);
+    REQUIRE_OK(checkpoint_write(path, plain, CHECKPOINT_TRAINING, NULL, 0, NULL, 0, &err), err);
+    REQUIRE_OK(model_create(&task, &shape, MODEL_AUXILIARY | MODEL_POSTURE, 4, &with, &err), err);
+    REQUIRE_OK(model_create(&task, &shape, MODEL_AUXILIARY | MODEL_POSTURE, 9, &other, &err), err);
+    const nn_entry* e = &with->store->entry[nn_store_find(with->store, "aux.posture.out.weight")];
+    EXPECT(e->dim[0] == 256 && e->dim[1] == task.chi_dim);
+    const float own = with->store->value[e->offset];
+    REQUIRE_OK(checkpoint_read_weights(path, with, &err), err);
+    EXPECT(with->store->value[e->offset] == own && own != 0);
+    int at = nn_store_find(with->store, "aux.chi.out.weight"),
+        from = nn_store_find(plain->store, "aux.chi.out.weight");
+    EXPECT(with->store->value[with->store->entry[at].offset] ==
+           plain->store->value[plain->store->entry[from].offset]);
+    // to resume is another matter: nothing may be missing
+    EXPECT_INT(checkpoint_read_training(path, with, NULL, 0, NULL, 0, &err), FIRM_E_FORMAT);
+    EXPECT(strstr(err.message, "aux.posture."));
+    REQUIRE_OK(checkpoint_write(path, with, CHECKPOINT_TRAINING, NULL, 0, NULL, 0, &err), err);
+    EXPECT(other->store->value[e->offset] != own);
+    REQUIRE_OK(checkpoint_read_weights(path, other, &err), err);
+    EXPECT(other->store->value[e->offset] == own);
+    REQUIRE_OK(checkpoint_write(path, with, CHECKPOINT_MODEL, NULL, 0, NULL, 0, &err), err);
+    REQUIRE_OK(firm_model_load(path, &read, &err), err);
+    EXPECT_INT(model_count(read).total, model_count(plain).total);
+    firm_model_free(read);
+    firm_model_free(other);
+    firm_model_free(with);
+    firm_model_free(plain);
+}
+
 TEST(model, checkpoint_same_bytes_twice) {
     firm_error err = {0};
     firm_model* m = small_model(1);

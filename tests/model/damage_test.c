@@ -196,8 +196,13 @@ TEST(model, damage_false_header) {
         {" keypoints=0 ", " keypoints=5000 ", FIRM_E_FORMAT, "more numbers than"},
         {" grounder=0 ", " grounder=3 ", FIRM_E_FORMAT, "model.grounder"},
         {" spatial=0", " spatial=5", FIRM_E_FORMAT, "model.spatial = 5"},
-        {" reading=0", " reading=0 ", FIRM_E_FORMAT, "reading of the model's shape"},
-        {" reading=0", " reading=0 more=1", FIRM_E_FORMAT, "reading of the model's shape"},
+        {" reading=0 ", " reading=-1 ", FIRM_E_FORMAT, "reading of the model's shape"},
+        {" place=0", " place=0 ", FIRM_E_FORMAT, "place of the model's shape"},
+        {" place=0", " place=0 more=1", FIRM_E_FORMAT, "place of the model's shape"},
+        {" place=0", " place=8193", FIRM_E_FORMAT, "place of the model's shape"},
+        {" place=0", " place=5", FIRM_E_FORMAT,
+         "lacks the tensor history.place.norm.gamma of a model of its shape"},
+        {" place=0", " place=8192", FIRM_E_FORMAT, "more numbers than it holds"},
         {"channel4=2", "channel4=4", FIRM_E_FORMAT, "m.safetensors"},
         // statistics
         {"image_std\":\"0.25 ", "image_std\":\"-0.25 ", FIRM_E_FORMAT, "image_std is not 3 finite"},
@@ -211,7 +216,8 @@ TEST(model, damage_false_header) {
         {"firm.chi_std", "firm.chi_sdt", FIRM_E_FORMAT, "chi_std"},
         {"firm.action_mean\":\"", "firm.action_mean\":\"x", FIRM_E_FORMAT, "action_mean"},
         // container
-        {"{\"dtype\":\"F32\"", "{\"dtype\":\"F64\"", FIRM_E_FORMAT, "none of F32, F16, BF16 and I64"},
+        {"{\"dtype\":\"F32\"", "{\"dtype\":\"F64\"", FIRM_E_FORMAT,
+         "none of F32, F16, BF16 and I64"},
         {"{\"dtype\":\"F32\"", "{\"dtype\":\"F16\"", FIRM_E_FORMAT, "data_offsets"},
         {"{\"dtype\":\"F32\"", "{\"dtype\":7", FIRM_E_FORMAT, "lacks dtype"},
         {"{\"dtype\":\"F32\"", "{\"x\":0,\"dtype\":\"F32\"", FIRM_E_FORMAT, "lacks dtype"},
@@ -285,14 +291,18 @@ TEST(model, damage_false_header) {
     // words that an older file does not have stand for TwoRoom's forms
     const char* newer =
         " grid=7 keypoints=0 keypoint_width=32 history_pool=1 grounder=0 "
-        "grounder_residual=256 spatial=0 reading=0";
-    static const char* const cut[] = {"", " grid=7 keypoints=0"};
+        "grounder_residual=256 spatial=0 reading=0 place=0";
+    static const char* const cut[] = {
+        "", " grid=7 keypoints=0",
+        " grid=7 keypoints=0 keypoint_width=32 history_pool=1 grounder=0 grounder_residual=256 "
+        "spatial=0 reading=0"};
     for (size_t i = 0; i < sizeof cut / sizeof *cut; i++) {
         char* bytes = edited(file, n, newer, cut[i], &size);
         firm_error err = {0};
         firm_model* m = NULL;
         REQUIRE_OK(checkpoint_parse_model("m", bytes, size, &m, &err), err);
         EXPECT(m->shape.grid == 7 && m->shape.history_pool == 1 && m->shape.spatial == 0);
+        EXPECT(m->shape.reading == 0 && m->shape.place == 0);
         firm_model_free(m);
         free(bytes);
     }

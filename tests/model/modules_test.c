@@ -62,7 +62,7 @@ static model_shape real_shape(const env_spec* env) {
 static firm_model* make(const env_spec* env, const model_shape* shape) {
     firm_model* m = NULL;
     firm_error err = {0};
-    if (model_create(&env->task, shape, 1, 5, &m, &err) != FIRM_OK) {
+    if (model_create(&env->task, shape, MODEL_AUXILIARY | MODEL_POSTURE, 5, &m, &err) != FIRM_OK) {
         fprintf(stderr, "%s\n", err.message);
         abort();
     }
@@ -172,6 +172,10 @@ static void build_physical(nn_graph* g, const firm_model* m, rig* r) {
     keep(g, r, model_physical(g, m, tokens_in(g, m, "tokens")));
 }
 
+static void build_posture(nn_graph* g, const firm_model* m, rig* r) {
+    keep(g, r, model_posture(g, m, tokens_in(g, m, "tokens")));
+}
+
 // all of it, from images to chi: gradients through the inputs of every module
 static void build_chain(nn_graph* g, const firm_model* m, rig* r) {
     static const char* const name[] = {"image0", "image1", "image2"};
@@ -203,6 +207,7 @@ static const struct {
     {"picture decoder", "aux.picture.", build_picture},
     {"next tokens", "aux.next.", build_next},
     {"physical head", "aux.physical.", build_physical},  // of staged grounders
+    {"posture head", "aux.posture.", build_posture},
     {"whole chain", "", build_chain},
 };
 enum { MODULES = sizeof module / sizeof *module };
@@ -316,7 +321,7 @@ static void gradcheck(const firm_model* m, int i) {
         if (module[i].build == build_still_tokens) all -= 1;
         if (module[i].build == build_chain)
             all -= entries_under(m, "aux.picture.") + entries_under(m, "aux.next.") +
-                   entries_under(m, "aux.physical.");
+                   entries_under(m, "aux.physical.") + entries_under(m, "aux.posture.");
         if (m->shape.no_fiber) all -= 2;
         if (alive != all)
             test_fail(__FILE__, __LINE__, "%s: %d of %d parameters have a gradient", module[i].name,
@@ -348,6 +353,20 @@ TEST(model, modules_gradient_votes) {
 }
 TEST(model, modules_gradient_keypoints) {
     gradcheck_all("reacher", small_keypoints());
+}
+
+// a belief that looks at single cells, and at what single keypoints see
+TEST(model, modules_gradient_place) {
+    model_shape cells = small_shape(), points = small_keypoints();
+    cells.place = points.place = 8;
+    firm_model* m = make(env_find("tworoom"), &cells);
+    gradcheck(m, 3);
+    gradcheck(m, MODULES - 1);
+    firm_model_free(m);
+    if (!env_find("reacher")) return;
+    m = make(env_find("reacher"), &points);
+    gradcheck(m, 3);
+    firm_model_free(m);
 }
 
 // a task with angles: configurations start with (sin, cos) pairs of unit length
@@ -486,6 +505,62 @@ TEST(model, modules_history_is_causal) {
     }
     rig_free(&r);
     free(kept);
+    firm_model_free(m);
+}
+
+static const float* values_of(const firm_model* m, const char* name) {
+    int at = nn_store_find(m->store, name);
+    if (at < 0) abort();
+    return m->store->value + m->store->entry[at].offset;
+}
+
+// GELU(W LayerNorm(x) + b), in double
+static void place_by_hand(const firm_model* m, const float* x, int n, double* out) {
+    const float *gamma = values_of(m, "history.place.norm.gamma"),
+                *beta = values_of(m, "history.place.norm.beta"),
+                *weight = values_of(m, "history.place.weight"),
+                *bias = values_of(m, "history.place.bias");
+    const int units = m->shape.place;
+    double mean = 0, square = 0;
+    for (int i = 0; i < n; i++) mean += x[i] / (double)n;
+    for (int i = 0; i < n; i++) square += (x[i] - mean) * (x[i] - mean) / (double)n;
+    for (int k = 0; k < units; k++) {
+        double sum = bias[k];
+        for (int i = 0; i < n; i++)
+            sum += weight[i * units + k] *
+                   ((x[i] - mean) / sqrt(square + 1e-5) * (double)gamma[i] + (double)beta[i]);
+        out[k] = 0.5 * sum * (1 + tanh(0.7978845608028654 * (sum + 0.044715 * sum * sum * sum)));
+    }
+}
+
+// With all of the belief's weights at 0 but those of the place, it is what the equation says of the
+// latest frame's tokens.
+TEST(model, modules_place_by_hand) {
+    enum { UNITS = 8, SIDE = 7 };
+    model_shape shape = small_shape();
+    shape.place = UNITS;
+    firm_model* m = make(env_find("tworoom"), &shape);
+    const int n = SIDE * SIDE * shape.channels[3], before = 5 * shape.history_width;
+    const nn_entry* e = &m->store->entry[nn_store_find(m->store, "history.belief.weight")];
+    EXPECT(e->dim[0] == before + UNITS && e->dim[1] == shape.belief);
+    memset(m->store->value + e->offset, 0, (size_t)(before * shape.belief) * sizeof(float));
+    const float *weight = values_of(m, "history.belief.weight") + before * shape.belief,
+                *bias = values_of(m, "history.belief.bias");
+    float tokens[SIDE * SIDE * 8];
+    double seen[UNITS];
+    rng g = rng_start(9, RNG_STREAM(RNG_TEST, rng_hash_text("part4") >> 17));  // as in fill()
+    for (int i = 0; i < n; i++) tokens[i] = rng_gauss(&g);
+    place_by_hand(m, tokens, n, seen);
+    rig r;
+    if (rig_make(&r, m, build_belief, "", nn_backend_cpu(), 1, 0)) {
+        EXPECT_INT(nn_exec_forward(r.exec, 1, fill, NULL), FIRM_OK);
+        for (int k = 0; k < shape.belief; k++) {
+            double want = bias[k];
+            for (int i = 0; i < UNITS; i++) want += seen[i] * weight[i * shape.belief + k];
+            EXPECT_NEAR(nn_exec_output(r.exec, r.out[0])[k], want, 1e-4);
+        }
+    }
+    rig_free(&r);
     firm_model_free(m);
 }
 

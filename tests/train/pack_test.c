@@ -1,5 +1,6 @@
 // pack_test.c - a pack holds what the stages read: the same records, pairs and frames, with frames
 // drawn again or unpacked; a run from it ends with the same weights; damage is noticed.
+#define _GNU_SOURCE  // memmem
 #include "check.h"
 #include "core/file.h"
 #include "core/mem.h"
@@ -17,7 +18,8 @@ static int open_packs(packs* w) {
         .task = "tworoom",
         .settings = "smoke",
         .set = {"train.frame_pool=40", "stage.grounder.sources=FI", "stage.grounder.lag=7",
-                "stage.tokenizer.batch=4", "stage.grounder.batch=8", "stage.history.batch=4"},
+                "stage.tokenizer.batch=4", "stage.grounder.batch=8", "stage.history.batch=4",
+                "stage.grounder.posture=0.5"},
         .episodes = 60,
         .anchors = 12,
         .per_anchor = 4};
@@ -71,6 +73,7 @@ TEST(train, pack_holds_what_stages_read) {
             const pairs *a = &from.data.list[k].p, *b = &packed.data.list[k].p;
             EXPECT_INT(b->count, a->count);
             EXPECT_INT(packed.data.list[k].lag, from.data.list[k].lag);
+            EXPECT(memcmp(a->chi, b->chi, (size_t)(2 * a->count) * sizeof *a->chi) == 0);
             for (int j = 0; j < 2 * a->count; j += 3)
                 EXPECT(same_frame(&from, a->scene[j], &packed, b->scene[j]));
         }
@@ -112,6 +115,31 @@ TEST(train, pack_trains_the_same_model) {
         mem_free(packed);
     }
     mem_free(plain);
+    small_close(&w.s);
+}
+
+// A pack of a version whose pairs had no chi is told from a damaged one.
+TEST(train, packs_without_chi_are_refused) {
+    packs w;
+    firm_error err;
+    char *bytes, path[600];
+    size_t n;
+    file_writer f;
+    pack p;
+    if (!open_packs(&w)) return;
+    snprintf(path, sizeof path, "%s/older.h5", test_temp_dir());
+    REQUIRE_OK(file_read_all(w.path[0], &bytes, &n, &err), err);
+    char* name = memmem(bytes, n, "pairs_F_1_chi", 13);
+    EXPECT(name != NULL);
+    if (name) name[12] = 'j';
+    REQUIRE_OK(file_open_write(&f, path, &err), err);
+    REQUIRE_OK(file_put(&f, bytes, n, &err), err);
+    REQUIRE_OK(file_commit(&f, &err), err);
+    EXPECT_INT(pack_read(path, w.s.env, &p, &err), FIRM_E_FORMAT);
+    EXPECT(strstr(err.message,
+                  "older.h5 lacks the column pairs_F_1_chi of a pack of this version; "
+                  "make it again with `firm pack`"));
+    mem_free(bytes);
     small_close(&w.s);
 }
 

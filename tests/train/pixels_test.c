@@ -77,6 +77,7 @@ static void learn(const lesson* l) {
 TEST(train, pixel_terms_are_learned) {
     learn(&(lesson){"tworoom", "smoke", 0, NULL, 80, 0.8});
     learn(&(lesson){"tworoom", "smoke", 1, "stage.grounder.tail=1", 60, 0.3});
+    learn(&(lesson){"tworoom", "smoke", 0, "stage.tokenizer.posture=1", 80, 0.8});
 #ifdef FIRM_CHIPMUNK
     learn(&(lesson){"pusht", "smoke-pusht", 5, NULL, 60, 0.8});
 #endif

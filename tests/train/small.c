@@ -8,7 +8,7 @@
 
 static firm_status load(small* s, const small_options* o, firm_error* err) {
     int sets = 0;
-    while (sets < 6 && o->set[sets]) sets++;
+    while (sets < 7 && o->set[sets]) sets++;
     config_free(s->settings);
     s->settings = NULL;
     return settings_load(&s->env->task, o->settings, o->set, sets, &s->settings, err);
@@ -60,7 +60,8 @@ int small_model(small* s, uint64_t seed) {
     firm_error err = {0};
     model_shape shape;
     model_shape_read(s->settings, &shape);
-    firm_status st = model_create(&s->env->task, &shape, 1, seed, &s->model, &err);
+    firm_status st =
+        model_create(&s->env->task, &shape, stages_auxiliary(s->settings), seed, &s->model, &err);
     if (st == FIRM_OK) st = train_set_stats(&s->set, &s->model->stats, &err);
     return done(s, st, &err);
 }

@@ -7,7 +7,7 @@
 
 typedef struct small_options {
     const char *task, *settings;  // settings: a built-in config; NULL: the task's own
-    const char* set[6];           // overrides, up to the first NULL
+    const char* set[7];           // overrides, up to the first NULL
     int episodes, anchors, per_anchor;
     int structured;  // anchors of structured interventions; 0: none
     pool* p;         // where it is collected; NULL: here

@@ -199,6 +199,9 @@ class World(nn.Module):
             x = self._block(f"history.block{i}", x, mask)
         x = self._layernorm("history.norm", x)
         seen = [part.mean(1) for part in x.split([p.shape[1] for p in parts], 1)]
+        if self.shape.get("place"):
+            cells = self._layernorm("history.place.norm", tokens[2].flatten(1))
+            seen.append(_gelu(self._linear("history.place", cells)))
         return self._linear("history.belief", torch.cat(seen, 1))
 
     def infer_fiber(self, belief: Tensor, configs: Sequence[Tensor]) -> Tensor:
