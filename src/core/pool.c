@@ -68,6 +68,10 @@ static void* worker_main(void* arg) {
     }
 }
 
+static void begin(void* arg, int item, int worker) {
+    (void)arg, (void)item, (void)worker;
+}
+
 firm_status pool_create(int threads, pool** out, firm_error* err) {
     *out = NULL;
     if (threads < 0 || threads > MAX_THREADS)
@@ -96,6 +100,9 @@ firm_status pool_create(int threads, pool** out, firm_error* err) {
         }
         p->threads++;
     }
+    // A thread that begins allocates and frees. A process forked meanwhile would inherit locks that
+    // nobody opens (the allocator of the address sanitizer has such), so all have begun by now.
+    pool_each(p, begin, NULL);
     *out = p;
     return FIRM_OK;
 }
