@@ -8,13 +8,13 @@
 # EPISODES, ANCHORS, TRIALS and SEARCHES set sizes, EXTRA further settings. TINY=1 chooses all of them so that every step runs within
 # minutes on two cores; its figures mean nothing.
 set -euo pipefail
+source "$(dirname "$0")/cube_rows.sh"
 firm=$(realpath "${FIRM:-build/firm}")
 out=${1:?usage: scripts/cube_distil.sh OUT [cuda|cpu]} device=${2:-cuda}
 mkdir -p "$out"
 cd "$out"
 rows=cube-distil.jsonl
 : > $rows
-gate() { "$@" || [ $? = 1 ]; } # exit 1: a gate was missed, which the result says
 
 short="--set stage.tokenizer.updates=4 --set stage.grounder.updates=8 --set stage.history.updates=4 --set stage.belief.updates=8"
 short="$short --set stage.rollout.updates=16 --set stage.tokenizer.batch=8 --set stage.grounder.batch=8 --set stage.history.batch=8"
@@ -76,21 +76,6 @@ done
 $firm export student/model.safetensors --member student-2/model.safetensors --member student-3/model.safetensors -o students.safetensors --quiet
 
 # ---- rows, side by side: outcomes do not depend on that ----
-compact='
-import json, sys
-name, command, path = sys.argv[1:]
-e = json.load(open(path))
-a = e["arms"]["firm"]
-keep = {k: e[k] for k in ("trials", "unsolved_only", "offset", "mode", "members", "trials_hash", "data_hash", "plan")}
-keep |= {"successes": a["successes"], "rate": a["success_rate"], "ci95": a["ci95"], "ms_per_solve": a["ms_per_solve"]}
-keep["outcomes"] = "".join(str(x) for x in a["outcomes"])
-print(json.dumps({"row": name, "command": command} | keep, separators=(",", ":")))
-'
-row() { # name model settings...
-    local name=$1 line="cube --model $2 --trials-file t.h5 --mode contract --device $device --precision fp32 ${*:3}"
-    $firm eval $line -o "eval-$name.json" --quiet > /dev/null
-    python3 -c "$compact" "$name" "firm eval $line" "eval-$name.json" | flock lock tee -a $rows
-}
 row one one.safetensors &
 row three three.safetensors --set plan.ensemble_price=0 &
 row three-price-1 three.safetensors --set plan.ensemble_price=1 &

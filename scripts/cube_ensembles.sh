@@ -4,13 +4,13 @@
 #
 #   scripts/cube_ensembles.sh OUT [cuda|cpu]      (FIRM: the program, build/firm if not set)
 set -euo pipefail
+source "$(dirname "$0")/cube_rows.sh"
 firm=$(realpath "${FIRM:-build/firm}") shipped=$(realpath models/cube.safetensors)
 out=${1:?usage: scripts/cube_ensembles.sh OUT [cuda|cpu]} device=${2:-cuda}
 mkdir -p "$out"
 cd "$out"
 rows=cube-ensembles.jsonl
 : > $rows
-gate() { "$@" || [ $? = 1 ]; } # exit 1: a gate was missed, which the result says
 
 # ---- data: 2,600 training episodes, 2,048 x 8 mixed interventions ----
 $firm collect cube --seed 7 --episodes 2889 -o f.h5 --quiet
@@ -36,21 +36,6 @@ $firm export seed-1/model.safetensors $members --half -o three.safetensors
 $firm export seed-1/model.safetensors $members --member averaged/model.safetensors --half -o four.safetensors
 
 # ---- rows, side by side: outcomes do not depend on that ----
-compact='
-import json, sys
-name, command, path = sys.argv[1:]
-e = json.load(open(path))
-a = e["arms"]["firm"]
-keep = {k: e[k] for k in ("trials", "unsolved_only", "offset", "mode", "members", "trials_hash", "data_hash", "plan")}
-keep |= {"successes": a["successes"], "rate": a["success_rate"], "ci95": a["ci95"], "ms_per_solve": a["ms_per_solve"]}
-keep["outcomes"] = "".join(str(x) for x in a["outcomes"])
-print(json.dumps({"row": name, "command": command} | keep, separators=(",", ":")))
-'
-row() { # name model settings...
-    local name=$1 line="cube --model $2 --trials-file t.h5 --mode contract --device $device --precision fp32 ${*:3}"
-    $firm eval $line -o "eval-$name.json" --quiet
-    python3 -c "$compact" "$name" "firm eval $line" "eval-$name.json" | flock lock tee -a $rows
-}
 row shipped "$shipped" &
 row one one.safetensors &
 row averaged averaged.safetensors &
