@@ -37,7 +37,7 @@ static void take_b(const nn_product* p, const nn_tiles* t, const float* b, int64
     s->b_step = padded(t, s->width);
     if (p->packed) {
         s->b = b + p->k * j + from * s->b_step;
-        // Read next: the whole strip beside this one; after the last strip, deeper rows of the first.
+        // Read next: the whole strip beside this one; behind the last one, deeper rows of the first
         if (p->n - j >= 2 * t->cols)
             s->ahead = s->b + p->k * t->cols;
         else if (p->n == j + s->width && from + s->depth < p->k)
